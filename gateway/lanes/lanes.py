@@ -22,7 +22,7 @@ from gateway.lanes.access_rules import access_rules
 from gateway.lanes.decisions import Decisions
 from gateway.lanes.device_reports import Intake
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.order_values import Order, OrderKind
+from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.lanes.pin_tries import PinTries
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder

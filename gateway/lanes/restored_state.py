@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gateway.domain.events import EventKind
 from gateway.domain.grants import card_id_of
 from gateway.domain.presence import card_holder
-from gateway.lanes.machine.order_values import Order, OrderKind
+from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.store.events.events import Events
 
 _GRANT_COUNTS_MICROS = 60_000_000

@@ -29,11 +29,10 @@ from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.ability import why_unable
 from gateway.lanes.machine.granted_vehicles import coming, granted
-from gateway.lanes.machine.inputs import NEVER
-from gateway.lanes.machine.observations import observe
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.safety import is_close_near, why_not_close
-from gateway.lanes.machine.state import LaneState
+from gateway.lanes.machine.state.inputs import NEVER
+from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.snapshots import LaneSnapshot
 from gateway.lanes.timetable import Timetable
@@ -84,7 +83,7 @@ class LaneRunner:
         self._watched = watched
         self._consulted_at = NEVER
         self._inbox: asyncio.Queue[m.LaneEvent] = asyncio.Queue(_INBOX)
-        self._state = LaneState(since_stamp=clock.wall())
+        self._state = LaneState.at_start(self._now())
         self._latest = LaneState()
         self._newest = ""
         self._about_to_come: tuple[Coming, ...] = ()
@@ -137,17 +136,20 @@ class LaneRunner:
             name=self.name,
             direction=self.rules.direction,
             phase=state.shown_phase,
-            since=state.since_stamp.micros,
+            since=state.visits.since_stamp.micros,
             gate_id=self.rules.gate_id,
-            position=state.gate.fresh(now, stale),
+            position=state.inputs.gate.fresh(now, stale),
             vehicle=self._vehicle(now),
-            under=state.closing.fresh(now, stale),
+            under=state.inputs.closing.fresh(now, stale),
             note=state.note,
             can_stop=self.can_stop,
-            order="" if state.order is None else state.order.kind.value,
-            order_text="" if state.order is None else state.order.sentence(),
+            order="" if state.orders.in_force is None else state.orders.in_force.kind.value,
+            order_text="" if state.orders.in_force is None else state.orders.in_force.sentence(),
             unable=why_unable(self.rules, state, now),
-            troubles=(*((state.stop_sentence,) if state.stopped_by else ()), *(one.text for one in state.troubles)),
+            troubles=(
+                *((state.stop_sentence,) if state.stop.by else ()),
+                *(one.text for one in state.troubles.present),
+            ),
         )
 
     def _watch_closing(self) -> None:
@@ -171,9 +173,9 @@ class LaneRunner:
         if self._timetable is None or now.at < self._consulted_at + _CONSULT_SECONDS:
             return
         self._consulted_at = now.at
-        before = self._latest.scheduled_order
+        before = self._latest.orders.scheduled
         wanted, doubt = self._timetable.wants(now.stamp, before=before), self._timetable.doubt(now.stamp)
-        if (wanted, doubt) != (before, self._latest.schedule_doubt):
+        if (wanted, doubt) != (before, self._latest.orders.doubt):
             self.post(m.OrderScheduled(wanted, doubt))
 
     def _now(self) -> m.Now:
@@ -262,21 +264,21 @@ class LaneRunner:
 
     def _look(self, event: m.LaneEvent) -> None:
         """Keep what inputs say now, ahead of the inbox."""
-        self._latest = observe(self.rules, self._latest, event)
+        self._latest = self._latest.observed(self.rules, event)
 
     def _vehicle(self, now: float) -> PointState:
         """The arming loop; of a two-way lane, that side's which has a vehicle."""
-        near, far = (loop.fresh(now, self.rules.stale) for loop in (self._state.arming, self._state.far))
+        near, far = (loop.fresh(now, self.rules.stale) for loop in (self._state.inputs.arming, self._state.inputs.far))
         return PointState.ON if self.rules.two_way and far is PointState.ON else near
 
     def _shown_part(self, state: LaneState) -> tuple[object, ...]:
-        loops = (state.arming.state, state.far.state, state.closing.state)
+        loops = (state.inputs.arming.state, state.inputs.far.state, state.inputs.closing.state)
         return (
             state.shown_phase,
-            state.gate.position,
+            state.inputs.gate.position,
             loops,
             state.note,
             state.stop_sentence,
-            state.order,
-            state.troubles,
+            state.orders.in_force,
+            state.troubles.present,
         )

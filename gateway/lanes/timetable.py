@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gateway.domain.access import Stance
 from gateway.domain.schedules import Calendar, Schedule
 from gateway.lanes.access_rules import calendar_of, schedules_of
-from gateway.lanes.machine.order_values import Order, OrderKind
+from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.runtime.clock import Stamp
 from gateway.site import LaneSection, Site
 

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping
 
 from gateway.domain.access import AccessRules, Coming, Decision
 from gateway.lanes.machine.rules import LaneRules
-from gateway.lanes.machine.state import LaneState
+from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.visits import HAS_RIGHT_OF_WAY
 
 
 def coming(rules: LaneRules, state: LaneState, access: Mapping[str, AccessRules]) -> Iterator[Coming]:
     """The vehicle that has its right of way, and in a counted lane those that are owed a passage after it."""
-    present = (state.visit,) if state.visit is not None and state.phase in HAS_RIGHT_OF_WAY else ()
-    for visit in (*present, *state.owed):
+    present = (
+        (state.visits.present,) if state.visits.present is not None and state.visits.phase in HAS_RIGHT_OF_WAY else ()
+    )
+    for visit in (*present, *state.visits.owed):
         yield from granted(access[rules.direction_of(visit.side)], visit.decision)
 
 

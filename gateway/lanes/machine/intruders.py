@@ -6,125 +6,127 @@ come over the arming loop, and that was released for it; while the arming loop i
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from drivers.contract import GatePosition, PointState
 from gateway.domain.events import EventKind
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.machine.rules import Side
-from gateway.lanes.machine.state import LaneState
-from gateway.lanes.machine.transition import Turn, named
-from gateway.lanes.machine.vehicles import Intruder, Leaving, Visit
+from gateway.lanes.machine.state.intruders import Intruder
+from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.machine.state.visits import Leaving, Visit
+from gateway.lanes.machine.transition import Transition, named
 from gateway.lanes.snapshots import Phase
 
 _DROPS_OUT_SECONDS = 2.0
 _SAME_VEHICLE_SECONDS = 10.0
 
 
-def on_closing_loop(turn: Turn) -> None:
+def on_closing_loop(lane: Transition) -> None:
     """Note what came onto the closing loop; under a closed gate it cannot pass yet."""
-    state, now = turn.state, turn.now.at
-    shut = state.gate.position is GatePosition.CLOSED and not turn.state.let_in_before(turn.now.at)
-    moved_on = state.moved_on
-    if moved_on is not None and now - moved_on.at > turn.rules.leaving:
+    state, now = lane.state, lane.now.at
+    shut = state.inputs.gate.position is GatePosition.CLOSED and not lane.state.visits.let_in_before(lane.now.at)
+    moved_on = state.intruders.moved_on
+    if moved_on is not None and now - moved_on.at > lane.rules.leaving:
         moved_on = None
     intruder = Intruder(
-        visit=state.visit or (moved_on.visit if moved_on is not None else Visit(arrived=turn.now.stamp)),
+        visit=state.visits.present or (moved_on.visit if moved_on is not None else Visit(arrived=lane.now.stamp)),
         at=_moved_at(state, now) if moved_on is None else moved_on.at,
-        first=state.phase is Phase.IDLE and state.leaving is None and moved_on is None,
+        first=state.visits.phase is Phase.IDLE and state.visits.leaving is None and moved_on is None,
         moved_on=moved_on is not None,
-        drops_out=now - state.left_at < _DROPS_OUT_SECONDS,
+        drops_out=now - state.intruders.left_at < _DROPS_OUT_SECONDS,
         shut=shut,
     )
-    turn.set(intruder=intruder, moved_on=moved_on if shut else None)
+    lane.put(state.intruders.noticed(intruder, moved_on=moved_on if shut else None))
 
 
-def gate_seen(turn: Turn, position: GatePosition) -> None:
+def gate_seen(lane: Transition, position: GatePosition) -> None:
     """A gate that is off its closed limit lets pass whoever waits under it, or is open for who has the right of way."""
-    intruder = turn.state.intruder
+    intruder = lane.state.intruders.present
     if intruder is None or not intruder.shut or position in {GatePosition.CLOSED, GatePosition.UNKNOWN}:
         return
-    given = turn.state.phase in {Phase.OPENING, Phase.OPEN, Phase.PASSING}
-    turn.set(intruder=None if given else replace(intruder, shut=False))
+    given = lane.state.visits.phase in {Phase.OPENING, Phase.OPEN, Phase.PASSING}
+    intruders = lane.state.intruders
+    lane.put(intruders.gone() if given else intruders.let_through(intruder))
 
 
 def _moved_at(state: LaneState, now: float) -> float:
-    return now if state.visit is None else state.moved_at(state.loop(state.visit.side).since, now)
+    return (
+        now if state.visits.present is None else state.moved_at(state.inputs.loop(state.visits.present.side).since, now)
+    )
 
 
-def is_the_one_before(turn: Turn) -> bool:
+def is_the_one_before(lane: Transition) -> bool:
     """Whether what comes onto the closing loop is who passed a moment ago, and not who may pass now."""
-    state, visit = turn.state, turn.state.visit
-    if visit is None or turn.now.at - state.left_at >= _DROPS_OUT_SECONDS:
+    state, visit = lane.state, lane.state.visits.present
+    if visit is None or lane.now.at - state.intruders.left_at >= _DROPS_OUT_SECONDS:
         return False
-    return not visit.arming_released and state.loop(visit.side).is_off()
+    return not visit.arming_released and state.inputs.loop(visit.side).is_off()
 
 
-def came_from_behind(turn: Turn) -> bool:
+def came_from_behind(lane: Transition) -> bool:
     """Whether what comes onto the arming loop came over the closing loop first; then it wants out, not in."""
-    intruder = turn.state.intruder
-    may_go_since = max(turn.state.closing.since, turn.state.off_closed_at or 0.0)
-    recent = turn.now.at - may_go_since <= turn.rules.leaving
-    if intruder is None or not intruder.first or intruder.drops_out or turn.rules.two_way or not recent:
+    intruder = lane.state.intruders.present
+    may_go_since = max(lane.state.inputs.closing.since, lane.state.troubles.off_closed_at or 0.0)
+    recent = lane.now.at - may_go_since <= lane.rules.leaving
+    if intruder is None or not intruder.first or intruder.drops_out or lane.rules.two_way or not recent:
         return False
     if intruder.shut:
         return False
-    turn.set(intruder=replace(intruder, reached_arming=True))
+    lane.put(lane.state.intruders.on_arming_loop(intruder))
     return True
 
 
-def left_closing_loop(turn: Turn, intruder: Intruder) -> None:
+def left_closing_loop(lane: Transition, intruder: Intruder) -> None:
     """The closing loop is free again: tell what that was."""
-    turn.set(intruder=None)
-    if turn.now.at < turn.state.closing.chatters_until() or intruder.shut:
+    lane.put(lane.state.intruders.gone())
+    if lane.now.at < lane.state.inputs.closing.chatters_until() or intruder.shut:
         return
-    if intruder.first and intruder.reached_arming and not turn.rules.two_way:
-        went_wrong_way(turn, intruder.visit)
+    if intruder.first and intruder.reached_arming and not lane.rules.two_way:
+        went_wrong_way(lane, intruder.visit)
         return
-    state, visit = turn.state, intruder.visit
-    behind = state.closing_gate is not None and state.passed_at >= (state.off_closed_at or state.left_at)
-    lately = behind or intruder.at - state.left_at < _SAME_VEHICLE_SECONDS
-    if lately and not intruder.moved_on and turn.state.let_in_before(turn.now.at) is None and _sees_arrivals(turn):
+    state, visit = lane.state, intruder.visit
+    behind = state.closing is not None and state.intruders.passed_at >= (
+        state.troubles.off_closed_at or state.intruders.left_at
+    )
+    lately = behind or intruder.at - state.intruders.left_at < _SAME_VEHICLE_SECONDS
+    if (
+        lately
+        and not intruder.moved_on
+        and lane.state.visits.let_in_before(lane.now.at) is None
+        and _sees_arrivals(lane)
+    ):
         return
-    side = Side.FAR if intruder.first and turn.rules.two_way and turn.state.arming.is_on() else visit.side
-    without_own_decision(turn, replace(visit, side=side), since=intruder.at, behind=behind)
+    side = Side.FAR if intruder.first and lane.rules.two_way and lane.state.inputs.arming.is_on() else visit.side
+    without_own_decision(lane, visit.from_side(side), since=intruder.at, behind=behind)
 
 
-def without_own_decision(turn: Turn, visit: Visit, *, since: float, behind: bool) -> None:
+def without_own_decision(lane: Transition, visit: Visit, *, since: float, behind: bool) -> None:
     """A vehicle has passed on nobody's word; `behind` another that had the right of way, or not.
 
     Who came, at `since`, while the gate was kept open was welcome, though that may be over now.
     """
-    kept = turn.state.kept_at(since, turn.now.at)
+    kept = lane.state.kept_at(since, lane.now.at)
     if kept is not None:
-        turn.tell(
+        lane.tell(
             EventKind.VEHICLE_PASSED,
             f"a vehicle passed while {kept.sentence}",
-            passage=turn.passage(visit, PassageOutcome.PASSED, reason=kept.reason),
+            passage=lane.passage(visit, PassageOutcome.PASSED, reason=kept.reason),
             filmed_from=visit.arrived.micros,
-            direction=turn.direction(visit.side),
+            direction=lane.direction(visit.side),
         )
         return
-    before = turn.state.let_in_before(turn.now.at)
+    before = lane.state.visits.let_in_before(lane.now.at)
     if before is not None and not behind:
-        turn.set(granted_before=tuple(grant for grant in turn.state.granted_before if grant is not before))
-        passage = turn.passage(visit, PassageOutcome.PASSED, reason="granted_before_restart")
-        turn.tell(
+        lane.put(lane.state.visits.without_grant(before))
+        lane.tell(
             EventKind.VEHICLE_PASSED,
             f"a vehicle passed ({before.credential}), let in before the gateway restarted",
-            passage=replace(
-                passage,
-                card_id=before.card_id,
-                credential=before.credential,
-                holder=before.holder,
-                opens=before.opens,
-            ),
+            passage=lane.passage(visit, PassageOutcome.PASSED, reason="granted_before_restart", before=before),
             filmed_from=visit.arrived.micros,
             credential=before.credential,
-            direction=turn.direction(visit.side),
+            direction=lane.direction(visit.side),
         )
         return
-    is_known = turn.state.gate.position is not GatePosition.UNKNOWN
+    is_known = lane.state.inputs.gate.position is not GatePosition.UNKNOWN
     gate = "the gate was not closed" if is_known else "the gate's position was not known"
     kind, text = EventKind.UNAUTHORISED_PASSAGE, f"something passed without a decision while {gate}"
     if behind:
@@ -132,29 +134,31 @@ def without_own_decision(turn: Turn, visit: Visit, *, since: float, behind: bool
         text = "a second vehicle followed over the closing loop without a decision of its own"
     if visit.decision is not None and not visit.decision.granted and visit.credential:
         text += f"; {named(visit.credential)} had been denied: {visit.decision.sentence()}"
-    turn.tell(kind, text, passage=turn.passage(visit, PassageOutcome.UNAUTHORISED), filmed_from=visit.arrived.micros)
+    lane.tell(kind, text, passage=lane.passage(visit, PassageOutcome.UNAUTHORISED), filmed_from=visit.arrived.micros)
 
 
-def _sees_arrivals(turn: Turn) -> bool:
+def _sees_arrivals(lane: Transition) -> bool:
     """Whether the arming loops are known, so that a second vehicle would have been seen there."""
-    state, rules = turn.state, turn.rules
-    return all(state.loop(side).fresh(turn.now.at, rules.stale) is not PointState.UNKNOWN for side in turn.sides())
+    state, rules = lane.state, lane.rules
+    return all(
+        state.inputs.loop(side).fresh(lane.now.at, rules.stale) is not PointState.UNKNOWN for side in lane.sides()
+    )
 
 
-def went_wrong_way(turn: Turn, visit: Visit) -> None:
+def went_wrong_way(lane: Transition, visit: Visit) -> None:
     """A vehicle left against the lane's direction, and is on the arming loop still. Whoever opened let it pass."""
-    against = "exit" if turn.rules.direction == "entry" else "entry"
+    against = "exit" if lane.rules.direction == "entry" else "entry"
     outcome, reason = PassageOutcome.UNAUTHORISED, "wrong_way"
-    kept = turn.state.kept_at(turn.now.at, turn.now.at)
+    kept = lane.state.kept_at(lane.now.at, lane.now.at)
     if kept is not None:
         outcome, reason = PassageOutcome.PASSED, kept.reason
     elif visit.opened_by:
         outcome, reason = PassageOutcome.PASSED, visit.opened_by
-    passage = replace(turn.passage(visit, outcome, reason=reason), direction=against)
-    turn.tell(
+    passage = lane.passage(visit, outcome, reason=reason, direction=against)
+    lane.tell(
         EventKind.WRONG_WAY,
-        f"a vehicle came over the closing loop first: it went against the lane's direction ({turn.rules.direction})",
+        f"a vehicle came over the closing loop first: it went against the lane's direction ({lane.rules.direction})",
         passage=passage,
         filmed_from=visit.arrived.micros,
     )
-    turn.set(leaving=Leaving(Side.NEAR, until=turn.now.at + turn.rules.leaving))
+    lane.put(lane.state.visits.with_leaving(Leaving(Side.NEAR, until=lane.now.at + lane.rules.leaving)))

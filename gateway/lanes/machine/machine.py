@@ -38,8 +38,9 @@ from gateway.lanes.machine import (
 )
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules, Side
-from gateway.lanes.machine.state import Keeping, LaneState, RememberedGrant
-from gateway.lanes.machine.transition import Turn
+from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.machine.state.visits import RememberedGrant
+from gateway.lanes.machine.transition import Transition
 from gateway.lanes.snapshots import Phase
 
 
@@ -53,17 +54,16 @@ class Step:
 
 def handle(rules: LaneRules, state: LaneState, event: m.LaneEvent, now: m.Now) -> Step:
     """Take one event. Deterministic: equal arguments give an equal step."""
-    turn = Turn(rules, state, now)
-    _take(turn, event)
-    visits.watch(turn)
-    readings.watch(turn)
-    commands_in_flight.watch(turn)
-    stopping.watch(turn)
-    orders.watch(turn)
-    closing.watch(turn)
-    troubles.watch(turn)
-    turn.set(looked_at=now.at)
-    return Step(state=turn.state, commands=tuple(turn.commands))
+    lane = Transition(rules, state, now)
+    _take(lane, event)
+    visits.watch(lane)
+    readings.watch(lane)
+    commands_in_flight.watch(lane)
+    stopping.watch(lane)
+    orders.watch(lane)
+    closing.watch(lane)
+    troubles.watch(lane)
+    return Step(state=lane.finish(), commands=tuple(lane.commands))
 
 
 def wake_at(rules: LaneRules, state: LaneState) -> float | None:
@@ -83,155 +83,157 @@ def wake_at(rules: LaneRules, state: LaneState) -> float | None:
     return min((moment for moment in moments if state.looked_at < moment < float("inf")), default=None)
 
 
-def _take(turn: Turn, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 (one branch per event)
+def _take(lane: Transition, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 (one branch per event)
     match event:
         case m.CardRead():
-            readings.card_read(turn, event)
+            readings.card_read(lane, event)
         case m.PlateRead():
-            readings.plate_read(turn, event)
+            readings.plate_read(lane, event)
         case m.KeysTyped():
-            readings.keys_typed(turn, event)
+            readings.keys_typed(lane, event)
         case m.InputReported():
-            _input_reported(turn, event)
+            _input_reported(lane, event)
         case m.InputMissed():
-            turn.observe(event)
+            lane.observe(event)
         case m.GateReported():
-            _gate_reported(turn, event)
+            _gate_reported(lane, event)
         case m.GateLost():
-            commands_in_flight.gate_lost(turn, event)
-            closing.gate_lost(turn)
+            commands_in_flight.gate_lost(lane, event)
+            closing.gate_lost(lane)
         case m.GateLossExplained():
-            commands_in_flight.gate_loss_explained(turn, event)
+            commands_in_flight.gate_loss_explained(lane, event)
         case m.GateRegained():
-            turn.observe(event)
-            turn.set(note="", keeping=Keeping(), gate=turn.state.gate.regained(turn.now.at))
+            lane.put(lane.state.inputs.gate_back(lane.now.at))
+            lane.put(lane.state.orders.afresh())
+            lane.note("")
         case m.Decided():
-            visits.decided(turn, event)
+            visits.decided(lane, event)
         case m.CommandRequested():
-            _command_requested(turn, event)
+            _command_requested(lane, event)
         case m.OrderGiven() | m.OrderScheduled():
-            orders.ordered(turn, event)
+            orders.ordered(lane, event)
         case m.GrantRemembered():
             grant = RememberedGrant(event.card_id, event.credential, event.until, event.holder, event.opens)
-            turn.set(granted_before=(*turn.state.granted_before, grant))
+            lane.put(lane.state.visits.remembering(grant))
         case m.StopRemembered():
-            stopping.remembered(turn, event)
+            stopping.remembered(lane, event)
         case m.CommandAcknowledged():
-            _command_acknowledged(turn, event)
+            _command_acknowledged(lane, event)
         case m.CommandFailed():
-            _command_failed(turn, event)
+            _command_failed(lane, event)
         case m.Ticked():
             pass
 
 
-def _input_reported(turn: Turn, event: m.InputReported) -> None:
+def _input_reported(lane: Transition, event: m.InputReported) -> None:
     match event.role:
         case m.Role.ARMING:
-            _arming_reported(turn, event, Side.NEAR)
+            _arming_reported(lane, event, Side.NEAR)
         case m.Role.FAR:
-            _arming_reported(turn, event, Side.FAR)
+            _arming_reported(lane, event, Side.FAR)
         case m.Role.CLOSING:
-            _closing_reported(turn, event)
+            _closing_reported(lane, event)
         case m.Role.FIRE:
-            orders.fire_reported(turn, event)
+            orders.fire_reported(lane, event)
         case m.Role.SAFETY | m.Role.LOCAL:
-            turn.observe(event)
+            lane.observe(event)
 
 
-def _arming_reported(turn: Turn, event: m.InputReported, side: Side) -> None:
-    before = turn.state.loop(side)
-    turn.observe(event)
+def _arming_reported(lane: Transition, event: m.InputReported, side: Side) -> None:
+    before = lane.state.inputs.loop(side)
+    lane.observe(event)
     if event.state is PointState.ON and not before.is_on():
-        visits.arrived(turn, side, free_for=event.at - before.since)
+        visits.arrived(lane, side, free_for=event.at - before.since)
     elif event.state is PointState.OFF and not before.is_off():
-        visits.arming_released(turn, side, held_for=event.at - before.since)
+        visits.arming_released(lane, side, held_for=event.at - before.since)
 
 
-def _closing_reported(turn: Turn, event: m.InputReported) -> None:
-    before = turn.state.closing.state
-    turn.observe(event)
+def _closing_reported(lane: Transition, event: m.InputReported) -> None:
+    before = lane.state.inputs.closing.state
+    lane.observe(event)
     if event.state is PointState.ON and before is not PointState.ON:
-        if turn.state.phase in {Phase.OPENING, Phase.OPEN}:
-            if not intruders.is_the_one_before(turn):
-                visits.passing(turn)
-        elif turn.state.phase is not Phase.PASSING and (
-            before is PointState.OFF or turn.state.let_in_before(turn.now.at)
+        if lane.state.visits.phase in {Phase.OPENING, Phase.OPEN}:
+            if not intruders.is_the_one_before(lane):
+                visits.passing(lane)
+        elif lane.state.visits.phase is not Phase.PASSING and (
+            before is PointState.OFF or lane.state.visits.let_in_before(lane.now.at)
         ):
-            intruders.on_closing_loop(turn)
+            intruders.on_closing_loop(lane)
     elif event.state is PointState.OFF and before is not PointState.OFF:
-        visit = turn.state.visit
-        if turn.state.phase is Phase.PASSING or (visit is not None and visit.against):
-            visits.left_closing_loop(turn)
-        elif turn.state.intruder is not None:
-            intruders.left_closing_loop(turn, turn.state.intruder)
+        visit = lane.state.visits.present
+        if lane.state.visits.phase is Phase.PASSING or (visit is not None and visit.against):
+            visits.left_closing_loop(lane)
+        elif lane.state.intruders.present is not None:
+            intruders.left_closing_loop(lane, lane.state.intruders.present)
         if before is PointState.ON:
-            turn.set(left_at=turn.now.at)
+            lane.put(lane.state.intruders.closing_loop_left(lane.now.at))
 
 
-def _gate_reported(turn: Turn, event: m.GateReported) -> None:
-    before, known = turn.state.gate.position, turn.state.gate.known
-    turn.observe(event)
-    troubles.follow_gate(turn, known)
-    intruders.gate_seen(turn, event.position)
-    commands_in_flight.settle(turn, event)
+def _gate_reported(lane: Transition, event: m.GateReported) -> None:
+    gate = lane.state.inputs.gate
+    before, known = gate.position, gate.known
+    lane.observe(event)
+    troubles.follow_gate(lane, known)
+    intruders.gate_seen(lane, event.position)
+    commands_in_flight.settle(lane, event)
     if event.position is GatePosition.OPEN:
-        turn.set(keeping=Keeping())
-        if turn.state.phase is Phase.OPENING:
-            visits.opened(turn)
+        lane.put(lane.state.orders.afresh())
+        if lane.state.visits.phase is Phase.OPENING:
+            visits.opened(lane)
     if event.position is GatePosition.CLOSED and before is not GatePosition.CLOSED:
         if before is not GatePosition.UNKNOWN:
-            turn.tell(EventKind.GATE_CLOSED, "the gate is closed")
-        if turn.state.phase is Phase.OPEN:
-            visits.closed_before_passing(turn)
-    stopping.seen(turn, event.position, before=known)
-    if event.position is GatePosition.STOPPED and turn.state.stopped_by and turn.state.phase is Phase.OPENING:
-        visits.not_opened(turn, f"stopped by {turn.state.stopped_by}")
-    closing.seen(turn, event.position)
+            lane.tell(EventKind.GATE_CLOSED, "the gate is closed")
+        if lane.state.visits.phase is Phase.OPEN:
+            visits.closed_before_passing(lane)
+    stopping.seen(lane, event.position, before=known)
+    if event.position is GatePosition.STOPPED and lane.state.stop.by and lane.state.visits.phase is Phase.OPENING:
+        visits.not_opened(lane, f"stopped by {lane.state.stop.by}")
+    closing.seen(lane, event.position, has_rested=gate.has_rested)
 
 
-def _command_requested(turn: Turn, event: m.CommandRequested) -> None:
+def _command_requested(lane: Transition, event: m.CommandRequested) -> None:
     command = event.command
-    if turn.now.at >= event.deadline:
-        turn.refuse(command, "its deadline passed before it could be sent")
-    elif turn.state.gate_lost:
-        turn.refuse(command, f"the gate's controller is away: {turn.state.gate_lost}")
+    if lane.now.at >= event.deadline:
+        lane.refuse(command, "its deadline passed before it could be sent")
+    elif lane.state.inputs.gate_lost:
+        lane.refuse(command, f"the gate's controller is away: {lane.state.inputs.gate_lost}")
     elif command.action is GateAction.OPEN:
-        if turn.state.locked_down:
-            turn.refuse(command, turn.state.locked_down)
+        if lane.state.locked_down:
+            lane.refuse(command, lane.state.locked_down)
         else:
-            visits.operator_opens(turn, event)
+            visits.operator_opens(lane, event)
     elif command.action is GateAction.CLOSE:
-        closing.operator_closes(turn, event)
+        closing.operator_closes(lane, event)
     else:
-        stopping.asked(turn, event)
-        reopening.put_off(turn)
+        stopping.asked(lane, event)
+        reopening.put_off(lane)
 
 
-def _command_acknowledged(turn: Turn, event: m.CommandAcknowledged) -> None:
-    command = commands_in_flight.under_way(turn.state, event.command_id)
-    commands_in_flight.acknowledged(turn, event)
+def _command_acknowledged(lane: Transition, event: m.CommandAcknowledged) -> None:
+    command = lane.state.commands.under_way(event.command_id)
+    commands_in_flight.acknowledged(lane, event)
     if command is not None and command.action is GateAction.STOP:
-        stopping.taken(turn)
+        stopping.taken(lane)
     elif command is not None and command.action is GateAction.OPEN:
-        reopening.acknowledged(turn)
+        reopening.acknowledged(lane)
 
 
-def _command_failed(turn: Turn, event: m.CommandFailed) -> None:
-    flight = turn.state.flight
-    command = commands_in_flight.under_way(turn.state, event.command_id)
+def _command_failed(lane: Transition, event: m.CommandFailed) -> None:
+    flight = lane.state.commands.flight
+    command = lane.state.commands.under_way(event.command_id)
     if not event.sent:
-        stopping.failed(turn, event.command_id)
+        stopping.failed(lane, event.command_id)
     if flight is None or flight.command.command_id != event.command_id:
-        commands_in_flight.superseded_ended(turn, event.command_id, sent=event.sent)
+        commands_in_flight.superseded_ended(lane, event.command_id, sent=event.sent)
         if command is not None and command.action is GateAction.CLOSE and not event.sent:
-            closing.overtaken(turn)
+            closing.overtaken(lane)
         return
-    commands_in_flight.failed(turn, event)
+    commands_in_flight.failed(lane, event)
     if event.sent:
         return
     if flight.command.action is GateAction.CLOSE:
-        closing.failed(turn, event.reason)
-    elif flight.command.action is GateAction.OPEN and turn.state.phase is Phase.OPENING:
-        visits.not_opened(turn, event.reason)
+        closing.failed(lane, event.reason)
+    elif flight.command.action is GateAction.OPEN and lane.state.visits.phase is Phase.OPENING:
+        visits.not_opened(lane, event.reason)
     elif flight.command.action is GateAction.OPEN:
-        reopening.not_sent(turn)
+        reopening.not_sent(lane)

@@ -12,7 +12,7 @@ from drivers.contract import Feedback, GatePosition, PointState
 from gateway.domain.access import Decision
 from gateway.domain.commands import Command
 from gateway.domain.credentials import Credential
-from gateway.lanes.machine.order_values import Order
+from gateway.lanes.machine.state.orders import Order
 from gateway.runtime.clock import Stamp
 from gateway.store import Entry
 

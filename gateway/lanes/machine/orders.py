@@ -8,121 +8,123 @@ times only.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import closing, commands_in_flight, stopping
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.order_values import Order
-from gateway.lanes.machine.state import Keeping, Kept, LaneState
-from gateway.lanes.machine.transition import Turn
+from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.machine.state.orders import Kept, Order
+from gateway.lanes.machine.transition import Transition
 from gateway.lanes.snapshots import Phase
 
 _RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 _ON_ITS_WAY = frozenset({GatePosition.OPEN, GatePosition.OPENING})
 
 
-def ordered(turn: Turn, event: m.OrderGiven | m.OrderScheduled) -> None:
+def ordered(lane: Transition, event: m.OrderGiven | m.OrderScheduled) -> None:
     """A person or the schedule wants something else from now on."""
-    before, was_kept, doubt = turn.state.order, _kept_until_now(turn), turn.state.schedule_doubt
-    turn.observe(event)
-    if turn.state.schedule_doubt != doubt:
-        turn.set(doubted_since=turn.now.at)
-    order = turn.state.order
-    stood = turn.state.is_stopped
+    before, was_kept, doubt = lane.state.orders.in_force, _kept_until_now(lane), lane.state.orders.doubt
+    lane.observe(event)
+    if lane.state.orders.doubt != doubt:
+        lane.put(lane.state.orders.doubted(lane.now.at))
+    order = lane.state.orders.in_force
+    stood = lane.state.stop.is_in_force
     if isinstance(event, m.OrderGiven):
-        stopping.ended(turn, f"{event.by.removeprefix('user:')} gives the lane an order")
-        stood = stood and not turn.state.is_stopped
+        stopping.ended(lane, f"{event.by.removeprefix('user:')} gives the lane an order")
+        stood = stood and not lane.state.stop.is_in_force
     if order == before:
         if stood and isinstance(event, m.OrderGiven):
-            turn.set(keeping=Keeping())
-            _close_if_idle(turn)
+            lane.put(lane.state.orders.afresh())
+            _close_if_idle(lane)
         return
     if before is not None:
         by = event.by.removeprefix("user:") if isinstance(event, m.OrderGiven) else "schedule"
-        turn.tell(EventKind.ORDER_ENDED, f"no longer: {before.sentence()} (ended by {by})", order=before.kind.value)
+        lane.tell(EventKind.ORDER_ENDED, f"no longer: {before.sentence()} (ended by {by})", order=before.kind.value)
     if order is not None:
-        turn.tell(EventKind.ORDER_BEGAN, order.sentence(), order=order.kind.value, by=order.by, reason=order.reason)
-    _changed(turn, was_kept=was_kept, order=order)
+        lane.tell(EventKind.ORDER_BEGAN, order.sentence(), order=order.kind.value, by=order.by, reason=order.reason)
+    _changed(lane, was_kept=was_kept, order=order)
     if stood and isinstance(event, m.OrderGiven):
-        _close_if_idle(turn)
+        _close_if_idle(lane)
 
 
-def fire_reported(turn: Turn, event: m.InputReported) -> None:
+def fire_reported(lane: Transition, event: m.InputReported) -> None:
     """The fire input: it opens the gate at once, and what it kept open is closed once it is over."""
-    was_kept, was_on_fire = _kept_until_now(turn), turn.state.on_fire
-    turn.observe(event)
-    if event.state is PointState.OFF and turn.state.fire_over_at == float("inf"):
-        turn.set(fire_over_at=turn.now.at)
-    if turn.state.on_fire is not was_on_fire:
-        stopping.fire_changed(turn)
-        _changed(turn, was_kept=was_kept, order=turn.state.order)
+    was_kept, was_on_fire = _kept_until_now(lane), lane.state.inputs.on_fire
+    lane.observe(event)
+    if event.state is PointState.OFF and lane.state.stop.fire_over_at == float("inf"):
+        lane.put(lane.state.stop.fire_over(lane.now.at))
+    if lane.state.inputs.on_fire is not was_on_fire:
+        stopping.fire_changed(lane)
+        _changed(lane, was_kept=was_kept, order=lane.state.orders.in_force)
 
 
-def watch(turn: Turn) -> None:
+def watch(lane: Transition) -> None:
     """Have the gate opened while it is to be open and is not."""
-    state, now = turn.state, turn.now.at
-    if not state.kept_open or state.gate_lost or not _may_move(turn):
+    state, now = lane.state, lane.now.at
+    if not state.kept_open or state.inputs.gate_lost or not _may_move(lane):
         return
-    if state.gate.position in _ON_ITS_WAY and state.closing_gate is not None:
-        turn.set(closing_gate=None)
-    if state.gate.position in _ON_ITS_WAY or now < state.keeping.not_before or _is_opening(turn):
+    if state.inputs.gate.position in _ON_ITS_WAY and state.closing is not None:
+        lane.drop_closing()
+    if state.inputs.gate.position in _ON_ITS_WAY or now < state.orders.keeping.not_before or _is_opening(lane):
         return
-    keeping = state.keeping
-    if not state.on_fire and keeping.tries >= turn.rules.hold_tries:
+    keeping = state.orders.keeping
+    if not state.inputs.on_fire and keeping.tries >= lane.rules.hold_tries:
         if not keeping.told:
-            turn.set(keeping=replace(keeping, told=True), note="the gate could not be held open")
+            lane.put(state.orders.told_in_vain())
+            lane.note("the gate could not be held open")
             text = f"the gate is not open after {keeping.tries} commands, though {state.kept_open}"
-            turn.tell(EventKind.HOLD_FAILED, text, tries=keeping.tries)
+            lane.tell(EventKind.HOLD_FAILED, text, tries=keeping.tries)
         return
-    pause = turn.rules.opening + turn.rules.close_pause
-    turn.set(keeping=Keeping(tries=keeping.tries + 1, not_before=now + pause), closing_gate=None)
-    commands_in_flight.send(turn, turn.command(GateAction.OPEN), now + turn.rules.command_life)
+    pause = lane.rules.opening + lane.rules.close_pause
+    lane.put(state.orders.tried(not_before=now + pause))
+    lane.drop_closing()
+    commands_in_flight.send(lane, lane.command(GateAction.OPEN), now + lane.rules.command_life)
 
 
 def deadlines(state: LaneState) -> tuple[float, ...]:
     """When `watch` has something to do."""
-    return (state.keeping.not_before,) if state.kept_open else ()
+    return (state.orders.keeping.not_before,) if state.kept_open else ()
 
 
-def _kept_until_now(turn: Turn) -> Kept | None:
-    return turn.state.kept_at(float("inf"), turn.now.at)
+def _kept_until_now(lane: Transition) -> Kept | None:
+    return lane.state.kept_at(float("inf"), lane.now.at)
 
 
-def _changed(turn: Turn, *, was_kept: Kept | None, order: Order | None) -> None:
-    state = turn.state
-    turn.set(keeping=Keeping(), note="" if order is None else state.note)
+def _changed(lane: Transition, *, was_kept: Kept | None, order: Order | None) -> None:
+    state = lane.state
+    lane.put(state.orders.afresh())
+    if order is None:
+        lane.note("")
     if state.kept_open:
-        turn.set(forced_at=None)
-        if not state.is_stopped:
-            turn.set(closing_gate=None)
+        lane.put(state.troubles.forced(None))
+        if not state.stop.is_in_force:
+            lane.drop_closing()
         return
     if was_kept is not None:
-        turn.set(kept=was_kept)
-    if state.off_closed_at is not None and was_kept is not None:
-        turn.set(off_closed_at=turn.now.at)
+        lane.put(lane.state.orders.was_kept(was_kept))
+    if state.troubles.off_closed_at is not None and was_kept is not None:
+        lane.put(state.troubles.off_closed(lane.now.at))
     if was_kept is not None or state.locked_down:
-        _close_if_idle(turn)
+        _close_if_idle(lane)
 
 
-def _close_if_idle(turn: Turn) -> None:
-    if turn.state.phase not in _RIGHT_OF_WAY and turn.state.closing_gate is None:
-        closing.begin(turn)
+def _close_if_idle(lane: Transition) -> None:
+    if lane.state.visits.phase not in _RIGHT_OF_WAY and lane.state.closing is None:
+        closing.begin(lane)
 
 
-def _may_move(turn: Turn) -> bool:
+def _may_move(lane: Transition) -> bool:
     """A fire moves a gate of unknown position too; an order does not, nor one that somebody works at or stopped."""
-    state = turn.state
-    if state.is_stopped:
+    state = lane.state
+    if state.stop.is_in_force:
         return False
-    if state.on_fire:
+    if state.inputs.on_fire:
         return True
-    known = state.gate.fresh(turn.now.at, turn.rules.stale) is not GatePosition.UNKNOWN
-    return known and (not turn.rules.local_input or state.local.state is PointState.OFF)
+    known = state.inputs.gate.fresh(lane.now.at, lane.rules.stale) is not GatePosition.UNKNOWN
+    return known and (not lane.rules.local_input or state.inputs.local.state is PointState.OFF)
 
 
-def _is_opening(turn: Turn) -> bool:
-    flight = turn.state.flight
+def _is_opening(lane: Transition) -> bool:
+    flight = lane.state.commands.flight
     return flight is not None and flight.command.action is GateAction.OPEN

@@ -8,9 +8,9 @@ vehicle holds must have been off for a while, and read so more than once.
 from __future__ import annotations
 
 from drivers.contract import GatePosition, PointState
-from gateway.lanes.machine.inputs import SeenPoint
 from gateway.lanes.machine.rules import LaneRules
-from gateway.lanes.machine.state import LaneState
+from gateway.lanes.machine.state.inputs import SeenPoint
+from gateway.lanes.machine.state.lane import LaneState
 
 _MISSED_WHILE_CLOSING = 2
 """So many polls in a row without an answer while the gate closes, and it is opened again."""
@@ -25,13 +25,13 @@ def why_not_close(rules: LaneRules, state: LaneState, now: float) -> str:
 
 def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa: PLR0911 (one per reason)
     """What is in the way, or not known, at `now`; "" for nothing."""
-    if state.gate_lost:
-        return f"the gate's controller is away: {state.gate_lost}"
+    if state.inputs.gate_lost:
+        return f"the gate's controller is away: {state.inputs.gate_lost}"
     if state.kept_open:
         return state.kept_open
-    if state.gate.fresh(now, rules.stale) is GatePosition.UNKNOWN:
+    if state.inputs.gate.fresh(now, rules.stale) is GatePosition.UNKNOWN:
         return "the gate's position is not known: open it first, then close it"
-    if len(state.safety) != rules.safety_points:
+    if len(state.inputs.safety) != rules.safety_points:
         return "a safety point has not been read yet"
     for name, point in points_that_forbid(rules, state):
         fresh = point.fresh(now, rules.stale)
@@ -58,7 +58,7 @@ def what_is_not_clear(rules: LaneRules, state: LaneState, now: float) -> str:
 
 def clears_at(rules: LaneRules, state: LaneState, point: SeenPoint) -> float:
     """From when on this point counts as clear, if it stays off."""
-    return max(point.clears_at(rules.clear, rules.clear_after_loss), state.kept.until + rules.clear)
+    return max(point.clears_at(rules.clear, rules.clear_after_loss), state.orders.kept.until + rules.clear)
 
 
 def is_close_near(rules: LaneRules, state: LaneState) -> bool:
@@ -68,10 +68,10 @@ def is_close_near(rules: LaneRules, state: LaneState) -> bool:
     poll that it misses, and a vehicle on its loop is not seen for a second or two after that; so no restart must fit
     between two polls. One takes some 50 ms at least, and usual polls are 100 ms apart.
     """
-    job, position = state.closing_gate, state.gate.position
+    job, position = state.closing, state.inputs.gate.position
     if position is GatePosition.CLOSING or (job is not None and job.sent and job.ours):
         return True
-    is_left_open = bool(state.kept_open or state.stopped_by or state.gate_lost)
+    is_left_open = bool(state.kept_open or state.stop.by or state.inputs.gate_lost)
     return not (rules.closes_itself or is_left_open) and position in _MAY_BE_CLOSED
 
 
@@ -93,14 +93,16 @@ def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, S
     """Each input that must be free for a close, with its name for people."""
     points = list(obstructions(rules, state))
     if rules.fire_input:
-        points.append(("the fire input", state.fire))
+        points.append(("the fire input", state.inputs.fire))
     if rules.local_input:
-        points.append(("the key switch", state.local))
+        points.append(("the key switch", state.inputs.local))
     return tuple(points)
 
 
 def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[str, SeenPoint], ...]:
     """The inputs that a vehicle under the gate holds, with their names for people."""
-    names = rules.safety_names or tuple(f"safety point {number}" for number, _ in enumerate(state.safety, start=1))
-    others = zip(names, state.safety, strict=False)  # before the first reading there are no points
-    return (("the closing loop", state.closing), *others)
+    names = rules.safety_names or tuple(
+        f"safety point {number}" for number, _ in enumerate(state.inputs.safety, start=1)
+    )
+    others = zip(names, state.inputs.safety, strict=False)  # before the first reading there are no points
+    return (("the closing loop", state.inputs.closing), *others)

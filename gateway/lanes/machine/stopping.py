@@ -8,120 +8,121 @@ lane an order, when a vehicle is let in, when a fire begins, and when the gate i
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from drivers.contract import GatePosition
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import commands_in_flight
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
-from gateway.lanes.machine.state import LaneState, StopAsked
-from gateway.lanes.machine.transition import Turn
+from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.machine.transition import Transition
 from gateway.lanes.snapshots import Phase
 
 _SAME_FIRE_SECONDS = 10.0
 
 
-def asked(turn: Turn, event: m.CommandRequested) -> None:
+def asked(lane: Transition, event: m.CommandRequested) -> None:
     """A person wants the gate stopped."""
     by = event.command.source.removeprefix("user:")
-    commands_in_flight.send(turn, event.command, event.deadline)
-    turn.set(stop_asked=StopAsked(event.command.command_id, by))
+    commands_in_flight.send(lane, event.command, event.deadline)
+    lane.put(lane.state.stop.asked_for(event.command.command_id, by))
 
 
-def taken(turn: Turn) -> None:
+def taken(lane: Transition) -> None:
     """The stop that is under way was acknowledged, or is seen to have worked."""
-    stop, state = turn.state.stop_asked, turn.state
+    stop, state = lane.state.stop.asked, lane.state
     if stop is None:
         return
-    turn.set(stop_asked=None, overtaken_open=None)
-    at_rest_closed = state.gate.position is GatePosition.CLOSED and state.phase is not Phase.OPENING
+    lane.put(state.stop.taken())
+    at_rest_closed = state.inputs.gate.position is GatePosition.CLOSED and state.visits.phase is not Phase.OPENING
     if at_rest_closed and not state.kept_open:
         return
-    job = state.closing_gate
-    still_moves = job is not None and (job.ours or job.reopening) and state.gate.position is not GatePosition.STOPPED
-    turn.set(stopped_by=stop.by, stopped_at=turn.now.at, closing_gate=job if still_moves else None)
-    if state.stopped_by != stop.by:
-        turn.tell(EventKind.STOP_BEGAN, turn.state.stop_sentence, by=stop.by, fire=state.on_fire)
+    job = state.closing
+    still_moves = (
+        job is not None and (job.ours or job.reopening) and state.inputs.gate.position is not GatePosition.STOPPED
+    )
+    lane.put(lane.state.stop.held(stop.by, lane.now.at))
+    if not still_moves:
+        lane.drop_closing()
+    if state.stop.by != stop.by:
+        lane.tell(EventKind.STOP_BEGAN, lane.state.stop_sentence, by=stop.by, fire=state.inputs.on_fire)
 
 
-def remembered(turn: Turn, event: m.StopRemembered) -> None:
+def remembered(lane: Transition, event: m.StopRemembered) -> None:
     """Somebody stopped the gate before the restart; if that was in a fire, a fire that goes on is the same."""
-    turn.set(stopped_by=event.by, stopped_at=turn.now.at, closing_gate=None)
-    if event.during_fire:
-        turn.set(fire_over_at=float("inf"))
+    lane.put(lane.state.stop.held(event.by, lane.now.at, during_old_fire=event.during_fire))
+    lane.drop_closing()
 
 
-def failed(turn: Turn, command_id: str) -> None:
+def failed(lane: Transition, command_id: str) -> None:
     """This stop did not reach the device."""
-    stop = turn.state.stop_asked
+    stop = lane.state.stop.asked
     if stop is not None and stop.command_id == command_id:
-        turn.set(stop_asked=None)
+        lane.put(lane.state.stop.dropped())
 
 
-def ended(turn: Turn, why: str) -> None:
+def ended(lane: Transition, why: str) -> None:
     """Somebody, or something that counts for more, wants the gate moved again."""
-    by = turn.state.stopped_by
-    turn.set(stop_asked=None, stopped_by="")
+    by = lane.state.stop.by
+    lane.put(lane.state.stop.ended())
     if by:
-        turn.tell(EventKind.STOP_ENDED, f"no longer stopped by {by}: {why}", by=by)
+        lane.tell(EventKind.STOP_ENDED, f"no longer stopped by {by}: {why}", by=by)
 
 
-def fire_changed(turn: Turn) -> None:
+def fire_changed(lane: Transition) -> None:
     """A fire that begins counts for more than a stop from before it; a contact that blinks tells of no new fire."""
-    if not turn.state.on_fire:
-        turn.set(fire_over_at=turn.now.at)
-    elif turn.now.at >= turn.state.fire_over_at + _SAME_FIRE_SECONDS:
-        ended(turn, "the fire input is active")
+    if not lane.state.inputs.on_fire:
+        lane.put(lane.state.stop.fire_over(lane.now.at))
+    elif lane.now.at >= lane.state.stop.fire_over_at + _SAME_FIRE_SECONDS:
+        ended(lane, "the fire input is active")
 
 
-def seen(turn: Turn, position: GatePosition, *, before: GatePosition) -> None:
+def seen(lane: Transition, position: GatePosition, *, before: GatePosition) -> None:
     """Follow the gate; `before` is where it last was, as far as that was known."""
-    state, stop = turn.state, turn.state.stop_asked
-    if stop is not None and position is GatePosition.STOPPED and (state.flight is None or stop.given_up):
-        taken(turn)
+    state, stop = lane.state, lane.state.stop.asked
+    if stop is not None and position is GatePosition.STOPPED and (state.commands.flight is None or stop.given_up):
+        taken(lane)
     elif stop is not None and stop.given_up and position is not GatePosition.UNKNOWN:
-        turn.set(stop_asked=None)
-    if not turn.state.stopped_by:
+        lane.put(lane.state.stop.dropped())
+    if not lane.state.stop.by:
         return
     if position is GatePosition.STOPPED:
-        turn.set(closing_gate=None)
+        lane.drop_closing()
     stood_closed = state.kept_open and before in {GatePosition.CLOSED, GatePosition.UNKNOWN}
     if position is GatePosition.CLOSED and not stood_closed:
-        ended(turn, "the gate is closed")
+        ended(lane, "the gate is closed")
 
 
-def watch(turn: Turn) -> None:
+def watch(lane: Transition) -> None:
     """Stops of which nothing more will be heard, and what a stop that failed must not have taken away."""
-    state, stop = turn.state, turn.state.stop_asked
-    if stop is not None and not stop.given_up and not commands_in_flight.is_under_way(state, stop.command_id):
-        turn.set(stop_asked=replace(stop, given_up=True), overtaken_open=None)
-        if state.gate.position is GatePosition.STOPPED:
-            taken(turn)
-        elif state.gate.position is not GatePosition.UNKNOWN:
-            turn.set(stop_asked=None)
-    if turn.state.stopped_by and turn.now.at >= _watched_until(turn.rules, turn.state):
-        turn.set(closing_gate=None)
-    _open_after_all(turn)
+    state, stop = lane.state, lane.state.stop.asked
+    if stop is not None and not stop.given_up and state.commands.under_way(stop.command_id) is None:
+        lane.put(state.stop.given_up(stop))
+        if state.inputs.gate.position is GatePosition.STOPPED:
+            taken(lane)
+        elif state.inputs.gate.position is not GatePosition.UNKNOWN:
+            lane.put(lane.state.stop.dropped())
+    if lane.state.stop.by and lane.now.at >= _watched_until(lane.rules, lane.state):
+        lane.drop_closing()
+    _open_after_all(lane)
 
 
 def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     """When `watch` has something to do."""
-    return (_watched_until(rules, state),) if state.stopped_by else ()
+    return (_watched_until(rules, state),) if state.stop.by else ()
 
 
 def _watched_until(rules: LaneRules, state: LaneState) -> float:
     """For so long a gate that took the stop may still go on closing, though it is not seen to."""
-    if state.closing_gate is None or state.gate.position is GatePosition.CLOSING:
+    if state.closing is None or state.inputs.gate.position is GatePosition.CLOSING:
         return float("inf")
-    return state.stopped_at + rules.closing
+    return state.stop.since + rules.closing
 
 
-def _open_after_all(turn: Turn) -> None:
+def _open_after_all(lane: Transition) -> None:
     """The stop took the place of an open that had not been sent, and was not sent either."""
-    state, deadline = turn.state, turn.state.overtaken_open
-    if deadline is None or state.stop_asked is not None or state.flight is not None:
+    state, deadline = lane.state, lane.state.stop.overtaken_open
+    if deadline is None or state.stop.asked is not None or state.commands.flight is not None:
         return
-    turn.set(overtaken_open=None)
-    if state.phase is Phase.OPENING and turn.now.at < deadline and not (state.gate_lost or state.stopped_by):
-        commands_in_flight.open_again(turn, deadline)
+    lane.put(state.stop.open_settled())
+    if state.visits.phase is Phase.OPENING and lane.now.at < deadline and not (state.inputs.gate_lost or state.stop.by):
+        commands_in_flight.open_again(lane, deadline)

@@ -1,20 +1,17 @@
-"""One turn of the lane machine: the state as it becomes, and the commands so far. Lives for one `handle` call."""
+"""One transition of the lane machine: the state as it becomes, and the commands so far."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.observations import observe
-from gateway.lanes.machine.plates import Votes
 from gateway.lanes.machine.rules import LaneRules, Side
-from gateway.lanes.machine.state import LaneState
-from gateway.lanes.machine.vehicles import Visit
+from gateway.lanes.machine.state.lane import LaneState, Part
+from gateway.lanes.machine.state.visits import RememberedGrant, Visit
 from gateway.lanes.snapshots import Phase
 from gateway.store import Entry
 
@@ -23,8 +20,8 @@ LANE = "lane"
 """The source of commands that a lane makes by itself."""
 
 
-class Turn:
-    """The state in the making. The machine's parts change it; nothing outside a `handle` call sees it."""
+class Transition:
+    """The state in the making. The machine's concerns put their new parts into it; nothing else sees it."""
 
     def __init__(self, rules: LaneRules, state: LaneState, now: m.Now) -> None:
         self.rules = rules
@@ -32,24 +29,38 @@ class Turn:
         self.now = now
         self.commands: list[m.LaneCommand] = []
 
-    def set(self, **changes: Any) -> None:
-        """Change fields of the state."""
-        self.state = replace(self.state, **changes)
+    def put(self, part: Part) -> None:
+        """Put a part of the state in the place of the one of its type."""
+        self.state = self.state.with_part(part)
+
+    def note(self, text: str) -> None:
+        """Say in one line why the lane is as it is; "" when all is as usual."""
+        self.state = self.state.with_note(text)
+
+    def drop_closing(self) -> None:
+        """Have nothing to be closed any more."""
+        self.state = self.state.without_closing()
+
+    def finish(self) -> LaneState:
+        """Return the state once all deadlines were looked at."""
+        return self.state.looked(self.now.at)
 
     def enter(self, phase: Phase, visit: Visit | None) -> None:
         """Go to a phase with this visit."""
-        self.set(phase=phase, since=self.now.at, since_stamp=self.now.stamp, visit=visit)
+        self.put(self.state.visits.entered(phase, visit, self.now))
 
     def rest(self, *, passed: bool = False) -> None:
         """The visit is over: wait for the next vehicle, which may already stand on an arming loop."""
         rules = self.rules
-        waiting = [side for side in self.sides() if self.state.loop(side).is_on() and not self.is_leaving(side)]
-        votes, behind = self.state.votes.ended(self.now.at, passed=passed), self.state.votes_behind
+        inputs, readings = self.state.inputs, self.state.readings
+        waiting = [side for side in self.sides() if inputs.loop(side).is_on() and not self.is_leaving(side)]
+        votes, behind = readings.votes.ended(self.now.at, passed=passed), readings.votes_behind
         if waiting or passed:
             votes = votes.followed_by(behind, settle=rules.plate_settle, sure=rules.plate_sure)
-        self.set(votes=votes, votes_behind=Votes(), awaited_pin=None, second_until=None, queued=None)
+        self.put(readings.visit_over(votes))
+        self.put(self.state.visits.with_queued(None))
         if waiting:
-            side = min(waiting, key=lambda one: self.state.loop(one).since)
+            side = min(waiting, key=lambda one: inputs.loop(one).since)
             self.enter(Phase.ARMED, Visit(arrived=self.now.stamp, vehicle_seen=True, side=side))
         else:
             self.enter(Phase.IDLE, None)
@@ -60,40 +71,57 @@ class Turn:
 
     def is_leaving(self, side: Side) -> bool:
         """Whether what is on this side's loop is the vehicle that has just passed."""
-        leaving = self.state.leaving
+        leaving = self.state.visits.leaving
         return leaving is not None and leaving.side is side
 
     def direction(self, side: Side) -> str:
         """Which way a vehicle from this side goes: "entry" or "exit"."""
         return self.rules.direction_of(side)
 
-    def passage(self, visit: Visit, outcome: PassageOutcome, *, reason: str = "") -> Passage:
-        """This visit's end as a passage; `reason` for one that nobody decided on."""
+    def passage(
+        self,
+        visit: Visit,
+        outcome: PassageOutcome,
+        *,
+        reason: str = "",
+        direction: str = "",
+        before: RememberedGrant | None = None,
+    ) -> Passage:
+        """Return this visit's end as a passage.
+
+        Args:
+            visit: what is known of the vehicle.
+            outcome: how it ended.
+            reason: why, for one that nobody decided on.
+            direction: where it went, if not where vehicles from its side go.
+            before: the grant of a vehicle that was let in before the restart.
+        """
         decision = visit.decision
         card = decision.card if decision else None
+        credential = visit.credential.shown() if visit.credential else ""
         return Passage(
             lane_id=self.rules.lane_id,
-            direction=self.direction(visit.side),
+            direction=direction or self.direction(visit.side),
             outcome=outcome,
             started_at=min(visit.arrived.micros, self.now.stamp.micros),
             ended_at=self.now.stamp.micros,
             clock_trusted=visit.arrived.trusted and self.now.stamp.trusted,
-            card_id=card.card_id if card else None,
-            credential=visit.credential.shown() if visit.credential else "",
+            card_id=before.card_id if before else card.card_id if card else None,
+            credential=before.credential if before else credential,
             reason=reason or (decision.reason if decision else visit.opened_by),
             plate=visit.credential.plate if visit.credential else "",
-            holder=decision.holder if decision else "",
-            opens=decision.opens if decision else False,
+            holder=before.holder if before else decision.holder if decision else "",
+            opens=before.opens if before else decision.opens if decision else False,
         )
 
     def observe(self, event: m.LaneEvent) -> None:
         """Note what the event says of the world."""
-        self.state = observe(self.rules, self.state, event)
+        self.state = self.state.observed(self.rules, event)
 
     def command(self, action: GateAction) -> Command:
         """A new command of the lane's own."""
-        number = self.state.commands + 1
-        self.set(commands=number)
+        self.put(self.state.commands.numbered())
+        number = self.state.commands.made
         now = self.now.stamp.micros
         return Command(
             command_id=f"{self.rules.boot}-{self.rules.lane_id}-{number}",

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from drivers.contract import GatePosition
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import closing
-from gateway.lanes.machine.inputs import NEVER, SeenPoint
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.safety import obstructions
-from gateway.lanes.machine.state import LaneState, Trouble
-from gateway.lanes.machine.transition import Turn
+from gateway.lanes.machine.state.inputs import NEVER, SeenPoint
+from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.machine.state.troubles import Trouble
+from gateway.lanes.machine.transition import Transition
 from gateway.lanes.snapshots import Phase
 
 _FOREVER = float("inf")
@@ -27,31 +28,31 @@ class _Condition:
     until: float = _FOREVER
 
 
-def watch(turn: Turn) -> None:
+def watch(lane: Transition) -> None:
     """Tell what has begun and what is over."""
-    now, before = turn.now.at, turn.state.troubles
+    now, before = lane.now.at, lane.state.troubles.present
     present = {
         (one.trouble.kind, one.trouble.subject): one.trouble
-        for one in _conditions(turn.rules, turn.state)
+        for one in _conditions(lane.rules, lane.state)
         if one.since <= now < one.until
     }
     known = {(one.kind, one.subject): one for one in before}
     for key, trouble in present.items():
         if key not in known:
-            filmed = turn.now.stamp.micros if trouble.kind is EventKind.FORCED_OPEN else None
-            turn.tell(trouble.kind, trouble.text, filmed_from=filmed, subject=trouble.subject)
+            filmed = lane.now.stamp.micros if trouble.kind is EventKind.FORCED_OPEN else None
+            lane.tell(trouble.kind, trouble.text, filmed_from=filmed, subject=trouble.subject)
     for key, trouble in known.items():
         if key not in present:
             text = f"over: {trouble.text}"
-            turn.tell(EventKind.TROUBLE_ENDED, text, trouble=trouble.kind.name.lower(), subject=trouble.subject)
+            lane.tell(EventKind.TROUBLE_ENDED, text, trouble=trouble.kind.name.lower(), subject=trouble.subject)
     troubles = tuple(known.get(key, trouble) for key, trouble in present.items())
     if troubles != before:
-        turn.set(troubles=troubles)
+        lane.put(lane.state.troubles.told(troubles))
 
 
 def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     """When `watch` has something to do."""
-    known = {(one.kind, one.subject) for one in state.troubles}
+    known = {(one.kind, one.subject) for one in state.troubles.present}
     return tuple(
         one.until if (one.trouble.kind, one.trouble.subject) in known else one.since
         for one in _conditions(rules, state)
@@ -60,28 +61,28 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 def has(state: LaneState, kind: EventKind) -> bool:
     """Whether there is trouble of this kind now."""
-    return any(trouble.kind is kind for trouble in state.troubles)
+    return any(trouble.kind is kind for trouble in state.troubles.present)
 
 
-def follow_gate(turn: Turn, before: GatePosition) -> None:
+def follow_gate(lane: Transition, before: GatePosition) -> None:
     """Note when the gate leaves its closed limit, and whether anybody wanted that. `before` is where it last was."""
-    position, now = turn.state.gate.position, turn.now.at
+    position, now = lane.state.inputs.gate.position, lane.now.at
     if position is GatePosition.UNKNOWN:
         return
     if position is GatePosition.CLOSED:
-        turn.set(off_closed_at=None, forced_at=None)
+        lane.put(lane.state.troubles.closed())
         return
-    if turn.state.off_closed_at is None:
-        turn.set(off_closed_at=now)
-        if before is GatePosition.CLOSED and not _is_wanted(turn):
-            _unwanted(turn)
+    if lane.state.troubles.off_closed_at is None:
+        lane.put(lane.state.troubles.off_closed(now))
+        if before is GatePosition.CLOSED and not _is_wanted(lane):
+            _unwanted(lane)
 
 
-def right_of_way_began(turn: Turn) -> None:
+def right_of_way_began(lane: Transition) -> None:
     """A vehicle is let in or has passed: the time of an open gate counts anew, and nothing is forced any more."""
-    if turn.state.off_closed_at is not None and not has(turn.state, EventKind.HELD_OPEN):
-        turn.set(off_closed_at=turn.now.at)
-    turn.set(forced_at=None)
+    if lane.state.troubles.off_closed_at is not None and not has(lane.state, EventKind.HELD_OPEN):
+        lane.put(lane.state.troubles.off_closed(lane.now.at))
+    lane.put(lane.state.troubles.forced(None))
 
 
 def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
@@ -90,27 +91,31 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
     def when(kind: EventKind, subject: str, text: str, since: float, until: float = _FOREVER) -> None:
         found.append(_Condition(Trouble(kind, subject, text), since, until))
 
-    if state.on_fire:
-        when(EventKind.FIRE_INPUT, "", "the fire input is active; the gate is to be open", state.fire.since)
-    if rules.local_input and state.local.is_on():
-        when(EventKind.LOCAL_CONTROL, "", "the gate is under the control of its key switch", state.local.since)
-    if state.schedule_doubt:
-        when(EventKind.SCHEDULE_DOUBTED, "", state.schedule_doubt, state.doubted_since + rules.doubted)
-    if state.gate.position is GatePosition.UNKNOWN and state.gate.since > NEVER and not state.gate_lost:
+    if state.inputs.on_fire:
+        when(EventKind.FIRE_INPUT, "", "the fire input is active; the gate is to be open", state.inputs.fire.since)
+    if rules.local_input and state.inputs.local.is_on():
+        when(EventKind.LOCAL_CONTROL, "", "the gate is under the control of its key switch", state.inputs.local.since)
+    if state.orders.doubt:
+        when(EventKind.SCHEDULE_DOUBTED, "", state.orders.doubt, state.orders.doubted_since + rules.doubted)
+    if (
+        state.inputs.gate.position is GatePosition.UNKNOWN
+        and state.inputs.gate.since > NEVER
+        and not state.inputs.gate_lost
+    ):
         text = (
             f"the gate's position has not been known for {_span(rules.travel)}; it may stand half-way: look that nobody"
             " and nothing is under it, open it, then close it"
         )
-        when(EventKind.POSITION_UNKNOWN, "", text, state.gate.since + rules.travel)
-    if state.off_closed_at is not None and not state.kept_open:
+        when(EventKind.POSITION_UNKNOWN, "", text, state.inputs.gate.since + rules.travel)
+    if state.troubles.off_closed_at is not None and not state.kept_open:
         text = f"the gate has been open for more than {_span(rules.held_open)}"
-        when(EventKind.HELD_OPEN, "", text, state.off_closed_at + rules.held_open)
-    if state.forced_at is not None:
+        when(EventKind.HELD_OPEN, "", text, state.troubles.off_closed_at + rules.held_open)
+    if state.troubles.forced_at is not None:
         text = "the gate left its closed position without a command: forced, or opened by another control"
-        when(EventKind.FORCED_OPEN, "", text, state.forced_at + rules.forced)
-    if state.phase is Phase.PASSING:
+        when(EventKind.FORCED_OPEN, "", text, state.troubles.forced_at + rules.forced)
+    if state.visits.phase is Phase.PASSING:
         text = f"a vehicle has been under the gate for {_span(rules.vehicle_stuck)}"
-        when(EventKind.VEHICLE_STUCK, "", text, state.since + rules.vehicle_stuck)
+        when(EventKind.VEHICLE_STUCK, "", text, state.visits.since + rules.vehicle_stuck)
     for name, point in _inputs(rules, state):
         if point.is_on():
             text = f"{name} has been on for {_span(rules.input_stuck)}"
@@ -123,31 +128,32 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
 
 def _inputs(rules: LaneRules, state: LaneState) -> list[tuple[str, SeenPoint]]:
     """Every input that a vehicle may hold; fire and key switch may be on for as long as they want."""
-    far = [("the far arming loop", state.far)] if rules.two_way else []
-    return [("the arming loop", state.arming), *far, *obstructions(rules, state)]
+    far = [("the far arming loop", state.inputs.far)] if rules.two_way else []
+    return [("the arming loop", state.inputs.arming), *far, *obstructions(rules, state)]
 
 
 def _span(seconds: float) -> str:
     return f"{seconds / 60:g} minutes" if seconds >= 120 else f"{seconds:g} s"
 
 
-def _is_wanted(turn: Turn) -> bool:
-    state = turn.state
+def _is_wanted(lane: Transition) -> bool:
+    state = lane.state
     return bool(
-        state.phase in {Phase.OPENING, Phase.OPEN, Phase.PASSING}
-        or state.flight
-        or state.closing_gate
+        state.visits.phase in {Phase.OPENING, Phase.OPEN, Phase.PASSING}
+        or state.commands.flight
+        or state.closing
         or state.kept_open
-        or state.local.is_on()
+        or state.inputs.local.is_on()
     )
 
 
-def _unwanted(turn: Turn) -> None:
-    now = turn.now.at
-    if now - turn.state.unanswered_open_at > turn.rules.late_opening:
-        turn.set(forced_at=now)
+def _unwanted(lane: Transition) -> None:
+    now = lane.now.at
+    if now - lane.state.commands.unanswered_open_at > lane.rules.late_opening:
+        lane.put(lane.state.troubles.forced(now))
         return
     text = "the gate opened late, after its command had been given up; it is closed again"
-    turn.set(unanswered_open_at=NEVER, note=text)
-    turn.tell(EventKind.OPENED_LATE, text)
-    closing.begin(turn)
+    lane.put(lane.state.commands.open_took_effect())
+    lane.note(text)
+    lane.tell(EventKind.OPENED_LATE, text)
+    closing.begin(lane)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from drivers.contract import Feedback, GatePosition
-from gateway.domain.access import Decision, Reason
+from gateway.domain.access import Reason
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
-from gateway.domain.grants import listed_id, without_code
+from gateway.domain.grants import listed_id
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.machine import closing, commands_in_flight, intruders, stopping, troubles
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.plates import Votes
 from gateway.lanes.machine.rules import LaneRules, Side, Vend
-from gateway.lanes.machine.state import LaneState
-from gateway.lanes.machine.transition import Turn, named
-from gateway.lanes.machine.vehicles import Leaving, MovedOn, Visit
+from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.machine.state.plates import Votes
+from gateway.lanes.machine.state.visits import Leaving, Visit
+from gateway.lanes.machine.transition import Transition, named
 from gateway.lanes.snapshots import Phase
 
 _GAP_SECONDS = 0.3
@@ -25,255 +23,253 @@ _LET_IN = "a vehicle is let in"
 HAS_RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 
 
-def arrived(turn: Turn, side: Side, *, free_for: float = float("inf")) -> None:
+def arrived(lane: Transition, side: Side, *, free_for: float = float("inf")) -> None:
     """An arming loop came on, after it was free for so many seconds; for a moment only, it had dropped out."""
-    if turn.is_leaving(side):
+    if lane.is_leaving(side):
         return
-    visit, phase = turn.state.visit, turn.state.phase
+    visit, phase = lane.state.visits.present, lane.state.visits.phase
     if visit is not None and not visit.vehicle_seen:
-        against = turn.state.closing.is_on() and not turn.rules.two_way
-        turn.set(visit=replace(visit, vehicle_seen=not against, side=side, against=against))
+        against = lane.state.inputs.closing.is_on() and not lane.rules.two_way
+        lane.put(lane.state.visits.with_present(visit.reached_loop(side, against=against)))
     elif visit is not None and phase is Phase.PASSING and side is visit.side and visit.arming_released:
-        turn.set(votes_behind=turn.state.votes_behind.recent(since=turn.now.at - turn.rules.plate_early))
-        turn.set(visit=replace(visit, followed=visit.followed or free_for >= _GAP_SECONDS))
-    if phase is Phase.IDLE and not intruders.came_from_behind(turn):
-        votes = turn.state.votes.recent(since=turn.now.at - turn.rules.plate_early)
-        turn.enter(Phase.ARMED, Visit(arrived=turn.now.stamp, vehicle_seen=True, side=side))
-        turn.set(note="", votes=votes)
-        turn.tell(EventKind.VEHICLE_ARRIVED, "a vehicle is on the arming loop")
+        readings = lane.state.readings
+        lane.put(readings.voted_behind(readings.votes_behind.recent(since=lane.now.at - lane.rules.plate_early)))
+        if free_for >= _GAP_SECONDS:
+            lane.put(lane.state.visits.with_present(visit.with_another_behind()))
+    if phase is Phase.IDLE and not intruders.came_from_behind(lane):
+        votes = lane.state.readings.votes.recent(since=lane.now.at - lane.rules.plate_early)
+        lane.enter(Phase.ARMED, Visit(arrived=lane.now.stamp, vehicle_seen=True, side=side))
+        lane.put(lane.state.readings.voted(votes))
+        lane.note("")
+        lane.tell(EventKind.VEHICLE_ARRIVED, "a vehicle is on the arming loop")
 
 
-def arming_released(turn: Turn, side: Side, *, held_for: float) -> None:
+def arming_released(lane: Transition, side: Side, *, held_for: float) -> None:
     """An arming loop went off: before a grant the vehicle has left, after it the vehicle moves on.
 
     It was on for `held_for` seconds; for less than a vehicle needs, it tells of no second one.
     """
-    if turn.is_leaving(side):
-        turn.set(leaving=None)
+    if lane.is_leaving(side):
+        lane.put(lane.state.visits.with_leaving(None))
         return
-    visit, phase = turn.state.visit, turn.state.phase
+    visit, phase = lane.state.visits.present, lane.state.visits.phase
     if visit is None or visit.side is not side:
         return
-    turn.set(queued=None)
+    lane.put(lane.state.visits.with_queued(None))
     if phase in {Phase.ARMED, Phase.DECIDING}:
         tried = visit.credential is not None
         is_vehicle = tried or held_for >= _VEHICLE_SECONDS
-        intruder = turn.state.intruder
+        intruder = lane.state.intruders.present
         if intruder is not None and not intruder.shut and (intruder.drops_out or not intruder.first):
             # It drives on behind the vehicle before; what it is will be told when it has passed.
-            moved_on = intruder.moved_on or is_vehicle
-            turn.set(intruder=replace(intruder, visit=visit, first=False, moved_on=moved_on))
+            lane.put(lane.state.intruders.driving_on(intruder, visit, vehicle=is_vehicle))
         else:
             if is_vehicle:
-                turn.set(moved_on=MovedOn(visit, turn.state.moved_at(turn.now.at - held_for, turn.now.at)))
+                at = lane.state.moved_at(lane.now.at - held_for, lane.now.at)
+                lane.put(lane.state.intruders.left_arming_loop(visit, at))
             if tried:
                 text = "the vehicle left before it was let in"
-                _backed_out(turn, visit, text)
-        turn.rest()
+                _backed_out(lane, visit, text)
+        lane.rest()
     elif phase in HAS_RIGHT_OF_WAY:
-        is_vehicle = held_for >= _VEHICLE_SECONDS or bool(turn.state.owed)
-        followers = visit.followers + (visit.followed and is_vehicle)
-        turn.set(visit=replace(visit, arming_released=True, followed=False, followers=followers), votes_behind=Votes())
+        is_vehicle = held_for >= _VEHICLE_SECONDS or bool(lane.state.visits.owed)
+        lane.put(lane.state.visits.with_present(visit.released_loop(vehicle=is_vehicle)))
+        lane.put(lane.state.readings.voted_behind(Votes()))
 
 
-def decided(turn: Turn, event: m.Decided) -> None:
+def decided(lane: Transition, event: m.Decided) -> None:
     """The decision came; one that is no longer waited for changes nothing."""
-    visit, queued = turn.state.visit, turn.state.queued
-    if turn.state.phase is Phase.DECIDING and event.number == turn.state.decisions and visit is not None:
-        visit = _with_decision(visit, event.decision)
-        if turn.state.locked_down:
-            turn.enter(Phase.ARMED, visit)
-            deny_locked(turn, visit)
+    visit, queued = lane.state.visits.present, lane.state.visits.queued
+    if (
+        lane.state.visits.phase is Phase.DECIDING
+        and event.number == lane.state.readings.decisions
+        and visit is not None
+    ):
+        visit = visit.decided(event.decision)
+        if lane.state.locked_down:
+            lane.enter(Phase.ARMED, visit)
+            deny_locked(lane, visit)
         elif event.decision.granted:
-            _open(turn, visit)
+            _open(lane, visit)
         else:
-            turn.enter(Phase.ARMED, visit)
-            _tell_decision(turn, visit)
+            lane.enter(Phase.ARMED, visit)
+            _tell_decision(lane, visit)
     elif queued is not None and queued[0] == event.number:
-        _queued_decided(turn, _with_decision(queued[1], event.decision))
+        _queued_decided(lane, queued[1].decided(event.decision))
 
 
-def deny_locked(turn: Turn, visit: Visit) -> None:
+def deny_locked(lane: Transition, visit: Visit) -> None:
     """Nobody is let in while the lane is locked down."""
     shown = visit.credential.shown() if visit.credential else ""
-    why = turn.state.locked_down
-    turn.set(note=f"{named(visit.credential)} denied: {why}")
-    _show(turn, visit, Feedback.DENIED)
-    turn.tell(
+    why = lane.state.locked_down
+    lane.note(f"{named(visit.credential)} denied: {why}")
+    _show(lane, visit, Feedback.DENIED)
+    lane.tell(
         EventKind.ACCESS_DENIED,
         f"{named(visit.credential)}: {why}",
-        filmed_from=turn.now.stamp.micros,
+        filmed_from=lane.now.stamp.micros,
         credential=shown,
         reason="locked_down",
     )
 
 
-def operator_opens(turn: Turn, event: m.CommandRequested) -> None:
+def operator_opens(lane: Transition, event: m.CommandRequested) -> None:
     """A person wants the gate open."""
     source = event.command.source
-    commands_in_flight.send(turn, event.command, event.deadline)
-    troubles.right_of_way_began(turn)
-    turn.set(closing_gate=None)
-    stopping.ended(turn, f"{source.removeprefix('user:')} opens it")
-    if turn.state.phase not in HAS_RIGHT_OF_WAY:
-        side = next((side for side in turn.sides() if turn.state.loop(side).is_on()), Side.NEAR)
-        seen = turn.state.loop(side).is_on()
-        visit = turn.state.visit or Visit(arrived=turn.now.stamp, vehicle_seen=seen, side=side)
-        turn.set(awaited_pin=None)
-        turn.enter(Phase.OPENING, replace(visit, opened_by=source, arming_released=False))
-    elif turn.rules.vend is Vend.COUNTED:
-        turn.set(owed=(*turn.state.owed, Visit(arrived=turn.now.stamp, opened_by=source)))
+    commands_in_flight.send(lane, event.command, event.deadline)
+    troubles.right_of_way_began(lane)
+    lane.drop_closing()
+    stopping.ended(lane, f"{source.removeprefix('user:')} opens it")
+    if lane.state.visits.phase not in HAS_RIGHT_OF_WAY:
+        side = next((side for side in lane.sides() if lane.state.inputs.loop(side).is_on()), Side.NEAR)
+        seen = lane.state.inputs.loop(side).is_on()
+        visit = lane.state.visits.present or Visit(arrived=lane.now.stamp, vehicle_seen=seen, side=side)
+        lane.put(lane.state.readings.awaiting_pin(None))
+        lane.enter(Phase.OPENING, visit.opening(by=source))
+    elif lane.rules.vend is Vend.COUNTED:
+        lane.put(lane.state.visits.owing(Visit(arrived=lane.now.stamp, opened_by=source)))
 
 
-def opened(turn: Turn) -> None:
+def opened(lane: Transition) -> None:
     """The gate is seen open for this visit."""
-    turn.enter(Phase.OPEN, turn.state.visit)
-    turn.set(note="")
-    turn.tell(EventKind.GATE_OPENED, "the gate is open")
+    lane.enter(Phase.OPEN, lane.state.visits.present)
+    lane.note("")
+    lane.tell(EventKind.GATE_OPENED, "the gate is open")
 
 
-def passing(turn: Turn) -> None:
+def passing(lane: Transition) -> None:
     """A vehicle with its right of way is on the closing loop, perhaps before the gate was fully up."""
-    turn.enter(Phase.PASSING, turn.state.visit)
+    lane.enter(Phase.PASSING, lane.state.visits.present)
 
 
-def left_closing_loop(turn: Turn) -> None:
+def left_closing_loop(lane: Transition) -> None:
     """The closing loop is free: passed when the arming loop was released too, else it stands before the gate again."""
-    visit, passing_since = turn.state.visit, turn.state.since
+    visit, passing_since = lane.state.visits.present, lane.state.visits.since
     if visit is None:
         return
     if visit.against:
-        intruders.went_wrong_way(turn, visit)
-        turn.set(passed_at=turn.now.at, moved_on=None)
-        _next(turn, passed=True)
+        intruders.went_wrong_way(lane, visit)
+        lane.put(lane.state.intruders.passage_at(lane.now.at))
+        _next(lane, passed=True)
         return
-    if not visit.arming_released and turn.state.loop(visit.side).is_on():
+    if not visit.arming_released and lane.state.inputs.loop(visit.side).is_on():
         # Under a gate that is not open nothing was passing: it is still to open, in a time of its own.
-        is_open = turn.state.gate.fresh(turn.now.at, turn.rules.stale) is GatePosition.OPEN
-        turn.enter(Phase.OPEN if is_open else Phase.OPENING, visit)
+        is_open = lane.state.inputs.gate.fresh(lane.now.at, lane.rules.stale) is GatePosition.OPEN
+        lane.enter(Phase.OPEN if is_open else Phase.OPENING, visit)
         return
-    _passed(turn, visit)
+    _passed(lane, visit)
     for _ in range(visit.followers):
-        if turn.state.owed:
-            _passed(turn, turn.state.owed[0])
-            turn.set(owed=turn.state.owed[1:])
+        if lane.state.visits.owed:
+            _passed(lane, lane.state.visits.owed[0])
+            lane.put(lane.state.visits.one_owed_less())
         else:
-            follower = Visit(arrived=turn.now.stamp, side=visit.side)
-            intruders.without_own_decision(turn, follower, since=passing_since, behind=True)
-    beyond = turn.state.loop(visit.side.other)
-    if turn.rules.two_way and not (beyond.is_on() and beyond.since < passing_since):
-        turn.set(leaving=Leaving(visit.side.other, until=turn.now.at + turn.rules.leaving))
-    troubles.right_of_way_began(turn)
-    turn.set(passed_at=turn.now.at, moved_on=None)
-    _next(turn, passed=True)
+            follower = Visit(arrived=lane.now.stamp, side=visit.side)
+            intruders.without_own_decision(lane, follower, since=passing_since, behind=True)
+    beyond = lane.state.inputs.loop(visit.side.other)
+    if lane.rules.two_way and not (beyond.is_on() and beyond.since < passing_since):
+        lane.put(lane.state.visits.with_leaving(Leaving(visit.side.other, until=lane.now.at + lane.rules.leaving)))
+    troubles.right_of_way_began(lane)
+    lane.put(lane.state.intruders.passage_at(lane.now.at))
+    _next(lane, passed=True)
 
 
-def not_opened(turn: Turn, reason: str) -> None:
+def not_opened(lane: Transition, reason: str) -> None:
     """The gate did not open for this visit."""
-    visit = turn.state.visit
-    turn.set(note=reason)
+    visit = lane.state.visits.present
+    lane.note(reason)
     if visit is None:
         return
-    turn.tell(
+    lane.tell(
         EventKind.OPENING_TIMED_OUT,
         f"the gate did not open: {reason}",
-        passage=turn.passage(visit, PassageOutcome.NOT_OPENED),
-        filmed_from=turn.now.stamp.micros,
-        position=turn.state.gate.position,
+        passage=lane.passage(visit, PassageOutcome.NOT_OPENED),
+        filmed_from=lane.now.stamp.micros,
+        position=lane.state.inputs.gate.position,
     )
-    turn.set(owed=())
-    turn.rest()
-    if turn.state.gate.position is not GatePosition.CLOSED:
-        closing.begin(turn)
+    lane.put(lane.state.visits.owing_nothing())
+    lane.rest()
+    if lane.state.inputs.gate.position is not GatePosition.CLOSED:
+        closing.begin(lane)
 
 
-def closed_before_passing(turn: Turn) -> None:
+def closed_before_passing(lane: Transition) -> None:
     """The gate closed by hand or by itself before the vehicle passed."""
-    visit = turn.state.visit
+    visit = lane.state.visits.present
     if visit is not None:
-        _backed_out(turn, visit, "the gate closed before the vehicle passed")
-    turn.set(owed=())
-    turn.rest()
+        _backed_out(lane, visit, "the gate closed before the vehicle passed")
+    lane.put(lane.state.visits.owing_nothing())
+    lane.rest()
 
 
-def watch(turn: Turn) -> None:
+def watch(lane: Transition) -> None:
     """Openings that take too long, open gates that nobody drives through, and loops that belong to who has left."""
-    state, now = turn.state, turn.now.at
-    if state.phase is Phase.OPENING and now >= state.since + turn.rules.opening:
-        stopped = turn.state.stopped_by and f"stopped by {turn.state.stopped_by}"
+    state, now = lane.state, lane.now.at
+    if state.visits.phase is Phase.OPENING and now >= state.visits.since + lane.rules.opening:
+        stopped = lane.state.stop.by and f"stopped by {lane.state.stop.by}"
         not_opened(
-            turn, stopped or commands_in_flight.why_not_moved(turn) or f"not seen open within {turn.rules.opening:g} s"
+            lane, stopped or commands_in_flight.why_not_moved(lane) or f"not seen open within {lane.rules.opening:g} s"
         )
-    elif state.phase is Phase.OPEN and now >= _given_up_at(turn.rules, state):
-        _give_up(turn)
-    leaving = turn.state.leaving
+    elif state.visits.phase is Phase.OPEN and now >= _given_up_at(lane.rules, state):
+        _give_up(lane)
+    leaving = lane.state.visits.leaving
     if leaving is not None and now >= leaving.until:
-        turn.set(leaving=None)
-        if turn.state.loop(leaving.side).is_on():
-            arrived(turn, leaving.side)
+        lane.put(lane.state.visits.with_leaving(None))
+        if lane.state.inputs.loop(leaving.side).is_on():
+            arrived(lane, leaving.side)
 
 
 def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     """When `watch` has something to do."""
     moments: list[float] = []
-    if state.phase is Phase.OPENING:
-        moments.append(state.since + rules.opening)
-    elif state.phase is Phase.OPEN:
+    if state.visits.phase is Phase.OPENING:
+        moments.append(state.visits.since + rules.opening)
+    elif state.visits.phase is Phase.OPEN:
         moments.append(_given_up_at(rules, state))
-    if state.leaving is not None:
-        moments.append(state.leaving.until)
+    if state.visits.leaving is not None:
+        moments.append(state.visits.leaving.until)
     return tuple(moments)
 
 
-def _with_decision(visit: Visit, decision: Decision) -> Visit:
-    """The visit as it is told of from now on: no record holds a code that opens gates."""
-    credential = visit.credential
-    return replace(
-        visit,
-        decision=decision,
-        credential=None if credential is None else without_code(credential, decision.card),
-    )
-
-
-def _open(turn: Turn, visit: Visit) -> None:
+def _open(lane: Transition, visit: Visit) -> None:
     """Let it in: the gate first, then the word about it."""
-    is_open = turn.state.gate.fresh(turn.now.at, turn.rules.stale) is GatePosition.OPEN
+    is_open = lane.state.inputs.gate.fresh(lane.now.at, lane.rules.stale) is GatePosition.OPEN
     shown = visit.credential.shown() if visit.credential else ""
-    still = tuple(grant for grant in turn.state.granted_before if grant.credential != shown)
-    turn.set(closing_gate=None, note="", granted_before=still)
-    if turn.state.kept_open and is_open:
+    lane.put(lane.state.visits.without_grant_of(shown))
+    lane.drop_closing()
+    lane.note("")
+    if lane.state.kept_open and is_open:
         # Nothing to ask of the gate; a second open would close some gates.
-        turn.enter(Phase.OPEN, replace(visit, arming_released=False))
-        _tell_decision(turn, visit)
-        stopping.ended(turn, _LET_IN)
+        lane.enter(Phase.OPEN, visit.opening())
+        _tell_decision(lane, visit)
+        stopping.ended(lane, _LET_IN)
         return
-    turn.enter(Phase.OPENING, replace(visit, arming_released=False))
-    if turn.state.gate_lost:
-        _tell_decision(turn, visit)
-        not_opened(turn, f"the gate's controller is away: {turn.state.gate_lost}")
+    lane.enter(Phase.OPENING, visit.opening())
+    if lane.state.inputs.gate_lost:
+        _tell_decision(lane, visit)
+        not_opened(lane, f"the gate's controller is away: {lane.state.inputs.gate_lost}")
         return
-    commands_in_flight.send(turn, turn.command(GateAction.OPEN), turn.now.at + turn.rules.command_life)
-    stopping.ended(turn, _LET_IN)
-    troubles.right_of_way_began(turn)
-    _tell_decision(turn, visit)
+    commands_in_flight.send(lane, lane.command(GateAction.OPEN), lane.now.at + lane.rules.command_life)
+    stopping.ended(lane, _LET_IN)
+    troubles.right_of_way_began(lane)
+    _tell_decision(lane, visit)
 
 
-def _queued_decided(turn: Turn, visit: Visit) -> None:
+def _queued_decided(lane: Transition, visit: Visit) -> None:
     """The vehicle behind, in a counted lane: its passage is owed beside the present one."""
-    turn.set(queued=None)
-    if turn.state.locked_down:
-        deny_locked(turn, visit)
+    lane.put(lane.state.visits.with_queued(None))
+    if lane.state.locked_down:
+        deny_locked(lane, visit)
         return
-    if visit.granted and turn.state.phase in HAS_RIGHT_OF_WAY:
-        turn.set(owed=(*turn.state.owed, visit))
-        stopping.ended(turn, _LET_IN)
-    elif visit.granted and turn.state.phase is Phase.ARMED:
-        _open(turn, visit)
+    if visit.granted and lane.state.visits.phase in HAS_RIGHT_OF_WAY:
+        lane.put(lane.state.visits.owing(visit))
+        stopping.ended(lane, _LET_IN)
+    elif visit.granted and lane.state.visits.phase is Phase.ARMED:
+        _open(lane, visit)
         return
-    _tell_decision(turn, visit)
+    _tell_decision(lane, visit)
 
 
-def _tell_decision(turn: Turn, visit: Visit) -> None:
+def _tell_decision(lane: Transition, visit: Visit) -> None:
     decision = visit.decision
     if decision is None:
         return
@@ -288,15 +284,15 @@ def _tell_decision(turn: Turn, visit: Visit) -> None:
         kind, feedback = EventKind.ACCESS_GRANTED, Feedback.GRANTED
     elif awaits:
         kind, feedback = EventKind.SECOND_AWAITED, Feedback.AWAITING
-    _show(turn, visit, feedback)
-    turn.set(second_until=turn.now.at + turn.rules.second_within if awaits else None)
+    _show(lane, visit, feedback)
+    lane.put(lane.state.readings.awaiting_second(lane.now.at + lane.rules.second_within if awaits else None))
     if not decision.granted:
         verdict = "" if awaits else " denied"
-        turn.set(note=f"{named(visit.credential)}{verdict}: {decision.sentence()}")
-    turn.tell(
+        lane.note(f"{named(visit.credential)}{verdict}: {decision.sentence()}")
+    lane.tell(
         kind,
         f"{named(visit.credential)}{holder}: {decision.sentence()}" + (f"; read as {raw}" if unknown else ""),
-        filmed_from=turn.now.stamp.micros if kind is EventKind.ACCESS_DENIED else None,
+        filmed_from=lane.now.stamp.micros if kind is EventKind.ACCESS_DENIED else None,
         credential=shown,
         read_as=raw,
         card_id=listed_id(decision.card),
@@ -309,58 +305,58 @@ def _tell_decision(turn: Turn, visit: Visit) -> None:
     )
 
 
-def _show(turn: Turn, visit: Visit, feedback: Feedback) -> None:
+def _show(lane: Transition, visit: Visit, feedback: Feedback) -> None:
     if visit.asked_by:
-        turn.commands.append(m.Show(visit.asked_by, feedback))
+        lane.commands.append(m.Show(visit.asked_by, feedback))
 
 
-def _passed(turn: Turn, visit: Visit) -> None:
+def _passed(lane: Transition, visit: Visit) -> None:
     who = named(visit.credential) if visit.decision and visit.credential else visit.opened_by
-    turn.tell(
+    lane.tell(
         EventKind.VEHICLE_PASSED,
         f"a vehicle passed ({who.removeprefix('user:')})",
-        passage=turn.passage(visit, PassageOutcome.PASSED),
+        passage=lane.passage(visit, PassageOutcome.PASSED),
         filmed_from=visit.arrived.micros,
         credential=visit.credential.shown() if visit.credential else "",
-        direction=turn.direction(visit.side),
+        direction=lane.direction(visit.side),
     )
 
 
-def _backed_out(turn: Turn, visit: Visit, text: str) -> None:
-    turn.tell(
+def _backed_out(lane: Transition, visit: Visit, text: str) -> None:
+    lane.tell(
         EventKind.VEHICLE_BACKED_OUT,
         text,
-        passage=turn.passage(visit, PassageOutcome.BACKED_OUT),
+        passage=lane.passage(visit, PassageOutcome.BACKED_OUT),
         credential=visit.credential.shown() if visit.credential else "",
     )
 
 
-def _give_up(turn: Turn) -> None:
-    visit = turn.state.visit
+def _give_up(lane: Transition) -> None:
+    visit = lane.state.visits.present
     if visit is not None and visit.vehicle_seen:
-        _backed_out(turn, visit, "the vehicle left backwards; its right of way is taken back")
-    _next(turn)
+        _backed_out(lane, visit, "the vehicle left backwards; its right of way is taken back")
+    _next(lane)
 
 
-def _next(turn: Turn, *, passed: bool = False) -> None:
+def _next(lane: Transition, *, passed: bool = False) -> None:
     """This visit is over: the next vehicle that is owed a passage goes, or the gate is closed."""
-    if turn.state.owed:
-        following, rest = turn.state.owed[0], turn.state.owed[1:]
-        turn.set(owed=rest)
-        turn.enter(Phase.OPEN, following)
+    if lane.state.visits.owed:
+        following = lane.state.visits.owed[0]
+        lane.put(lane.state.visits.one_owed_less())
+        lane.enter(Phase.OPEN, following)
         return
-    queued = turn.state.queued
-    turn.rest(passed=passed)
-    if queued is not None and turn.state.visit is not None:
+    queued = lane.state.visits.queued
+    lane.rest(passed=passed)
+    if queued is not None and lane.state.visits.present is not None:
         # The vehicle behind has asked already; its answer is still to come.
-        turn.set(queued=queued)
-    closing.begin(turn)
+        lane.put(lane.state.visits.with_queued(queued))
+    closing.begin(lane)
 
 
 def _given_up_at(rules: LaneRules, state: LaneState) -> float:
     """When an open gate is given up. A loop that is on, or unknown, holds it without limit."""
     free_since = state.free_since(rules)
-    seen = state.visit is not None and state.visit.vehicle_seen
+    seen = state.visits.present is not None and state.visits.present.vehicle_seen
     if free_since is None or (rules.vend is not Vend.MOMENTARY and not seen):
         return float("inf")
-    return max(free_since, state.since) + (rules.back_out if seen else rules.waiting)
+    return max(free_since, state.visits.since) + (rules.back_out if seen else rules.waiting)

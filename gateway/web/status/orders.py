@@ -10,7 +10,7 @@ from pydantic import Field
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import NotFoundError
 from gateway.lanes import Lanes
-from gateway.lanes.machine.order_values import OrderKind
+from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.presence import Areas
 from gateway.store import Store
 from gateway.web.auth.admission import Route

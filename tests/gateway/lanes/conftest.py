@@ -10,9 +10,9 @@ from gateway.domain.events import EventKind
 from gateway.domain.passages import Passage
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.order_values import Order, OrderKind
 from gateway.lanes.machine.rules import LaneRules
-from gateway.lanes.machine.state import LaneState
+from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.runtime.clock import Stamp
 
 CARD = Card(7, "0007", holder="A. Driver", aliases=(text_alias("0007"),))
@@ -72,17 +72,17 @@ class Script:
             self.do(m.Ticked())
 
     def refresh(self) -> None:
-        self.do(m.InputReported(m.Role.ARMING, self.state.arming.state, self.at))
-        self.do(m.InputReported(m.Role.CLOSING, self.state.closing.state, self.at))
+        self.do(m.InputReported(m.Role.ARMING, self.state.inputs.arming.state, self.at))
+        self.do(m.InputReported(m.Role.CLOSING, self.state.inputs.closing.state, self.at))
         if self.rules.two_way:
-            self.do(m.InputReported(m.Role.FAR, self.state.far.state, self.at))
+            self.do(m.InputReported(m.Role.FAR, self.state.inputs.far.state, self.at))
         if self.rules.fire_input:
-            self.do(m.InputReported(m.Role.FIRE, self.state.fire.state, self.at))
+            self.do(m.InputReported(m.Role.FIRE, self.state.inputs.fire.state, self.at))
         if self.rules.local_input:
-            self.do(m.InputReported(m.Role.LOCAL, self.state.local.state, self.at))
-        for index, point in enumerate(self.state.safety):
+            self.do(m.InputReported(m.Role.LOCAL, self.state.inputs.local.state, self.at))
+        for index, point in enumerate(self.state.inputs.safety):
             self.do(m.InputReported(m.Role.SAFETY, point.state, self.at, index))
-        self.do(m.GateReported(self.state.gate.position, self.at))
+        self.do(m.GateReported(self.state.inputs.gate.position, self.at))
 
     def arming(self, state: PointState) -> None:
         self.do(m.InputReported(m.Role.ARMING, state, self.at))

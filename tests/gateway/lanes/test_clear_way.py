@@ -12,9 +12,9 @@ from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.order_values import OrderKind
 from gateway.lanes.machine.rules import Vend
 from gateway.lanes.machine.safety import is_close_near
+from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.snapshots import Phase
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
@@ -326,7 +326,7 @@ def test_open_that_does_not_move_it_is_asked_for_again_and_then_a_person_is_call
     closing_gate(lane)
     lane.safety(ON)
     for _ in range(5):
-        if lane.state.flight is not None:
+        if lane.state.commands.flight is not None:
             lane.do(m.CommandFailed(lane.sent[-1].command_id, "no answer", sent=False))
         lane.wait(1.1)
     assert lane.actions() == [OPEN, CLOSE, OPEN, OPEN, OPEN]
@@ -455,7 +455,7 @@ def test_vehicle_that_arrives_behind_a_flapping_one_may_use_its_card(lane):
     lane.wait(0.3)
     lane.closing(ON)
     lane.arming(ON)
-    assert lane.state.phase is Phase.ARMED
+    assert lane.state.visits.phase is Phase.ARMED
     lane.closing(OFF)
     assert outcomes(lane) == [P.PASSED], "it stands where it stood"
     lane.card()
@@ -663,4 +663,4 @@ def test_a_vehicle_that_is_let_in_ends_a_stop(lane):
     lane.card()
     lane.open_gate()
     assert lane.actions()[:2] == [STOP, OPEN]
-    assert lane.state.stopped_by == ""
+    assert lane.state.stop.by == ""

@@ -31,7 +31,7 @@ from gateway.domain.events import Event
 from gateway.domain.events import EventKind as E
 from gateway.lanes import Lanes
 from gateway.lanes.grants import Granting
-from gateway.lanes.machine.order_values import OrderKind
+from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.snapshots import Phase
 from gateway.runtime.clock import Stamp, SystemClock
 from gateway.runtime.supervision import Progress, Supervisor

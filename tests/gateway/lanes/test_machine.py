@@ -21,12 +21,12 @@ OPEN, CLOSE = GateAction.OPEN, GateAction.CLOSE
 
 def test_vehicle_with_card_passes_and_gate_closes_behind_it(lane):
     lane.arming(ON)
-    assert lane.state.phase is Phase.ARMED
+    assert lane.state.visits.phase is Phase.ARMED
     lane.card()
-    assert lane.state.phase is Phase.OPENING
+    assert lane.state.visits.phase is Phase.OPENING
     assert lane.actions() == [OPEN]
     lane.open_gate()
-    assert lane.state.phase is Phase.OPEN
+    assert lane.state.visits.phase is Phase.OPEN
     lane.drive_through()
     assert [p.outcome for p in lane.passages] == [PassageOutcome.PASSED]
     assert lane.passages[0].card_id == 7
@@ -63,7 +63,7 @@ def test_gate_is_commanded_before_anything_is_written(lane):
 def test_unknown_card_is_denied_with_its_reason_and_footage(lane):
     lane.arming(ON)
     lane.card("9999")
-    assert lane.state.phase is Phase.ARMED
+    assert lane.state.visits.phase is Phase.ARMED
     assert lane.actions() == []
     assert lane.events[-1] is E.ACCESS_DENIED
     assert "no card has this number" in lane.texts[-1]
@@ -105,7 +105,7 @@ def test_another_card_in_an_early_ones_stead_ends_it(lane):
     assert lane.events == [E.CARD_IGNORED]
     assert "0007" in lane.texts[-1]
     lane.arming(ON)
-    assert lane.state.visit.credential == credential("0008")
+    assert lane.state.visits.present.credential == credential("0008")
 
 
 @pytest.mark.parametrize("state", [UNKNOWN])
@@ -143,7 +143,7 @@ def test_gate_that_does_not_move_times_out(lane):
     assert E.OPENING_TIMED_OUT in lane.events
     assert E.COMMAND_UNKNOWN in lane.events
     assert any("did not move" in text for text in lane.texts)
-    assert lane.state.phase is Phase.ARMED, "the vehicle still stands there and may try again"
+    assert lane.state.visits.phase is Phase.ARMED, "the vehicle still stands there and may try again"
     assert lane.actions() == [OPEN], "nothing is sent again by itself"
 
 
@@ -156,7 +156,7 @@ def test_chattering_closing_loop_before_a_gate_that_does_not_move_holds_nobody(l
     lane.closing(OFF)
     lane.wait(lane.rules.opening + 0.1)
     assert E.OPENING_TIMED_OUT in lane.events
-    assert lane.state.phase is Phase.ARMED
+    assert lane.state.visits.phase is Phase.ARMED
     lane.card()
     assert lane.actions() == [OPEN, OPEN], "the next card counts"
 
@@ -212,7 +212,7 @@ def test_superseded_command_of_which_nothing_is_heard_is_unknown_in_the_end(lane
     first, newest = lane.wish(OPEN), lane.wish(OPEN)
     lane.wait(lane.rules.opening + 0.1)
     assert (lane.reached[first.command_id], lane.reached[newest.command_id]) == (CommandState.UNKNOWN,) * 2
-    assert lane.state.superseded == ()
+    assert lane.state.commands.superseded == ()
 
 
 def test_lost_answer_to_an_open_that_was_heard_is_an_ordinary_passage(lane):
@@ -263,7 +263,7 @@ def test_vehicle_that_touches_the_closing_loop_and_returns_has_not_passed(lane):
     lane.open_gate()
     lane.closing(ON)
     lane.closing(OFF)
-    assert lane.state.phase is Phase.OPEN
+    assert lane.state.visits.phase is Phase.OPEN
     assert lane.passages == []
     lane.arming(OFF)
     lane.wait(lane.rules.back_out + 0.1)
@@ -432,7 +432,7 @@ def test_gate_closed_by_hand_under_a_waiting_vehicle(lane):
     lane.open_gate()
     lane.gate(GatePosition.CLOSED)
     assert lane.passages[-1].outcome is PassageOutcome.BACKED_OUT
-    assert lane.state.phase is Phase.ARMED
+    assert lane.state.visits.phase is Phase.ARMED
 
 
 def credential(text):

@@ -19,9 +19,9 @@ from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Card, Credential
 from gateway.lanes.machine import closing, commands_in_flight, machine, readings, reopening, safety, stopping
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.order_values import Order, OrderKind
 from gateway.lanes.machine.rules import LaneRules, Vend
-from gateway.lanes.machine.state import LaneState
+from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.runtime.clock import Stamp
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
@@ -198,7 +198,7 @@ class LaneLife(RuleBasedStateMachine):
         self.acknowledged()
         self.wait(0.1)
         self.gate(GatePosition.STOPPED)
-        if self.away or self.state.flight is not None:
+        if self.away or self.state.commands.flight is not None:
             return
         count = len(self.sent)
         if blinks and self.on_fire:
@@ -277,7 +277,7 @@ class LaneLife(RuleBasedStateMachine):
     def decided(self, granted):
         cards = (Card(7, "0007"),) if granted else ()
         self.grants += granted
-        self.do(m.Decided(self.state.decisions, decide(Credential(text="0007"), cards, now=0)))
+        self.do(m.Decided(self.state.readings.decisions, decide(Credential(text="0007"), cards, now=0)))
 
     @rule(action=st.sampled_from(list(GateAction)), late=st.sampled_from([False, False, True]))
     def wish(self, action, late):
@@ -298,18 +298,18 @@ class LaneLife(RuleBasedStateMachine):
 
     @rule()
     def acknowledged(self):
-        if self.state.flight is not None:
-            self.do(m.CommandAcknowledged(self.state.flight.command.command_id, self.at))
+        if self.state.commands.flight is not None:
+            self.do(m.CommandAcknowledged(self.state.commands.flight.command.command_id, self.at))
 
     @rule(sent=st.booleans())
     def failed(self, sent):
-        if self.state.flight is not None:
-            self.do(m.CommandFailed(self.state.flight.command.command_id, "no answer", sent=sent))
+        if self.state.commands.flight is not None:
+            self.do(m.CommandFailed(self.state.commands.flight.command.command_id, "no answer", sent=sent))
 
     @rule(sent=st.booleans(), is_first=st.booleans())
     def superseded_ended(self, sent, is_first):
-        if self.state.superseded:
-            command_id = self.state.superseded[0 if is_first else -1].command.command_id
+        if self.state.commands.superseded:
+            command_id = self.state.commands.superseded[0 if is_first else -1].command.command_id
             failed = m.CommandFailed(command_id, "a later command has taken its place", sent=False)
             self.do(m.CommandAcknowledged(command_id, self.at) if sent else failed)
 
@@ -339,7 +339,7 @@ class LaneLife(RuleBasedStateMachine):
                     assert self.reached.get(item.command_id) not in FINAL, "what was settled stays settled"
                     self.reached[item.command_id] = item.state
         under_way = [one for one in self.sent if self.reached.get(one) not in FINAL]
-        superseded = [one.command.command_id for one in self.state.superseded]
+        superseded = [one.command.command_id for one in self.state.commands.superseded]
         assert len(set(under_way) - set(superseded)) <= 1, "only the command under way may be unfinished"
         assert set(superseded) <= set(under_way)
 
@@ -456,9 +456,9 @@ def replayed():
     settled = commands_in_flight.watch
 
     def stubborn(turn):
-        flight = turn.state.flight
+        flight = turn.state.commands.flight
         settled(turn)
-        if flight is not None and turn.state.flight is None:
+        if flight is not None and turn.state.commands.flight is None:
             commands_in_flight.send(turn, flight.command, turn.now.at + 5)
 
     return commands_in_flight, "watch", stubborn
@@ -468,7 +468,7 @@ def sent_to_nobody():
     taken = machine._command_requested
 
     def careless(turn, event):
-        if turn.state.gate_lost:
+        if turn.state.inputs.gate_lost:
             commands_in_flight.send(turn, event.command, event.deadline)
         else:
             taken(turn, event)

@@ -11,7 +11,7 @@ from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.order_values import OrderKind
+from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.snapshots import Phase
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
@@ -67,7 +67,7 @@ def test_next_vehicle_waiting_at_the_loop_is_no_tailgate(lane):
     lane.wait(0.5)
     lane.closing(OFF)
     assert outcomes(lane) == [P.PASSED]
-    assert lane.state.phase is Phase.ARMED
+    assert lane.state.visits.phase is Phase.ARMED
 
 
 def test_wrong_way_is_told_and_its_card_does_not_count(lane):
@@ -86,7 +86,7 @@ def test_wrong_way_is_told_and_its_card_does_not_count(lane):
     assert lane.passages[-1].direction == "exit"
     assert lane.passages[-1].outcome is P.UNAUTHORISED
     lane.arming(ON)
-    assert lane.state.phase is Phase.ARMED, "the next vehicle is as welcome as any"
+    assert lane.state.visits.phase is Phase.ARMED, "the next vehicle is as welcome as any"
 
 
 def test_vehicle_that_takes_over_the_loop_of_a_wrong_way_driver_is_noticed_soon(lane):
@@ -96,9 +96,9 @@ def test_vehicle_that_takes_over_the_loop_of_a_wrong_way_driver_is_noticed_soon(
     lane.closing(ON)
     lane.arming(ON)
     lane.closing(OFF)
-    assert lane.state.phase is Phase.IDLE
+    assert lane.state.visits.phase is Phase.IDLE
     lane.wait(lane.rules.leaving)
-    assert lane.state.phase is Phase.ARMED
+    assert lane.state.visits.phase is Phase.ARMED
 
 
 def test_forced_open_is_an_alarm_with_footage_and_is_over_when_closed(lane):
@@ -110,7 +110,7 @@ def test_forced_open_is_an_alarm_with_footage_and_is_over_when_closed(lane):
     assert lane.filmed == 2
     lane.gate(GatePosition.CLOSED)
     assert lane.events[-1] is E.TROUBLE_ENDED
-    assert lane.state.troubles == ()
+    assert lane.state.troubles.present == ()
     assert lane.sent == [], "nobody asked for anything"
 
 
@@ -285,7 +285,7 @@ def test_lost_fire_input_is_no_all_clear(burning):
     lane.fire(UNKNOWN)
     lane.wait(60)
     assert CLOSE not in lane.actions()
-    assert lane.state.on_fire
+    assert lane.state.inputs.on_fire
 
 
 def test_stop_counts_for_more_than_fire_until_the_next_fire_or_open(burning):
@@ -390,7 +390,7 @@ def test_position_unknown_for_longer_than_a_travel_is_a_trouble_until_it_is_know
     lane.ready()
     lane.gate(UNKNOWN_POSITION)
     lane.wait(lane.rules.travel - 0.1)
-    assert lane.state.troubles == ()
+    assert lane.state.troubles.present == ()
     lane.wait(0.2)
     assert lane.events[-1] is E.POSITION_UNKNOWN
     assert "open it, then close it" in lane.texts[-1]

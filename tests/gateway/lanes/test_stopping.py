@@ -10,8 +10,8 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind as E
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.order_values import Order, OrderKind
 from gateway.lanes.machine.rules import Vend
+from gateway.lanes.machine.state.orders import Order, OrderKind
 
 OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
@@ -128,7 +128,7 @@ def test_a_close_that_never_went_out_is_sent_after_a_stop_that_did_not_either(la
     assert lane.actions() == [CLOSE, STOP], "no close is under way"
     lane.closing(OFF)
     refuse(lane)
-    assert lane.state.stopped_by == ""
+    assert lane.state.stop.by == ""
     lane.wait(6)
     assert lane.actions() == [CLOSE, STOP, CLOSE]
 
@@ -174,7 +174,7 @@ def test_a_stop_that_nobody_answered_holds_when_the_gate_is_seen_stopped(lane):
     lane.wish(STOP)
     refuse(lane, sent=True)
     lane.gate(GatePosition.STOPPED)
-    assert lane.state.stopped_by == "demo"
+    assert lane.state.stop.by == "demo"
     lane.wait(60)
     assert lane.actions() == [STOP]
 
@@ -306,7 +306,7 @@ def test_a_gate_that_was_left_stopped_open_is_not_closed_after_a_restart(fresh_l
 def test_an_order_ends_it_and_the_lane_closes(lane, kind):
     stopped_half_way(lane)
     lane.order(kind)
-    assert lane.state.stopped_by == ""
+    assert lane.state.stop.by == ""
     lane.wait(5)
     assert lane.actions() == [CLOSE]
 
@@ -329,10 +329,10 @@ def test_a_vehicle_let_in_at_a_gate_that_is_held_open_ends_it(lane):
     lane.wish(STOP)
     lane.acknowledge()
     lane.wait(3)
-    assert lane.state.stopped_by == "demo"
+    assert lane.state.stop.by == "demo"
     lane.arming(ON)
     lane.card()
-    assert lane.state.stopped_by == ""
+    assert lane.state.stop.by == ""
     lane.drive_through()
     lane.do(m.OrderScheduled(None))
     lane.wait(10)
@@ -352,13 +352,13 @@ def test_a_vehicle_let_in_behind_another_of_a_counted_lane_ends_it(rules, make_s
     lane.wait(0.5)
     lane.arming(ON)
     lane.card()
-    assert lane.state.stopped_by == ""
+    assert lane.state.stop.by == ""
 
 
 def test_a_gate_that_is_seen_closed_ends_it(lane):
     stopped_half_way(lane)
     lane.gate(GatePosition.CLOSED)
-    assert lane.state.stopped_by == ""
+    assert lane.state.stop.by == ""
     assert lane.texts[-1] == "no longer stopped by demo: the gate is closed"
 
 

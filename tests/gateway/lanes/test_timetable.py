@@ -12,7 +12,7 @@ from gateway.domain.access import Stance
 from gateway.domain.events import EventKind as E
 from gateway.domain.schedules import WEEK, Calendar, Schedule, Window
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.order_values import OrderKind
+from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.timetable import Timetable
 from gateway.runtime.clock import Stamp
 
@@ -100,6 +100,6 @@ def test_doubt_is_told_once_after_a_while_and_when_it_is_over(lane):
     assert lane.events == [], "each start begins so"
     lane.wait(300)
     assert lane.events == [E.SCHEDULE_DOUBTED]
-    assert "the time is not certain" in lane.state.troubles[0].text
+    assert "the time is not certain" in lane.state.troubles.present[0].text
     lane.do(m.OrderScheduled(None))
     assert lane.events == [E.SCHEDULE_DOUBTED, E.TROUBLE_ENDED]

@@ -12,9 +12,9 @@ from gateway.domain.commands import Command, GateAction
 from gateway.domain.credentials import Card, Credential
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.order_values import Order, OrderKind
 from gateway.lanes.machine.rules import LaneRules, Vend
-from gateway.lanes.machine.state import LaneState
+from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.runtime.clock import Stamp
 
 GRID = 16
@@ -109,8 +109,8 @@ class Player:
                 self.do(m.OrderGiven(Order(kind, "user:x"), "user:x"))
             case "order", None:
                 self.do(m.OrderGiven(None, "user:x"))
-            case "acknowledged", _ if self.state.flight:
-                self.do(m.CommandAcknowledged(self.state.flight.command.command_id, at))
+            case "acknowledged", _ if self.state.commands.flight:
+                self.do(m.CommandAcknowledged(self.state.commands.flight.command.command_id, at))
             case "lost", _:
                 self.do(m.GateLost("unplugged"))
             case "regained", _:

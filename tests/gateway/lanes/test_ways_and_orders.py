@@ -13,8 +13,8 @@ from gateway.domain.credentials import Card, Credential
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.order_values import OrderKind
 from gateway.lanes.machine.rules import Vend
+from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.snapshots import Phase
 
 ON, OFF = PointState.ON, PointState.OFF
@@ -55,12 +55,12 @@ def test_entry_through_a_two_way_lane_does_not_arm_the_other_side(two_way):
     lane.far(ON)
     lane.closing(OFF)
     assert ends(lane) == [("entry", P.PASSED)]
-    assert lane.state.phase is Phase.IDLE
+    assert lane.state.visits.phase is Phase.IDLE
     lane.wait(1)
     lane.far(OFF)
     lane.wait(1)
     lane.far(ON)
-    assert lane.state.phase is Phase.ARMED, "a vehicle that wants out"
+    assert lane.state.visits.phase is Phase.ARMED, "a vehicle that wants out"
 
 
 def test_far_loop_reached_only_after_the_passage_still_belongs_to_the_leaver(two_way):
@@ -74,11 +74,11 @@ def test_far_loop_reached_only_after_the_passage_still_belongs_to_the_leaver(two
     assert ends(lane) == [("exit", P.PASSED)]
     lane.wait(1)
     lane.arming(ON)
-    assert lane.state.phase is Phase.IDLE
+    assert lane.state.visits.phase is Phase.IDLE
     lane.arming(OFF)
     assert lane.events.count(E.VEHICLE_ARRIVED) == 1
     lane.arming(ON)
-    assert lane.state.phase is Phase.ARMED
+    assert lane.state.visits.phase is Phase.ARMED
 
 
 def test_vehicle_that_waited_on_the_other_side_is_next(two_way):
@@ -92,7 +92,7 @@ def test_vehicle_that_waited_on_the_other_side_is_next(two_way):
     lane.arming(OFF)
     lane.closing(OFF)
     assert ends(lane) == [("entry", P.PASSED)]
-    assert lane.state.phase is Phase.ARMED
+    assert lane.state.visits.phase is Phase.ARMED
     lane.card(reader=103)
     assert lane.actions()[-1] is OPEN
 
@@ -107,7 +107,7 @@ def test_loop_that_stays_on_after_the_leaver_is_a_vehicle(two_way):
     lane.far(ON)
     lane.closing(OFF)
     lane.wait(lane.rules.leaving + 0.1)
-    assert lane.state.phase is Phase.ARMED
+    assert lane.state.visits.phase is Phase.ARMED
 
 
 def test_card_at_the_reader_of_the_empty_side_does_not_open(two_way):
@@ -140,7 +140,7 @@ def test_back_out_of_a_two_way_lane_though_another_waits_opposite(two_way):
     lane.arming(OFF)
     lane.wait(lane.rules.back_out + 0.1)
     assert ends(lane) == [("entry", P.BACKED_OUT)]
-    assert lane.state.phase is Phase.ARMED
+    assert lane.state.visits.phase is Phase.ARMED
 
 
 # What an opening is worth

@@ -8,7 +8,7 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
-from gateway.lanes.machine.order_values import OrderKind
+from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.snapshots import Phase
 
 ON, OFF = PointState.ON, PointState.OFF
@@ -91,7 +91,7 @@ def test_somebody_opens_for_a_vehicle_that_leaves_through_an_entry(lane, stands_
     assert [(one.direction, one.outcome, one.reason) for one in lane.passages] == [("exit", P.PASSED, "user:demo")]
     assert E.WRONG_WAY in lane.events
     assert E.VEHICLE_BACKED_OUT not in lane.events
-    assert lane.state.phase is Phase.IDLE
+    assert lane.state.visits.phase is Phase.IDLE
     assert lane.actions()[-1] is GateAction.CLOSE
 
 

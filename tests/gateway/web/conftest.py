@@ -38,7 +38,7 @@ from gateway.domain.footage import CameraCondition, GapReason, Missing, SegmentF
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.domain.viewing import NotShown, ViewOpened, ViewRefusal
 from gateway.domain.writes import JsonObject
-from gateway.lanes.machine.order_values import Order, OrderKind
+from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot

@@ -1,16 +1,20 @@
-"""What was last seen of an input or of the gate, with its age. Frozen values; the machine and the shell share them."""
+"""The gate and the inputs as they were read last, with their age. The machine and the runner share them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from drivers.contract import GatePosition, PointState
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.rules import Side
 
 NEVER = float("-inf")
 CHATTER_CHANGES = 24
 """So many changes within `CHATTER_SECONDS` are no vehicles: more than one a second does not pass, trailers included."""
 CHATTER_SECONDS = 10.0
 _MISSED_IS_LOSS = 2
+_AT_REST = frozenset({GatePosition.OPEN, GatePosition.STOPPED, GatePosition.CLOSED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +101,14 @@ class SeenGate:
         at: when that was.
         known: the last one that was not unknown.
         since: since when it is so; for an unknown position at the earliest since its controller answers.
+        has_rested: whether it was seen open, closed or stopped since the start.
     """
 
     position: GatePosition = GatePosition.UNKNOWN
     at: float = NEVER
     known: GatePosition = GatePosition.UNKNOWN
     since: float = NEVER
+    has_rested: bool = False
 
     def fresh(self, now: float, stale: float) -> GatePosition:
         """Its position, or unknown once it is older than `stale` seconds."""
@@ -111,8 +117,85 @@ class SeenGate:
     def reported(self, position: GatePosition, at: float) -> SeenGate:
         """The gate after another reading."""
         known = self.known if position is GatePosition.UNKNOWN else position
-        return SeenGate(position, at, known, since=self.since if position is self.position else at)
+        since = self.since if position is self.position else at
+        return SeenGate(position, at, known, since, has_rested=self.has_rested or position in _AT_REST)
 
     def regained(self, at: float) -> SeenGate:
         """The gate once its controller answers again; its position is still to be read."""
         return replace(self, since=at)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything that is read in the field.
+
+    Attributes:
+        gate_lost: why the gate's controller is away, "" while it answers.
+        arming: the arming loop.
+        far: the arming loop on the other side of a two-way lane.
+        closing: the closing loop.
+        on_fire: whether the fire input is active.
+    """
+
+    gate: SeenGate = field(default_factory=SeenGate)
+    gate_lost: str = ""
+    arming: SeenPoint = field(default_factory=SeenPoint)
+    far: SeenPoint = field(default_factory=SeenPoint)
+    closing: SeenPoint = field(default_factory=SeenPoint)
+    safety: tuple[SeenPoint, ...] = ()
+    fire: SeenPoint = field(default_factory=SeenPoint)
+    local: SeenPoint = field(default_factory=SeenPoint)
+    on_fire: bool = False
+
+    def loop(self, side: Side) -> SeenPoint:
+        """Return the arming loop of this side."""
+        return self.arming if side is Side.NEAR else self.far
+
+    def reported(self, event: m.InputReported, *, points: int, stale: float) -> Inputs:
+        """Return the inputs after a reading of one of them; `points` is the number of safety points."""
+        return self._changed(
+            event.role, event.index, points, lambda one: one.reported(event.state, event.at, stale=stale)
+        )
+
+    def missed(self, event: m.InputMissed, *, points: int) -> Inputs:
+        """Return the inputs after a poll that was not answered."""
+        return self._changed(event.role, event.index, points, lambda one: replace(one, missed=event.in_a_row))
+
+    def gate_reported(self, position: GatePosition, at: float) -> Inputs:
+        """Return the inputs after a reading of the gate's position."""
+        return replace(self, gate=self.gate.reported(position, at))
+
+    def gate_away(self, reason: str) -> Inputs:
+        """Return the inputs once the gate's controller does not answer."""
+        return replace(self, gate_lost=reason or "it does not answer")
+
+    def gate_away_for(self, reason: str) -> Inputs:
+        """Return the inputs with another reason for a loss that is known."""
+        return replace(self, gate_lost=self.gate_lost and reason)
+
+    def gate_back(self, at: float | None = None) -> Inputs:
+        """Return the inputs once the controller answers again; `at` is when, where that is known."""
+        return replace(self, gate_lost="", gate=self.gate if at is None else self.gate.regained(at))
+
+    def _changed(
+        self, role: m.Role, index: int, safety_points: int, change: Callable[[SeenPoint], SeenPoint]
+    ) -> Inputs:
+        match role:
+            case m.Role.ARMING:
+                return replace(self, arming=change(self.arming))
+            case m.Role.FAR:
+                return replace(self, far=change(self.far))
+            case m.Role.CLOSING:
+                return replace(self, closing=change(self.closing))
+            case m.Role.LOCAL:
+                return replace(self, local=change(self.local))
+            case m.Role.FIRE:
+                fire = change(self.fire)
+                # A fire that was seen ends only when its input is seen off: losing the input is no all-clear.
+                on_fire = {PointState.ON: True, PointState.OFF: False}.get(fire.state, self.on_fire)
+                return replace(self, fire=fire, on_fire=on_fire)
+            case m.Role.SAFETY:
+                points = [*self.safety, *[SeenPoint()] * (safety_points - len(self.safety))]
+                if index < len(points):
+                    points[index] = change(points[index])
+                return replace(self, safety=tuple(points))

@@ -1,0 +1,121 @@
+"""The gate that is to be closed, and opened again where something comes into its way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.state.inputs import NEVER
+
+_MOST_COUNTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The gate is to be closed, beside whatever the next vehicle does meanwhile.
+
+    Attributes:
+        since: when this was decided, or when the last close was sent.
+        sent: whether a close is on its way, or the device closes by itself.
+        tries: closes sent so far.
+        not_before: the gate is left alone until then.
+        told: whether technicians were told that a safety point holds it.
+        seen_moving: whether the gate was seen closing since the close was sent.
+        ours: the gate moves, or stopped half-way, on a close of ours; what comes into its way has it opened again.
+        lost: the controller was away meanwhile, and where the gate is has not been read since.
+        reopened: how many times in a row it was opened again while it closed.
+        reopening: opens sent for that which have not moved it yet.
+        reopen_at: when the next one is due.
+        reopens_for: why it was asked to open again, until its controller acknowledges that; "" when it did.
+        reopens_since: when it was asked to, in wall micros.
+    """
+
+    since: float
+    sent: bool = False
+    tries: int = 0
+    not_before: float = NEVER
+    told: bool = False
+    seen_moving: bool = False
+    ours: bool = False
+    lost: bool = False
+    reopened: int = 0
+    reopening: int = 0
+    reopen_at: float = NEVER
+    reopens_for: str = ""
+    reopens_since: int = 0
+
+    @classmethod
+    def wanted(cls, at: float, *, by_device: bool) -> Closing:
+        """Return a closing that has begun; `by_device`: the gate closes by itself."""
+        return cls(since=at, sent=by_device)
+
+    @classmethod
+    def by_person(cls, at: float, *, tries: int) -> Closing:
+        """Return a closing that a person wants, whose close is on its way; `tries` are used up by it."""
+        return cls(since=at, sent=True, ours=True, tries=tries)
+
+    def seen_closing(self) -> Closing:
+        """Return the closing once the gate was seen to close."""
+        return replace(self, seen_moving=True)
+
+    def controller_lost(self) -> Closing:
+        """Return the closing while its controller is away."""
+        return replace(self, lost=True)
+
+    def found_again(self) -> Closing:
+        """Return the closing once the position was read after a loss."""
+        return replace(self, lost=False)
+
+    def told_held(self) -> Closing:
+        """Return the closing once technicians know what holds it."""
+        return replace(self, told=True)
+
+    def close_sent(self, at: float) -> Closing:
+        """Return the closing with one more close on its way."""
+        return replace(self, since=at, sent=True, ours=True, tries=self.tries + 1, seen_moving=False)
+
+    def close_not_sent(self, at: float) -> Closing:
+        """Return the closing after a close that never left, which counts for no try."""
+        return replace(self, since=at, sent=False, ours=False, tries=max(0, self.tries - 1))
+
+    def close_overtaken(self, at: float) -> Closing:
+        """Return the closing after a close that never left since a stop took its place."""
+        return replace(self.close_not_sent(at), seen_moving=False)
+
+    def after_failure(self, at: float, *, pause: float, stopped: bool) -> Closing:
+        """Return the closing after a close that failed; `stopped`: the gate stands half-way."""
+        return Closing(
+            since=at,
+            tries=self.tries,
+            not_before=at + pause,
+            told=self.told,
+            ours=self.ours and stopped,
+            reopened=self.reopened,
+        )
+
+    def opened_again(self, now: m.Now, reason: str, *, pause: float, most_tries: int) -> Closing:
+        """Return the closing once something came into the way; it waits for `pause` seconds before the next close."""
+        return Closing(
+            since=now.at,
+            tries=max(0, min(self.tries, most_tries) - 1),
+            not_before=now.at + pause,
+            reopened=min(self.reopened + 1, _MOST_COUNTED),
+            reopens_for=reason,
+            reopens_since=now.stamp.micros,
+        )
+
+    def open_sent(self, *, next_at: float) -> Closing:
+        """Return the closing with one more open on its way, the next one due at `next_at`."""
+        return replace(self, reopening=self.reopening + 1, reopen_at=next_at)
+
+    def open_due(self, at: float) -> Closing:
+        """Return the closing with the next open due at `at`."""
+        return replace(self, reopen_at=at)
+
+    def open_acknowledged(self) -> Closing:
+        """Return the closing once the controller acknowledged an open."""
+        return replace(self, reopens_for="")
+
+    def reopening_over(self, *, goes_on: bool = False) -> Closing:
+        """Return the closing with no open waited for; `goes_on`: the gate may still be closing on our word."""
+        return replace(self, reopening=0, reopens_for="", ours=self.ours or goes_on)

@@ -1,0 +1,105 @@
+"""The lane's commands to its gate: the one under way, and those whose place it took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gateway.domain.commands import Command
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """The command under way.
+
+    Attributes:
+        command: what was sent.
+        deadline: until when it may go out.
+        give_up_at: when its outcome counts as unknown.
+        acknowledged_at: when the device acknowledged it, None before.
+        doubt: why nobody knows whether the device heard it, "" while there is no doubt.
+        doubted_at: since when; a movement seen after that settles the doubt.
+    """
+
+    command: Command
+    deadline: float
+    give_up_at: float
+    acknowledged_at: float | None = None
+    doubt: str = ""
+    doubted_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """A command whose place a later one took before its driver told what became of it.
+
+    Attributes:
+        command: what was handed to the driver.
+        reason: what took its place.
+        deadline: until when it may go out.
+        give_up_at: when its outcome counts as unknown.
+    """
+
+    command: Command
+    reason: str
+    deadline: float
+    give_up_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """The commands of a lane.
+
+    Attributes:
+        made: how many commands of its own the lane has made.
+        flight: the one under way.
+        superseded: those whose driver has yet to tell what became of them.
+        unanswered_open_at: when an open was given up without movement.
+    """
+
+    made: int = 0
+    flight: InFlight | None = None
+    superseded: tuple[Superseded, ...] = ()
+    unanswered_open_at: float = float("-inf")
+
+    def under_way(self, command_id: str) -> Command | None:
+        """Return the command of that id, while more may be heard of it or its effect is waited for."""
+        flight = () if self.flight is None else (self.flight.command,)
+        commands = (*flight, *(one.command for one in self.superseded))
+        return next((command for command in commands if command.command_id == command_id), None)
+
+    def numbered(self) -> Commands:
+        """Return the commands with one more made."""
+        return replace(self, made=self.made + 1)
+
+    def sent(self, command: Command, *, deadline: float, give_up_at: float) -> Commands:
+        """Return the commands with this one under way, in the place of any other."""
+        return replace(self, flight=InFlight(command, deadline, give_up_at))
+
+    def superseding(self, flight: InFlight, reason: str) -> Commands:
+        """Return the commands with the one under way among the superseded."""
+        one = Superseded(flight.command, reason, flight.deadline, flight.give_up_at)
+        return replace(self, superseded=(*self.superseded, one))
+
+    def acknowledged(self, flight: InFlight, at: float) -> Commands:
+        """Return the commands once the device has taken the one under way."""
+        return replace(self, flight=replace(flight, acknowledged_at=at))
+
+    def doubted(self, flight: InFlight, doubt: str, at: float) -> Commands:
+        """Return the commands while nobody knows whether the device heard the one under way."""
+        return replace(self, flight=replace(flight, doubt=doubt, doubted_at=at))
+
+    def ended(self) -> Commands:
+        """Return the commands with none under way."""
+        return replace(self, flight=None)
+
+    def without(self, one: Superseded) -> Commands:
+        """Return the commands once the fate of this superseded one is known."""
+        return replace(self, superseded=tuple(other for other in self.superseded if other is not one))
+
+    def open_unanswered(self, at: float) -> Commands:
+        """Return the commands after an open was given up."""
+        return replace(self, unanswered_open_at=at)
+
+    def open_took_effect(self) -> Commands:
+        """Return the commands after the late effect of an open that was given up."""
+        return replace(self, unanswered_open_at=float("-inf"))

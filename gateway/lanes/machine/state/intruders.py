@@ -1,0 +1,88 @@
+"""Vehicles without a right of way, and traces of those before that tell them apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gateway.lanes.machine.state.visits import Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Intruder:
+    """Something on the closing loop without a right of way.
+
+    Attributes:
+        visit: what is known of it.
+        at: when it was noticed, on the closing loop or before.
+        first: whether it came onto the closing loop before any arming loop.
+        moved_on: whether the arming loop was released for it, which tells it from the vehicle before.
+        drops_out: the closing loop was free for a moment only: it may be the vehicle before.
+        reached_arming: whether it came onto the arming loop from there.
+        shut: the gate has been closed all the while, so that it cannot have passed.
+    """
+
+    visit: Visit
+    at: float
+    first: bool
+    moved_on: bool = False
+    drops_out: bool = False
+    reached_arming: bool = False
+    shut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MovedOn:
+    """A vehicle that nobody let in left the arming loop, perhaps forwards."""
+
+    visit: Visit
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Intruders:
+    """Who is on the closing loop unasked, and who went over it before.
+
+    Attributes:
+        present: on the closing loop now.
+        moved_on: who left the arming loop without a decision and may come onto the closing loop.
+        passed_at: when a vehicle that was let in passed last.
+        left_at: when the closing loop was left last, by whatever it was.
+    """
+
+    present: Intruder | None = None
+    moved_on: MovedOn | None = None
+    passed_at: float = float("-inf")
+    left_at: float = float("-inf")
+
+    def noticed(self, intruder: Intruder, *, moved_on: MovedOn | None) -> Intruders:
+        """Return the intruders once something is on the closing loop; `moved_on` may still come after it."""
+        return replace(self, present=intruder, moved_on=moved_on)
+
+    def gone(self) -> Intruders:
+        """Return the intruders with the closing loop free, or given to who has the right of way."""
+        return replace(self, present=None)
+
+    def let_through(self, intruder: Intruder) -> Intruders:
+        """Return the intruders once the gate over this one is no longer closed."""
+        return replace(self, present=replace(intruder, shut=False))
+
+    def on_arming_loop(self, intruder: Intruder) -> Intruders:
+        """Return the intruders once this one came from the closing loop onto the arming loop."""
+        return replace(self, present=replace(intruder, reached_arming=True))
+
+    def driving_on(self, intruder: Intruder, visit: Visit, *, vehicle: bool) -> Intruders:
+        """Return the intruders once this one left the arming loop forwards; a `vehicle` for sure, or perhaps none."""
+        on = replace(intruder, visit=visit, first=False, moved_on=intruder.moved_on or vehicle)
+        return replace(self, present=on)
+
+    def left_arming_loop(self, visit: Visit, at: float) -> Intruders:
+        """Return the intruders after somebody whom nobody let in left the arming loop, perhaps forwards."""
+        return replace(self, moved_on=MovedOn(visit, at))
+
+    def passage_at(self, at: float) -> Intruders:
+        """Return the intruders after a vehicle has passed, which leaves nobody between the loops."""
+        return replace(self, passed_at=at, moved_on=None)
+
+    def closing_loop_left(self, at: float) -> Intruders:
+        """Return the intruders after the closing loop was left."""
+        return replace(self, left_at=at)

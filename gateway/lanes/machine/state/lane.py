@@ -1,0 +1,162 @@
+"""A lane's whole state: one frozen part for each concern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.rules import LaneRules, Side
+from gateway.lanes.machine.state.closing import Closing
+from gateway.lanes.machine.state.commands import Commands
+from gateway.lanes.machine.state.inputs import NEVER, Inputs
+from gateway.lanes.machine.state.intruders import Intruders
+from gateway.lanes.machine.state.orders import Kept, OrderKind, Orders
+from gateway.lanes.machine.state.readings import Readings
+from gateway.lanes.machine.state.stop import Stop
+from gateway.lanes.machine.state.troubles import Troubles
+from gateway.lanes.machine.state.visits import Visits
+from gateway.lanes.snapshots import Phase
+
+_STARTS_WITHIN = 2.0
+
+Part = Inputs | Orders | Stop | Visits | Readings | Intruders | Commands | Closing | Troubles
+
+
+@dataclass(frozen=True, slots=True)
+class LaneState:
+    """Everything a lane knows.
+
+    Attributes:
+        closing: the gate that is to be closed, None when nothing is to be done.
+        note: why the lane is as it is, in one line; "" when all is as usual.
+        looked_at: when the machine looked at its deadlines last.
+    """
+
+    inputs: Inputs = field(default_factory=Inputs)
+    orders: Orders = field(default_factory=Orders)
+    stop: Stop = field(default_factory=Stop)
+    visits: Visits = field(default_factory=Visits)
+    readings: Readings = field(default_factory=Readings)
+    intruders: Intruders = field(default_factory=Intruders)
+    commands: Commands = field(default_factory=Commands)
+    closing: Closing | None = None
+    troubles: Troubles = field(default_factory=Troubles)
+    note: str = ""
+    looked_at: float = NEVER
+
+    @classmethod
+    def at_start(cls, now: m.Now) -> LaneState:
+        """Return the state of a lane that knows nothing yet."""
+        return cls(visits=Visits().entered(Phase.IDLE, None, now))
+
+    def with_part(self, part: Part) -> LaneState:
+        """Return the state with a new part in the place of the one of its type."""
+        return replace(self, **{_FIELDS[type(part)]: part})  # type: ignore[arg-type]
+
+    def with_note(self, note: str) -> LaneState:
+        """Return the state with another note."""
+        return self if note == self.note else replace(self, note=note)
+
+    def looked(self, at: float) -> LaneState:
+        """Return the state once all deadlines were looked at."""
+        return replace(self, looked_at=at)
+
+    def without_closing(self) -> LaneState:
+        """Return the state with nothing to be closed."""
+        return self if self.closing is None else replace(self, closing=None)
+
+    def observed(self, rules: LaneRules, event: m.LaneEvent) -> LaneState:  # noqa: PLR0911 (one per event)
+        """Return the state with what this event says of inputs, gate and orders; other events change nothing.
+
+        The machine does so in its transition; the runner does so ahead of the inbox, for the last question before a
+        close.
+        """
+        inputs, orders = self.inputs, self.orders
+        match event:
+            case m.InputReported():
+                return self.with_part(inputs.reported(event, points=rules.safety_points, stale=rules.stale))
+            case m.InputMissed():
+                return self.with_part(inputs.missed(event, points=rules.safety_points))
+            case m.GateReported():
+                return self.with_part(inputs.gate_reported(event.position, event.at))
+            case m.GateLost():
+                return self.with_part(inputs.gate_away(event.reason))
+            case m.GateLossExplained():
+                return self.with_part(inputs.gate_away_for(event.reason))
+            case m.GateRegained():
+                return self.with_part(inputs.gate_back())
+            case m.OrderGiven():
+                return self.with_part(orders.given(event.order))
+            case m.OrderScheduled():
+                return self.with_part(orders.by_schedule(event.order, event.doubt))
+            case _:
+                return self
+
+    @property
+    def shown_phase(self) -> Phase:
+        """The phase for people: the vehicle's, or that of the gate behind it."""
+        if self.inputs.gate_lost:
+            return Phase.FAULT
+        if self.visits.phase is Phase.IDLE and self.closing is not None:
+            return Phase.CLOSING if self.closing.sent else Phase.CLEARED
+        return self.visits.phase
+
+    @property
+    def kept_open(self) -> str:
+        """Why the gate is to stay open, in one sentence; "" when it is not."""
+        if self.inputs.on_fire:
+            return "the fire input is active"
+        order = self.orders.in_force
+        return order.sentence() if order is not None and order.kind is OrderKind.HOLD_OPEN else ""
+
+    @property
+    def locked_down(self) -> str:
+        """Why nobody is let through, in one sentence; "" when they are. A fire counts for more."""
+        order = self.orders.in_force
+        if self.inputs.on_fire or order is None or order.kind is not OrderKind.LOCK_DOWN:
+            return ""
+        return order.sentence()
+
+    @property
+    def stop_sentence(self) -> str:
+        """That a person stopped the gate, and what ends that, in one sentence; "" when nobody did."""
+        if not self.stop.by:
+            return ""
+        though = f", though {self.kept_open}" if self.kept_open else ""
+        until = "until somebody opens or closes it or gives the lane an order, or a vehicle is let in"
+        return f"the gate stands stopped by {self.stop.by}{though}: {until}"
+
+    def kept_at(self, since: float, now: float) -> Kept | None:
+        """Return why whoever came at `since` was welcome: the gate is kept open, or was until then. None: neither."""
+        if self.kept_open:
+            return Kept("fire" if self.inputs.on_fire else "hold_open", self.kept_open, until=now)
+        return self.orders.kept if since <= self.orders.kept.until else None
+
+    def moved_at(self, came: float, now: float) -> float:
+        """Return when who came at `came` and moves on now counts as having moved.
+
+        Who stood there while the gate was kept open takes a moment to start after its end.
+        """
+        until = self.orders.kept.until
+        return until if came <= until < now <= until + _STARTS_WITHIN else now
+
+    def free_since(self, rules: LaneRules) -> float | None:
+        """Return since when the closing and the visit's arming loop are free, or None; before it was seen, either's."""
+        visit, inputs = self.visits.present, self.inputs
+        points = [inputs.closing, inputs.loop(visit.side if visit else Side.NEAR)]
+        if rules.two_way and (visit is None or not visit.vehicle_seen):
+            points = [inputs.closing, inputs.arming, inputs.far]
+        return max(point.since for point in points) if all(point.is_off() for point in points) else None
+
+
+_FIELDS = {
+    Inputs: "inputs",
+    Orders: "orders",
+    Stop: "stop",
+    Visits: "visits",
+    Readings: "readings",
+    Intruders: "intruders",
+    Commands: "commands",
+    Closing: "closing",
+    Troubles: "troubles",
+}

@@ -1,0 +1,115 @@
+"""Standing orders: a lane held open or locked down, by a person or by the schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+_NEVER = float("-inf")
+
+
+class OrderKind(StrEnum):
+    """What a standing order wants. `NORMAL` is a person's word against the schedule."""
+
+    NORMAL = "normal"
+    HOLD_OPEN = "hold_open"
+    LOCK_DOWN = "lock_down"
+
+
+_WORDS = {
+    OrderKind.NORMAL: "works as usual",
+    OrderKind.HOLD_OPEN: "is held open",
+    OrderKind.LOCK_DOWN: "is locked down",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A standing order.
+
+    Attributes:
+        kind: what it wants.
+        by: who gave it: `user:<name>` or `schedule`.
+        reason: why, in the words of whoever gave it; "" when none was given.
+    """
+
+    kind: OrderKind
+    by: str
+    reason: str = ""
+
+    def sentence(self) -> str:
+        """The order for people."""
+        who = self.by.removeprefix("user:")
+        return f"the lane {_WORDS[self.kind]} by {who}" + (f": {self.reason}" if self.reason else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Why the gate was kept open last ("fire" or "hold_open", and a sentence), and until when."""
+
+    reason: str = ""
+    sentence: str = ""
+    until: float = _NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Opens sent to keep the gate open, and until when it is left alone."""
+
+    tries: int = 0
+    not_before: float = _NEVER
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """The standing orders, and what was done to keep the gate open.
+
+    Attributes:
+        operator: a person's order.
+        scheduled: what the schedule wants.
+        doubt: what a clock that is not trusted means for the lane's schedules, "" for nothing.
+        doubted_since: since when.
+        kept: the last time that the gate was kept open; points must have been clear since its end.
+    """
+
+    operator: Order | None = None
+    scheduled: Order | None = None
+    doubt: str = ""
+    doubted_since: float = _NEVER
+    keeping: Keeping = field(default_factory=Keeping)
+    kept: Kept = field(default_factory=Kept)
+
+    @property
+    def in_force(self) -> Order | None:
+        """The order that counts: a person's before the schedule's; None when the lane works as usual."""
+        order = self.operator or self.scheduled
+        return None if order is None or order.kind is OrderKind.NORMAL else order
+
+    def given(self, order: Order | None) -> Orders:
+        """Return the orders after a person's word; None: the schedule counts again."""
+        return replace(self, operator=order)
+
+    def by_schedule(self, order: Order | None, doubt: str) -> Orders:
+        """Return the orders with what the schedule wants from now on."""
+        return replace(self, scheduled=order, doubt=doubt)
+
+    def doubted(self, since: float) -> Orders:
+        """Return the orders with the start of the present doubt about the clock."""
+        return replace(self, doubted_since=since)
+
+    def afresh(self) -> Orders:
+        """Return the orders with no open counted yet."""
+        return replace(self, keeping=Keeping())
+
+    def tried(self, *, not_before: float) -> Orders:
+        """Return the orders after one more open; the gate is left alone until `not_before`."""
+        return replace(self, keeping=Keeping(tries=self.keeping.tries + 1, not_before=not_before))
+
+    def told_in_vain(self) -> Orders:
+        """Return the orders once a person knows that the gate could not be held open."""
+        return replace(self, keeping=replace(self.keeping, told=True))
+
+    def was_kept(self, kept: Kept) -> Orders:
+        """Return the orders once the gate is no longer kept open."""
+        return replace(self, kept=kept)

@@ -1,0 +1,94 @@
+"""What readers and cameras read of the vehicle that stands there, and what is still waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from gateway.domain.credentials import Credential
+from gateway.lanes.machine.state.plates import Votes
+
+_MOST_TOLD = 16
+_TOLD_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyCard:
+    """A card whose vehicle is not seen on the arming loop yet, and until when it may come."""
+
+    reader_id: int
+    credential: Credential
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedPin:
+    """A card that waits for its PIN."""
+
+    credential: Credential
+    until: float
+    keys: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Readings that no decision has settled yet.
+
+    Attributes:
+        decisions: how many decisions were asked for.
+        second_until: until when the second credential of this visit is waited for, None for no waiting.
+        votes_behind: plates of the vehicle that came onto the arming loop while this one passes.
+        ignored: plates that were told as ignored last, and when.
+    """
+
+    decisions: int = 0
+    early: EarlyCard | None = None
+    awaited_pin: AwaitedPin | None = None
+    second_until: float | None = None
+    votes: Votes = field(default_factory=Votes)
+    votes_behind: Votes = field(default_factory=Votes)
+    ignored: tuple[tuple[str, float], ...] = ()
+
+    def was_told(self, plate: str, now: float) -> bool:
+        """Return whether it was told lately that this plate does not count."""
+        return any(plate == told and now < at + _TOLD_SECONDS for told, at in self.ignored)
+
+    def tell_ignored(self, plate: str, now: float) -> Readings:
+        """Return the readings with this plate told as ignored."""
+        lately = tuple(one for one in self.ignored if now < one[1] + _TOLD_SECONDS)
+        return replace(self, ignored=(*lately[1 - _MOST_TOLD :], (plate, now)))
+
+    def asked(self) -> Readings:
+        """Return the readings with one more decision asked for."""
+        return replace(self, decisions=self.decisions + 1)
+
+    def holding(self, early: EarlyCard | None) -> Readings:
+        """Return the readings with this card held until its vehicle is seen, None for none."""
+        return replace(self, early=early)
+
+    def awaiting_pin(self, awaited: AwaitedPin | None) -> Readings:
+        """Return the readings while this card waits for its PIN, None for none."""
+        return replace(self, awaited_pin=awaited)
+
+    def typed(self, awaited: AwaitedPin, keys: str) -> Readings:
+        """Return the readings with these keys typed so far."""
+        return replace(self, awaited_pin=replace(awaited, keys=keys))
+
+    def awaiting_second(self, until: float | None) -> Readings:
+        """Return the readings while a second credential is waited for, None for no waiting."""
+        return replace(self, second_until=until)
+
+    def voted(self, votes: Votes) -> Readings:
+        """Return the readings with these plates of the present vehicle."""
+        return replace(self, votes=votes)
+
+    def voted_behind(self, votes: Votes) -> Readings:
+        """Return the readings with these plates of the vehicle behind."""
+        return replace(self, votes_behind=votes)
+
+    def visit_over(self, votes: Votes) -> Readings:
+        """Return the readings for the next vehicle, of which `votes` may be."""
+        return replace(self, votes=votes, votes_behind=Votes(), awaited_pin=None, second_until=None)
+
+    def turned_to_other_side(self, now: float) -> Readings:
+        """Return the readings for the vehicle on the other side of a two-way lane."""
+        return replace(self, votes=self.votes.ended(now, passed=False), awaited_pin=None)

@@ -1,0 +1,80 @@
+"""A person's stop: asked for, taken, ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """A person's stop that is not known to have been taken.
+
+    Attributes:
+        command_id: its command.
+        by: who wants it.
+        given_up: nothing more will be heard of it; where the gate is seen next tells.
+    """
+
+    command_id: str
+    by: str
+    given_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The last stop.
+
+    Attributes:
+        asked: a stop under way, or of unknown outcome.
+        by: who stopped the gate, which stays so; "" for nobody.
+        since: since when.
+        overtaken_open: the deadline of an open that never went out, since a stop took its place.
+        fire_over_at: when the last fire ended; infinite while a fire from before the start may go on.
+    """
+
+    asked: StopAsked | None = None
+    by: str = ""
+    since: float = float("-inf")
+    overtaken_open: float | None = None
+    fire_over_at: float = float("-inf")
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether a person's stop holds the gate, or is under way."""
+        return bool(self.by) or (self.asked is not None and not self.asked.given_up)
+
+    def asked_for(self, command_id: str, by: str) -> Stop:
+        """Return the stop once a person wants it."""
+        return replace(self, asked=StopAsked(command_id, by))
+
+    def given_up(self, asked: StopAsked) -> Stop:
+        """Return the stop once nothing more will be heard of the one asked for."""
+        return replace(self, asked=replace(asked, given_up=True), overtaken_open=None)
+
+    def dropped(self) -> Stop:
+        """Return the stop with none asked for."""
+        return replace(self, asked=None)
+
+    def taken(self) -> Stop:
+        """Return the stop once the device has taken the one asked for."""
+        return replace(self, asked=None, overtaken_open=None)
+
+    def held(self, by: str, at: float, *, during_old_fire: bool = False) -> Stop:
+        """Return the stop as it holds the gate; `during_old_fire`: given before the start, while a fire went on."""
+        return replace(self, by=by, since=at, fire_over_at=float("inf") if during_old_fire else self.fire_over_at)
+
+    def ended(self) -> Stop:
+        """Return the stop once somebody wants the gate moved again."""
+        return replace(self, asked=None, by="")
+
+    def fire_over(self, at: float) -> Stop:
+        """Return the stop after the end of a fire."""
+        return replace(self, fire_over_at=at)
+
+    def overtook_open(self, deadline: float) -> Stop:
+        """Return the stop that took the place of an open which may go out until `deadline`."""
+        return replace(self, overtaken_open=deadline)
+
+    def open_settled(self) -> Stop:
+        """Return the stop once the open whose place it took is settled."""
+        return replace(self, overtaken_open=None)

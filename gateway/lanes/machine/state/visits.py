@@ -1,0 +1,171 @@
+"""The vehicles whose turn it is: the one in the lane, those that are owed a passage, and those let in before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gateway.domain.access import Decision
+from gateway.domain.credentials import Credential
+from gateway.domain.grants import without_code
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.rules import Side
+from gateway.lanes.snapshots import Phase
+from gateway.runtime.clock import Stamp
+
+_UNSTAMPED = Stamp(micros=0, trusted=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One vehicle's time in the lane, or an opening without one.
+
+    Attributes:
+        arrived: when it was first noticed.
+        credential: what was read last, None before.
+        decision: the decision on it, None before.
+        opened_by: who had the gate opened without a card, "" for none.
+        vehicle_seen: whether the arming loop was on in this visit.
+        arming_released: whether the arming loop has been released since the grant.
+        side: from where it comes.
+        followed: another vehicle came onto the arming loop while this one was under the gate.
+        followers: vehicles that went on from there while the closing loop was never free.
+        asked_by: the reader that read the credential, 0 for none.
+        against: it came over the closing loop to the arming loop: it goes against the lane's direction.
+    """
+
+    arrived: Stamp
+    credential: Credential | None = None
+    decision: Decision | None = None
+    opened_by: str = ""
+    vehicle_seen: bool = False
+    arming_released: bool = False
+    side: Side = Side.NEAR
+    followed: bool = False
+    followers: int = 0
+    asked_by: int = 0
+    against: bool = False
+
+    @property
+    def granted(self) -> bool:
+        """Whether this visit may pass."""
+        return bool(self.opened_by) or (self.decision is not None and self.decision.granted)
+
+    def reached_loop(self, side: Side, *, against: bool) -> Visit:
+        """Return the visit once its vehicle is on an arming loop, or one against the lane's direction."""
+        return replace(self, vehicle_seen=not against, side=side, against=against)
+
+    def with_another_behind(self) -> Visit:
+        """Return the visit while another vehicle stands behind on the arming loop."""
+        return replace(self, followed=True)
+
+    def released_loop(self, *, vehicle: bool) -> Visit:
+        """Return the visit once its arming loop was released; of who stood behind, if that was a `vehicle`."""
+        followers = self.followers + (self.followed and vehicle)
+        return replace(self, arming_released=True, followed=False, followers=followers)
+
+    def opening(self, *, by: str = "") -> Visit:
+        """Return the visit as the gate is opened for it, by a person where one is named."""
+        return replace(self, opened_by=by or self.opened_by, arming_released=False)
+
+    def asking(self, credential: Credential, reader_id: int) -> Visit:
+        """Return the visit with a reading that is to be decided on."""
+        return replace(self, credential=credential, decision=None, asked_by=reader_id)
+
+    def decided(self, decision: Decision) -> Visit:
+        """Return the visit as it is told of from now on: no record holds a code that opens gates."""
+        credential = None if self.credential is None else without_code(self.credential, decision.card)
+        return replace(self, decision=decision, credential=credential)
+
+    def from_side(self, side: Side) -> Visit:
+        """Return the visit as one from this side."""
+        return replace(self, side=side)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """The vehicle that has passed may still come onto this side's loop, which means nothing until then."""
+
+    side: Side
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedGrant:
+    """A vehicle that was let in before the restart and has not been seen to pass, and until when that counts."""
+
+    card_id: int | None
+    credential: str
+    until: float
+    holder: str = ""
+    opens: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """The vehicle in the lane and those whose passages are settled already.
+
+    `phase` is the vehicle's: IDLE, ARMED, DECIDING, OPENING, OPEN or PASSING. Behind a vehicle that has gone the gate
+    is still to be closed, which `LaneState.closing` tells.
+
+    Attributes:
+        since: when the phase began.
+        present: the visit whose turn it is.
+        owed: in a counted lane, granted visits that are still to pass after the present one.
+        queued: in a counted lane, the vehicle behind the present one, waiting for the decision of that number.
+        leaving: the vehicle that has just passed, while it may hold a loop.
+        granted_before: vehicles let in before the restart.
+    """
+
+    phase: Phase = Phase.IDLE
+    since: float = float("-inf")
+    since_stamp: Stamp = _UNSTAMPED
+    present: Visit | None = None
+    owed: tuple[Visit, ...] = ()
+    queued: tuple[int, Visit] | None = None
+    leaving: Leaving | None = None
+    granted_before: tuple[RememberedGrant, ...] = ()
+
+    def let_in_before(self, now: float) -> RememberedGrant | None:
+        """Return the first vehicle that was let in before the restart and may still be on its way."""
+        return next((grant for grant in self.granted_before if now < grant.until), None)
+
+    def entered(self, phase: Phase, visit: Visit | None, now: m.Now) -> Visits:
+        """Return the visits in another phase."""
+        return replace(self, phase=phase, since=now.at, since_stamp=now.stamp, present=visit)
+
+    def with_present(self, visit: Visit) -> Visits:
+        """Return the visits with more known of the present one."""
+        return replace(self, present=visit)
+
+    def owing(self, visit: Visit) -> Visits:
+        """Return the visits with one more passage owed."""
+        return replace(self, owed=(*self.owed, visit))
+
+    def one_owed_less(self) -> Visits:
+        """Return the visits without the passage that was owed first."""
+        return replace(self, owed=self.owed[1:])
+
+    def owing_nothing(self) -> Visits:
+        """Return the visits with no passage owed any more."""
+        return replace(self, owed=())
+
+    def with_queued(self, queued: tuple[int, Visit] | None) -> Visits:
+        """Return the visits with this vehicle waiting for its decision behind the present one, None for none."""
+        return replace(self, queued=queued)
+
+    def with_leaving(self, leaving: Leaving | None) -> Visits:
+        """Return the visits with this vehicle on its way out, None once its loop means something again."""
+        return replace(self, leaving=leaving)
+
+    def remembering(self, grant: RememberedGrant) -> Visits:
+        """Return the visits with one more vehicle that was let in before the restart."""
+        return replace(self, granted_before=(*self.granted_before, grant))
+
+    def without_grant(self, gone: RememberedGrant) -> Visits:
+        """Return the visits once this vehicle from before the restart has passed."""
+        return replace(self, granted_before=tuple(grant for grant in self.granted_before if grant is not gone))
+
+    def without_grant_of(self, credential: str) -> Visits:
+        """Return the visits once who was let in with this before the restart is let in again."""
+        still = tuple(grant for grant in self.granted_before if grant.credential != credential)
+        return replace(self, granted_before=still)
