@@ -28,7 +28,7 @@ _COLUMNS = "| Operation | Kind | Permission | Answered by | Tested | Purpose |\n
 
 
 def page() -> str:
-    """The page as it should be."""
+    """Return the page as it should be."""
     own = sorted((*OPERATIONS, *RELAYED), key=lambda item: (family(item.path), item.path, item.method))
     parts = [_HEAD, _counts(own)]
     for name, items in groupby(own, key=lambda item: family(item.path)):

@@ -22,7 +22,7 @@ _LARGE = 2**62
 
 
 def page() -> str:
-    """The page as it should be."""
+    """Return the page as it should be."""
     shown = [item for item in OPERATIONS if item in PUBLIC and item.writes and item.body is not None]
     return "\n".join([_HEAD, *map(_section, sorted(shown, key=lambda item: (item.path, item.method)))])
 

@@ -30,7 +30,7 @@ from gateway.store import KeepLimits, Store
 
 
 def central_client(site: Site, *, secrets: Secrets, store: Store, clock: Clock) -> CentralClient | None:
-    """The client of central. Raises ConfigError for a secret that is not there."""
+    """Build the client of central. Raises ConfigError for a missing secret."""
     central = site.central
     if central is None:
         return None
@@ -47,7 +47,7 @@ def central_client(site: Site, *, secrets: Secrets, store: Store, clock: Clock) 
 
 
 def relay_to_central(site: Site, *, client: CentralClient | None) -> CentralRelay | None:
-    """What carries callers' requests to central."""
+    """Build the relay of callers' requests to central."""
     central = site.central
     if central is None or client is None:
         return None
@@ -64,7 +64,7 @@ def people_of_central(site: Site, *, client: CentralClient | None) -> CentralPeo
 
 
 def down_from_central(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> DownSync | None:
-    """What pulls from central."""
+    """Build what pulls lists from central."""
     if client is None:
         return None
     zone = ZoneInfo(site.site.timezone)
@@ -87,7 +87,7 @@ def sync_with_central(
     card_renamed: Callable[[int, int], None],
     lanes: Lanes,
 ) -> Sync | None:
-    """What goes down and up, and when."""
+    """Build the loop that pulls and pushes."""
     if site.central is None or client is None or down is None:
         return None
     zone = ZoneInfo(site.site.timezone)

@@ -31,7 +31,7 @@ class DeviceRegistration:
             self._wanted.set()
 
     def declare(self, site: Site) -> None:
-        """The site file names others now."""
+        """Take over the devices and cameras of a changed site file."""
         self._site = site
         self._wanted.set()
 

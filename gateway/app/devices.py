@@ -103,7 +103,7 @@ class Field:
 
 
 def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) -> Field:
-    """The site file's devices. Raises ConfigError for a profile or a secret that cannot be used."""
+    """Build the site file's devices. Raises ConfigError for a profile or a secret that cannot be used."""
     specs = {link.id: link_spec(link) for link in site.links}
     osdp_lines = _osdp_lines(site, specs=specs, secrets=secrets, clock=clock)
     folders = profile_folders(site, site_path)
@@ -202,7 +202,7 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
 
 
 def _limited(site: Site, gates: Mapping[int, Gate]) -> tuple[LimitedGate, ...]:
-    """The gates whose lanes name limit switches on other devices."""
+    """Wrap the gates whose lanes name limit switches on other devices."""
     return tuple(
         LimitedGate(
             gate=gates[lane.gate],
@@ -305,5 +305,5 @@ def _loaded(name: str, folders: tuple[Path, ...], load: Callable[[Path], Profile
 
 
 def link_spec(link: Link) -> LinkSpec:
-    """A link of the site file as drivers take it."""
+    """Convert a link of the site file for drivers."""
     return LinkSpec(url=link.url, baud=link.baud, parity=link.parity, stop_bits=link.stop_bits, echoes=link.echoes)

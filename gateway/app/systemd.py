@@ -44,7 +44,7 @@ class Notify:
         return cls(address=address or None, watchdog_seconds=seconds)
 
     def ready(self, status: str) -> None:
-        """The lanes are under control. Sent again with the next message when systemd could not take it."""
+        """Tell systemd that the lanes are under control; sent again with the next message when it failed."""
         self._undelivered_ready = True
         self._send(_status_line(status))
 
@@ -53,11 +53,11 @@ class Notify:
         self._send(_status_line(status))
 
     def feed(self, status: str) -> None:
-        """This process has moved on; with it its status."""
+        """Feed systemd's watchdog and send the status."""
         self._send("WATCHDOG=1", _status_line(status))
 
     def stopping(self) -> None:
-        """This process has begun to stop."""
+        """Tell systemd that this process has begun to stop."""
         self._send("STOPPING=1", _status_line("stopping"))
 
     def _send(self, *lines: str) -> None:

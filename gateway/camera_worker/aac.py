@@ -59,7 +59,7 @@ class AacEncoder:
         self._encoder = encoder
 
     def encode(self, sound: EncodedAudio) -> Iterator[EncodedAudio]:
-        """The units that are whole with this piece, mostly none or one."""
+        """Yield the units that this piece completes, mostly none or one."""
         if not self._anchors or abs(sound.pts - self._held_until()) > _BROKEN_TICKS:
             if self._held:
                 yield from self._encoded(bytes(_UNIT * _FLOAT - len(self._held)), sound.arrived)

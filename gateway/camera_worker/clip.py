@@ -56,7 +56,7 @@ def end_at(file: Path, *, seconds: Fraction) -> None:
 
 
 def _boxes(opened: BinaryIO, at: int, end: int) -> Iterator[tuple[bytes, int]]:
-    """The boxes that tell a duration, each with where its content begins; the film's own comes first."""
+    """Yield the boxes that hold a duration, with the offset of their content; the movie's own comes first."""
     while at + _BOX.size <= end:
         opened.seek(at)
         size, kind = _BOX.unpack(opened.read(_BOX.size))
@@ -158,7 +158,7 @@ def _segment(media: Path, path: str) -> _Source:
 
 
 def _in_one_codec(sources: list[_Source], *, skip: int, leave_off: int) -> tuple[list[_Source], int, int]:
-    """The segments that one sample entry describes, and from where until where in them the clip is."""
+    """Return the segments that one sample entry describes, and the clip's span within them."""
     whole = sum(source.duration for source in sources)
     skip = min(skip, max(0, whole - 1))
     end = max(skip + 1, whole - leave_off)

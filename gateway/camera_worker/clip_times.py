@@ -96,7 +96,7 @@ def _begins(segments: Sequence[Footage]) -> list[int]:
 
 
 def _unwrapped(times: Sequence[int]) -> list[int]:
-    """Times near the first one, though the count of a transport stream began anew between them."""
+    """Unwrap times around the first one: a transport stream's clock may have wrapped between them."""
     return [times[0] + (time - times[0] + _WRAP // 2) % _WRAP - _WRAP // 2 for time in times] if times else []
 
 

@@ -40,7 +40,7 @@ class CuttingRoom:
         self._let_gone: list[ChildProcess] = []
 
     async def make(self, media: Path, job: CutClip | TakeThumbnail) -> ClipCut | ThumbnailTaken:
-        """What was asked for; it is durable on return.
+        """Carry out a job; its result is durable on return.
 
         Raises:
             BadRequest: a path leads out of the media folder, or is no segment's.
@@ -73,7 +73,7 @@ class CuttingRoom:
                     await cutter.wait()
 
     async def _done(self, cutter: ChildProcess, order: CutOrder) -> CutOutcome | None:
-        """What the cutter makes of it, and then it waits for more; None: it had ended. Raises CutterLost."""
+        """Have the cutter do a job and park it; None when it had ended. Raises CutterLost."""
         outcome = None
         try:
             outcome = await _asked(cutter, order)
@@ -85,7 +85,7 @@ class CuttingRoom:
         return outcome
 
     def _taken(self) -> ChildProcess | None:
-        """The cutter that worked last, of those that still live."""
+        """Take the living cutter that worked last."""
         while self._idle:
             cutter = self._idle.pop()
             self._leaving.pop(cutter.pid).cancel()
@@ -117,7 +117,7 @@ async def _started() -> ChildProcess:
 
 
 async def _asked(cutter: ChildProcess, order: CutOrder) -> CutOutcome | None:
-    """The outcome; None when the cutter ended before it began."""
+    """Send an order and return its outcome; None when the cutter ended before it began."""
     if cutter.stdin is None or cutter.stdout is None:
         raise CutterLost("nothing can be said to the process that makes clips")
     told = b""

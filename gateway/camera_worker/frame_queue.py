@@ -128,7 +128,7 @@ class FrameQueue:
             self._changed.notify()
 
     def get(self, timeout: float) -> QueueItem | None:
-        """The next item, or None when there is none after `timeout` seconds.
+        """Return the next item, or None when there is none after `timeout` seconds.
 
         While frames are few, whoever waits is woken by a keyframe, with which a segment ends, or at the end of that
         time: waking a thread for each costs more than to write it.

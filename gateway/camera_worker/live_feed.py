@@ -91,7 +91,7 @@ class LiveView:
         self._arrived.set()
 
     async def next(self) -> Picture | None:
-        """The next picture, None when the feed has ended."""
+        """Return the next picture, None when the feed has ended."""
         while await self._has_come():
             number, frame = self._waiting.popleft()
             if isinstance(frame, EncodedFrame):
@@ -99,7 +99,7 @@ class LiveView:
         return None
 
     async def next_of_both(self) -> EncodedFrame | EncodedAudio | None:
-        """The next picture or piece of sound, None when the feed has ended."""
+        """Return the next picture or piece of sound, None when the feed has ended."""
         return self._waiting.popleft()[1] if await self._has_come() else None
 
     async def _has_come(self) -> bool:
@@ -135,13 +135,13 @@ class LiveFeed:
         """The AAC that comes with the pictures; the reading thread says so when it connects."""
 
     def offer_sound(self, sound: EncodedAudio) -> None:
-        """A piece of AAC came from the camera. Never blocks for long."""
+        """Take in a piece of AAC from the camera. Never blocks for long."""
         with self._lock:
             if self._watched:
                 self._loop.call_soon_threadsafe(self._publish_sound, sound)
 
     def offer(self, frame: EncodedFrame) -> None:
-        """A frame came from the camera. Never blocks for long."""
+        """Take in a frame from the camera. Never blocks for long."""
         with self._lock:
             self._number += 1
             item = (self._number, frame)
@@ -164,13 +164,13 @@ class LiveFeed:
         return bool(self._group) and self._group[0][1].entry is Entry.IDR
 
     def lost(self) -> None:
-        """The camera's stream broke; what was kept of it is not live any more."""
+        """Drop the kept frames: the camera's stream broke, so they are not live any more."""
         with self._lock:
             self._group = []
             self._bytes = 0
 
     def group(self) -> tuple[tuple[int, EncodedFrame], ...]:
-        """The frames since the newest keyframe, each with its number; none while nothing is live."""
+        """Return the frames since the newest keyframe, each with its number; none while nothing is live."""
         with self._lock:
             return tuple(self._group)
 
@@ -211,7 +211,7 @@ class LiveFeed:
                 self._watched = bool(self._views)
 
     def end(self) -> None:
-        """The camera is no longer read; every viewer's stream ends."""
+        """End every viewer's stream: the camera is no longer read."""
         self._ended = True
         for view in self._views:
             view.end()

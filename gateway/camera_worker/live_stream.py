@@ -82,7 +82,7 @@ class LiveStream:
         return f"at its live_url {lost.detail}" if lost is not None else "nothing came from its live_url in time"
 
     def stop(self) -> None:
-        """The camera is taken away or changed."""
+        """Stop: the camera is taken away or changed."""
         self._stopped = True
         if self._look is not None:
             self._look.cancel()
@@ -90,7 +90,7 @@ class LiveStream:
             self._reader.stop()
 
     def put(self, item: CameraConnected | CameraLost) -> None:
-        """What the reader says of its connection."""
+        """Take in a change of the reader's connection."""
         condition = item.condition if isinstance(item, CameraLost) else CameraCondition.RECORDING
         before = self._lost.condition if self._lost is not None else CameraCondition.RECORDING
         if isinstance(item, CameraLost) and condition is not before:
@@ -98,7 +98,7 @@ class LiveStream:
         self._lost = item if isinstance(item, CameraLost) else None
 
     def put_frame(self, frame: EncodedFrame) -> None:
-        """It goes to the feed alone."""
+        """Pass a frame to the feed; nothing records it."""
 
     def put_sound(self, sound: EncodedAudio) -> None:
         """None is asked for."""

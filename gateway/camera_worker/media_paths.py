@@ -19,7 +19,7 @@ class MediaMissing(LookupError):
 
 
 def inside(media: Path, relative: str) -> Path:
-    """The place of `relative` in the media folder.
+    """Return the place of `relative` in the media folder.
 
     Raises:
         BadRequest: it is absolute or leads out of the folder.
@@ -32,7 +32,7 @@ def inside(media: Path, relative: str) -> Path:
 
 @contextmanager
 def written_whole(output: Path) -> Iterator[Path]:
-    """A temporary place for `output`'s content; durable under its name once the block ends well, removed otherwise."""
+    """Open a temporary place for `output`: durable under its name once the block ends well, removed otherwise."""
     output.parent.mkdir(parents=True, exist_ok=True)
     temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:

@@ -54,11 +54,11 @@ class Shelf(Protocol):
     """Takes segments as they are made."""
 
     def opened(self, file: SegmentFile, start: Start) -> OpenFile:
-        """A segment begins; `file` is what it would be on the disk. Raises DiskFailed."""
+        """Open a segment; `file` is its place on the disk. Raises DiskFailed."""
         ...
 
     def take(self, file: OpenFile, segment: SegmentFinished) -> None:
-        """It is whole. Raises DiskFailed."""
+        """Take in a finished segment. Raises DiskFailed."""
         ...
 
 
@@ -168,7 +168,7 @@ class PreRoll:
         return sum(file.size for file, _ in self._held)
 
     def pin(self, pins: tuple[Pin, ...]) -> None:
-        """These times are wanted, and no others any more."""
+        """Set the time spans to keep, in place of earlier ones."""
         self._pins = pins
         self._write_wanted()
 

@@ -66,7 +66,7 @@ async def serve(socket: Path, *, parent: int) -> None:
 
 
 def run(socket: Path, *, parent: int) -> NoReturn:
-    """The whole life of the process."""
+    """Run the worker process until it ends."""
     share_one_arena()
     structlog.configure(
         processors=[

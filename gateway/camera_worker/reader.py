@@ -44,15 +44,15 @@ class Sink(Protocol):
     """Where a reading thread puts what it reads; none of these calls blocks. `FrameQueue` is one."""
 
     def put(self, item: CameraConnected | CameraLost) -> None:
-        """The connection is up, or over."""
+        """Take in that the connection is up, or over."""
         ...
 
     def put_frame(self, frame: EncodedFrame) -> None:
-        """The next frame."""
+        """Take in the next frame."""
         ...
 
     def put_sound(self, sound: EncodedAudio) -> None:
-        """The next piece of sound, AAC."""
+        """Take in the next piece of AAC."""
         ...
 
     def put_loss(self, gap: GapReason) -> None:
@@ -181,7 +181,7 @@ class CameraReader:
                         self._live.offer(frame)
 
     def _sound_of(self, source: Source) -> tuple[AudioFormat | None, AacEncoder | None]:
-        """What sound is put into the sink, and what makes it so where it is not AAC already."""
+        """Return the sound format for the sink, and an encoder where the camera's sound is not AAC."""
         sound, why, encoder = source.sound, source.why_silent, None
         if sound is not None and sound.codec is not AudioCodec.AAC:
             try:

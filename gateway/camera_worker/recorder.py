@@ -127,7 +127,7 @@ class CameraRecorder:
         return not self._thread.is_alive()
 
     def state(self) -> CameraReported:
-        """The camera's condition and figures now; callable from any thread."""
+        """Return the camera's condition and figures; callable from any thread."""
         return CameraReported(
             camera_id=self.camera.camera_id,
             condition=self._condition,
@@ -216,8 +216,9 @@ class CameraRecorder:
         return False
 
     def _mind_time(self, began: float, *, heard: bool) -> None:
-        """A disk that hangs gives no error: it is known by the time that it took. Meanwhile nothing was heard, so that
-        the camera is not to blame.
+        """Notice a disk that hangs by the time a write took: it gives no error.
+
+        Meanwhile nothing was heard of the camera, so that it is not to blame.
         """
         now = self._clock.monotonic()
         hung = now - began >= _DISK_HUNG_SECONDS

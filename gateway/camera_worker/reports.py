@@ -38,7 +38,7 @@ class ReportBuffer:
         self._added.set()
 
     def forget(self, camera_id: int) -> None:
-        """The camera is no longer this worker's; its state is not told any more, its segments are."""
+        """Stop reporting the state of a camera that left this worker; its segments are still reported."""
         self._cameras.pop(camera_id, None)
         self._conditions.pop(camera_id, None)
 

@@ -50,7 +50,7 @@ class _Feed:
         return self._live.sound
 
     async def format(self) -> VideoFormat:
-        """The format, as soon as the camera has sent a keyframe."""
+        """Wait for the camera's first keyframe and return the format."""
         while True:
             for _, frame in self._live.group():
                 try:

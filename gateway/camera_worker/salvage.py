@@ -48,7 +48,7 @@ class WholeFrames:
 
 
 def whole_frames(data: bytes) -> WholeFrames | None:
-    """What can be kept of a transport stream that breaks off anywhere; None when not even one frame is whole. Pure."""
+    """Cut a broken-off transport stream after its last whole frame; None when none is whole. Pure."""
     starts: list[tuple[int, int]] = []
     first = bytearray()
     tables_at: int | None = None

@@ -37,7 +37,7 @@ class Trickle:
 
 
 def checked_offer(offer: str) -> str:
-    """The offer, without those candidates whose names only the viewer's own machine knows (mDNS).
+    """Check an offer, and drop candidates whose names only the viewer's machine can resolve (mDNS).
 
     A viewer that hides its addresses so is found by its own checks of ours.
 
@@ -61,13 +61,13 @@ def checked_offer(offer: str) -> str:
 
 
 def user_fragment(offer: str) -> str:
-    """The offer's first ICE user fragment, "" when it has none."""
+    """Return the offer's first ICE user fragment, "" when it has none."""
     found = _UFRAG.search(offer)
     return found[1] if found else ""
 
 
 def trickle(fragment: str) -> Trickle:
-    """What a fragment tells.
+    """Parse a trickle ICE fragment.
 
     Raises SdpRefused when it has neither a candidate nor an end of them nor a user fragment.
     """

@@ -54,7 +54,7 @@ class Timeline:
         return self._at + (pts - self._pts) * 100 // 9
 
     def observe(self, *, pts: int, arrived: int) -> None:
-        """A frame came at the micros `arrived`."""
+        """Take in a frame's timestamp and its arrival in micros."""
         offset = arrived - self.moment_of(pts)
         self._earliest = offset if self._earliest is None else min(self._earliest, offset)
         self._window = (pts, pts) if self._window is None else (self._window[0], pts)
@@ -178,13 +178,13 @@ class Segmenter:
         return self._open is not None
 
     def connect(self, announced: VideoFormat | None, sound: AudioFormat | None = None) -> None:
-        """A connection starts; its timestamps have nothing to do with those before. `sound`: the AAC that comes too."""
+        """Begin a connection with timestamps of its own. `sound`: the AAC that comes with it."""
         self.disconnect(GapReason.NONE)
         self._format = announced
         self._sound = sound
 
     def disconnect(self, gap: GapReason) -> None:
-        """The connection ended: the open segment ends with its last frame.
+        """End the connection: the open segment ends with its last frame.
 
         Raises:
             DiskFailed: the last segment could not be made durable.
@@ -365,5 +365,5 @@ class Segmenter:
 
 
 def utc_hour(micros: int) -> str:
-    """The UTC hour as yyyymmddhh."""
+    """Return the UTC hour as yyyymmddhh."""
     return Stamp(micros=micros, trusted=False).as_datetime().strftime("%Y%m%d%H")

@@ -62,7 +62,7 @@ class WorkerServer:
         self._ending = False
 
     def application(self) -> web.Application:
-        """The aiohttp application with all its routes."""
+        """Build the aiohttp application with all its routes."""
         app = web.Application(middlewares=[_errors], client_max_size=4_000_000)
         app.router.add_put("/cameras", self._put_cameras)
         app.router.add_put("/pins", self._put_pins)

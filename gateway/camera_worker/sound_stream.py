@@ -27,7 +27,7 @@ class SoundStream:
         self._continuity = 0
 
     def packets(self, sound: EncodedAudio, *, at: int) -> bytes:
-        """The transport packets of one unit that is heard at these ticks."""
+        """Build the transport packets of one unit that plays at these ticks."""
         data = _adts(self._format, len(sound.data)) + sound.data
         head = b"\x00\x00\x01\xc0" + (len(data) + 8).to_bytes(2, "big") + b"\x84\x80\x05"
         return b"".join(self._split(head + written_time(at, mark=0x20) + data))
@@ -43,7 +43,7 @@ class SoundStream:
 
 
 def packet_head(pid: int, counter: int, *, begins: bool = False, field: bool = False) -> bytes:
-    """A transport packet's first four bytes (2.4.3.2): whether a unit begins in it, and an adaptation field follows."""
+    """Build a transport packet's four-byte header (2.4.3.2). `begins`: a unit starts; `field`: adaptation field."""
     return bytes((0x47, (0x40 if begins else 0) | pid >> 8, pid & 0xFF, (0x30 if field else 0x10) | counter))
 
 
@@ -55,7 +55,7 @@ def stuffing(size: int) -> bytes:
 
 
 def written_time(ticks: int, *, mark: int) -> bytes:
-    """A time as PES headers write it (2.4.3.6); `mark`: 0x20 for a time alone, 0x30 and 0x10 for the two of a pair."""
+    """Encode a time for a PES header (2.4.3.6); `mark`: 0x20 for a single time, 0x30 and 0x10 for a pair."""
     return bytes(
         (
             mark | 0x01 | ticks >> 29 & 0x0E,
@@ -68,12 +68,12 @@ def written_time(ticks: int, *, mark: int) -> bytes:
 
 
 def decoded_time(stamp: bytes) -> int:
-    """A time as PES headers write it (ISO/IEC 13818-1, 2.4.3.6)."""
+    """Decode a time of a PES header (ISO/IEC 13818-1, 2.4.3.6)."""
     return (stamp[0] >> 1 & 7) << 30 | stamp[1] << 22 | (stamp[2] >> 1) << 15 | stamp[3] << 7 | stamp[4] >> 1
 
 
 def sound_name(packets: bytes) -> str:
-    """The RFC 6381 name of the sound in these transport packets; "" when there is none."""
+    """Return the RFC 6381 name of the sound in these transport packets; "" when there is none."""
     for at in range(0, len(packets) - TRANSPORT_PACKET + 1, TRANSPORT_PACKET):
         payload = _payload(packets, at)
         begins = packets[at + 1] & 0x40 and len(payload) > _ADTS_SIZE + 9 and payload[:3] == b"\x00\x00\x01"
@@ -90,7 +90,7 @@ def announces_sound(packets: bytes) -> bool:
 
 
 def video_type(packets: bytes) -> int | None:
-    """The stream type of the pictures that the table of streams in these transport packets names, if it is there."""
+    """Return the stream type of the video that the program map in these transport packets names, if any."""
     at = _table_at(packets)
     if at is None:
         return None
@@ -126,7 +126,7 @@ def _table_at(packets: bytes) -> int | None:
 
 
 def _kinds(table: bytes) -> Iterator[int]:
-    """The stream types in a table (2.4.4.8); `table` is a packet's payload, its pointer first.
+    """Yield the stream types in a program map (2.4.4.8); `table` is a packet's payload, its pointer first.
 
     Of a table that says it is longer than a packet, those in the packet: another muxer wrote it, or a disk.
     """

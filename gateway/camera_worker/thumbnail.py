@@ -49,7 +49,7 @@ def take_thumbnail(media: Path, request: TakeThumbnail) -> ThumbnailTaken:
 
 
 def _nearest(files: list[tuple[Path, int]], moment: int) -> VideoFrame:
-    """The whole picture nearest to a moment, in ticks; a damaged one where none is whole."""
+    """Return the undamaged picture nearest to a moment, in ticks; a damaged one where there is no other."""
     found: tuple[tuple[bool, int], VideoFrame] | None = None
     for frame in _decoded(files, moment):
         rank = frame.is_corrupt, abs((frame.pts or 0) - moment)
@@ -63,7 +63,7 @@ def _nearest(files: list[tuple[Path, int]], moment: int) -> VideoFrame:
 
 
 def _decoded(files: list[tuple[Path, int]], moment: int) -> Iterator[VideoFrame]:
-    """The pictures of these segments, decoded as one stream; far before the moment, those alone that others need."""
+    """Decode the segments as one stream; far before the moment, only pictures that others refer to."""
     decoder: VideoCodecContext | None = None
     for file, begin in files:
         with av.open(str(file), "r", format="mpegts") as source:
@@ -81,7 +81,7 @@ def _decoded(files: list[tuple[Path, int]], moment: int) -> Iterator[VideoFrame]
 
 
 def _placed(packets: Iterator[Packet[VideoStream]], begin: int) -> Iterator[Packet[VideoStream]]:
-    """The pictures of a segment, at times of which its first picture's is `begin`."""
+    """Shift a segment's packets so that its first picture is at `begin`."""
     shift: int | None = None
     for packet in packets:
         if not packet.size or packet.pts is None:

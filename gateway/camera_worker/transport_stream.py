@@ -57,7 +57,7 @@ class TransportMuxer:
         self._begun = False
 
     def mux(self, frame: EncodedFrame, data: bytes) -> bytes:
-        """The transport packets of one frame; `data` stands for the frame's own.
+        """Build the transport packets of one frame; `data` stands for the frame's own.
 
         Raises:
             ProtocolViolation: the frame cannot be muxed.
@@ -77,7 +77,7 @@ class TransportMuxer:
         return b"".join([*(self._told_tables() if frame.keyframe else ()), *self._packets(flags + clock, head, data)])
 
     def mux_sound(self, sound: EncodedAudio) -> bytes:
-        """The transport packets of a piece of AAC; none before the first frame, or when no sound was agreed on."""
+        """Build the transport packets of a piece of AAC; none before the first frame, or without agreed sound."""
         if self._sound is None or not self._begun:
             return b""
         return self._sound.packets(sound, at=sound.pts + _SHIFT)
@@ -119,7 +119,7 @@ class TransportMuxer:
 
 
 def _section(body: bytes) -> bytes:
-    """A table as the payload of one packet."""
+    """Wrap a table as the payload of one packet."""
     section = b"\x00" + body + _checksum(body).to_bytes(4, "big")
     return section + b"\xff" * (TRANSPORT_PACKET - 4 - len(section))
 

@@ -42,7 +42,7 @@ class ViewTimes:
         self._before: EncodedFrame | None = None
 
     def time(self, frame: EncodedFrame, *, behind: bool) -> int:
-        """The frame's time, in ticks from the viewer's first frame on; always after the one before."""
+        """Return the frame's time, in ticks since the viewer's first frame; always after the one before."""
         before, self._before = self._before, frame
         if before is None:
             return self._at
@@ -95,7 +95,7 @@ class LiveTrack(MediaStreamTrack):
         """Pictures that were handed on."""
 
     async def recv(self) -> av.Packet[Stream]:
-        """The next picture; MediaStreamError when there are no more, or none that a browser takes."""
+        """Return the next picture; MediaStreamError when there are no more, or none that a browser takes."""
         picture = await self._view.next()
         if picture is None or picture.frame.codec is not VideoCodec.H264:
             self.stop()
@@ -110,7 +110,7 @@ class LiveTrack(MediaStreamTrack):
         return packet
 
     def begin_again(self) -> None:
-        """The viewer lost pictures and asks for a keyframe: it gets the newest one there is, and what follows it."""
+        """Restart at the newest keyframe: the viewer lost pictures and asked for one."""
         now = asyncio.get_running_loop().time()
         if now - self._restarted_at >= _RESTART_SECONDS:
             self._restarted_at = now
@@ -138,7 +138,7 @@ class Viewer:
             await self._connection.close()
 
     async def answer(self, offer: str) -> str:
-        """The answer, with all of the gateway's candidates. Raises SdpRefused."""
+        """Build the answer with all of the gateway's candidates. Raises SdpRefused."""
         transceiver = self._connection.addTransceiver(self._track, "sendonly")
         h264 = [codec for codec in RTCRtpSender.getCapabilities("video").codecs if codec.mimeType != "video/VP8"]
         transceiver.setCodecPreferences(h264)
@@ -187,7 +187,7 @@ class Viewer:
                 return self._unreached()
 
     def leave(self) -> None:
-        """The viewer ended its session."""
+        """End the session at the viewer's wish."""
         self._left.set()
         self._changed.set()
 

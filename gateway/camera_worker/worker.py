@@ -48,11 +48,11 @@ class CameraWorker:
         return [recorder.state() for recorder in self._recorders.values()]
 
     def live(self, camera_id: int) -> LiveFeed | None:
-        """What a camera sends just now; None for one that is not assigned."""
+        """Return a camera's live feed; None for one that is not assigned."""
         return self._feeds.get(camera_id)
 
     def recorded(self, camera_id: int) -> LiveFeed | None:
-        """What of a camera is recorded, as it comes; None for one that is not assigned."""
+        """Return the feed of what is recorded of a camera; None for one that is not assigned."""
         return self._mains.get(camera_id)
 
     async def assign(self, assignment: WorkerAssignment) -> None:
@@ -76,7 +76,7 @@ class CameraWorker:
                     self._begin(camera, media, loop)
 
     def pin(self, pins: tuple[Pin, ...]) -> None:
-        """What is wanted of the cameras that are recorded for events only, those that are assigned later too."""
+        """Set the time spans to keep of cameras recorded for events only, also of those assigned later."""
         self._pins = pins
         for recorder in self._recorders.values():
             self._tell_pins(recorder)

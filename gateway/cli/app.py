@@ -52,7 +52,7 @@ def _options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")
     ] = False,
 ) -> None:
-    """The gateway of one parking or gate site: barriers, readers, cameras, and the line to the central service.
+    """Run and inspect the gateway of one parking or gate site.
 
     Example: edge-gateway check /etc/edge-gateway/site.toml
     """
@@ -89,7 +89,7 @@ def _explain(error: Exception) -> int:
 
 
 def _innermost(error: Exception) -> Exception:
-    """The error itself when groups of one are wrapped around it."""
+    """Unwrap an error from exception groups of one."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

@@ -29,7 +29,7 @@ def check(
 
 
 def summary(site: Site) -> str:
-    """What a site holds, in one line."""
+    """Summarise a site in one line."""
     gates = sum(isinstance(device, GateDevice) for device in site.devices)
     readers = sum(isinstance(device, ReaderDevice) for device in site.devices)
     modules = sum(isinstance(device, ModbusIoDevice) for device in site.devices)

@@ -104,7 +104,7 @@ class Gateway:
 
 @contextmanager
 def signed_in(site: Path, user: str) -> Iterator[Gateway]:
-    """The gateway that runs here, with a session for as long as the context lasts."""
+    """Sign in at the gateway on this machine, and sign out when the context ends."""
     from gateway.site import load  # noqa: PLC0415  # help and refused words are told faster without it
     from gateway.site.certificates import trusting_context  # noqa: PLC0415
 
@@ -126,7 +126,7 @@ def signed_in(site: Path, user: str) -> Iterator[Gateway]:
 
 
 def pieces(answer: HTTPResponse) -> Iterator[bytes]:
-    """The body as it comes. Raises GatewayError when it is not whole."""
+    """Yield the body as it arrives. Raises GatewayError when it is incomplete."""
     try:
         while piece := answer.read(_AT_A_TIME):
             yield piece

@@ -24,7 +24,7 @@ class Named:
     place: str
 
     def loaded(self) -> Any:
-        """The command itself."""
+        """Return the command itself."""
         module, _, name = self.place.partition(":")
         found = getattr(importlib.import_module(module), name)
         alone = typer.Typer()

@@ -58,7 +58,7 @@ def _drivers_table() -> Table:
 
 
 def _models() -> tuple[type[BaseModel], ...]:
-    """The models of all devices that a site file may hold."""
+    """Return the models of all devices that a site file may hold."""
     return tuple(get_args(get_args(Device)[0]))
 
 
@@ -78,7 +78,7 @@ def _profiles_table(paths: dict[str, Path]) -> Table:
 
 
 def _row(path: Path) -> tuple[str, str, str, str, str, str]:
-    """What a profile can do; for a faulty one, its first fault."""
+    """Return what a profile can do; for a faulty one, its first fault."""
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
         if "family" in raw:  # the other families say what they have under the same names

@@ -124,7 +124,7 @@ def chain(
 
 
 def _must_share(before: Verified, after: Verified) -> None:
-    """The site and a camera."""
+    """Raise an error unless both packages have the same site and a camera in common."""
     if before.fingerprint != after.fingerprint:
         raise EvidenceBroken(("the packages are of two sites: other keys signed them",))
     old, new = ({clip.camera_id for clip in found.manifest.clips} for found in (before, after))
@@ -162,7 +162,7 @@ def _summary(found: Verified) -> str:
 
 
 def _told_of(manifest: Manifest) -> Iterator[str]:
-    """The rest of the visit, each decision with its trace."""
+    """Yield the rest of the visit, each decision with its trace."""
     for event in manifest.visit:
         if event.id != manifest.event.id:
             yield f"  of the same visit, event {event.id} at {event.date_at}, {event.name}: {event.description}"

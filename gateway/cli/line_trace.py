@@ -36,5 +36,5 @@ class LineTrace:
 
 
 def _text(data: bytes) -> str:
-    """The printable characters of ASCII, and a dot for everything else."""
+    """Return the printable ASCII characters, and a dot for every other byte."""
     return "".join(chr(byte) if chr(byte).isprintable() and byte < _ASCII else "·" for byte in data)

@@ -36,7 +36,7 @@ def _remote_ends(table: Path) -> list[tuple[str, str]]:
 
 
 def _in_table(host: str) -> str:
-    """An address as the system's table writes it: words of 32 bits in the machine's byte order."""
+    """Write an address as the system's table does: 32-bit words in the machine's byte order."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     packed = socket.inet_pton(family, host)
     return "".join(packed[place : place + 4][::-1].hex().upper() for place in range(0, len(packed), 4))

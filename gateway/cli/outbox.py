@@ -76,7 +76,7 @@ def show(
         bool, typer.Option("--all", help="What waits for its turn, too; not only what was refused.")
     ] = False,
 ) -> None:
-    """What central refused, oldest first: since when, how often it was tried, central's own words. Why the rest waits.
+    """List what central refused, oldest first, with central's own words, and why the rest waits.
 
     Files that are lost at the site before they went up are among them.
 

@@ -43,7 +43,7 @@ from gateway.site import (
 
 
 def late(voice: Voice, timeout: float) -> Answered:
-    """A unit that was heard after its time, or though it was not asked, as a line of `probe bus`."""
+    """Describe, as a line of `probe bus`, a unit that answered late or unasked."""
     if voice.after is None:
         words = "heard though it was not asked: another master on the line, or an answer under a wrong address"
         return Answered(voice.unit, words, is_clear=True)
@@ -53,7 +53,7 @@ def late(voice: Voice, timeout: float) -> Answered:
 
 
 def hint_of(heard: Heard, device: ModbusDevice, profile: UnitProfile) -> str:
-    """What was heard instead of the answer, in words; "" for nothing."""
+    """Describe what arrived instead of the answer; "" for nothing."""
     voices = heard.voices()
     others = ", ".join(str(voice.unit) for voice in voices if voice.unit != device.unit)
     own = next((voice.after for voice in voices if voice.unit == device.unit), None)
@@ -65,7 +65,7 @@ def hint_of(heard: Heard, device: ModbusDevice, profile: UnitProfile) -> str:
 
 
 def why_not_probed(device: Device, site: Site) -> str:
-    """What to do instead for a device that does not speak Modbus."""
+    """Say what to do instead for a device that does not speak Modbus."""
     link = next(link for link in site.links if link.id == device.link)
     words = f"device {device.id} ({device.name}) is a {device.driver} and speaks no Modbus"
     line = f" --baud {link.baud} --parity {link.parity} --stop-bits {link.stop_bits}" if link.kind == "serial" else ""
@@ -307,7 +307,7 @@ def _spec(url: str, *, baud: int, parity: Literal["none", "even", "odd"], stop_b
 
 
 def _spec_of(link: Link, *, force: bool) -> LinkSpec:
-    """The line, refused when somebody has it already."""
+    """Return the line's settings; refuse a line that another program uses."""
     if not force and is_connected(link.url):
         raise CommandRefused(
             f"{link.url} is open already on this machine, probably by the gateway: stop it, or take --force"

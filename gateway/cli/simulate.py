@@ -80,7 +80,7 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
 
 
 def _try_to_write(report: Path) -> None:
-    """Raises ConfigError: nobody wants to hear after a long run that its report has no place."""
+    """Check before a long run that its report can be written. Raises ConfigError."""
     try:
         report.open("a", encoding="utf-8").close()
     except OSError as error:

@@ -19,7 +19,7 @@ class AccountRefused(GatewayError):
 
 
 def checked_name(name: str, what: str) -> str:
-    """The name of an account, role or key. Raises AccountRefused."""
+    """Check the name of an account, role or key and return it. Raises AccountRefused."""
     if (
         not 0 < len(name) <= LONGEST_NAME
         or name != name.strip()

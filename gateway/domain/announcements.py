@@ -56,7 +56,7 @@ def announced_as(event: Event) -> AnnouncedType | None:
 
 
 def announcement(event: Event, *, message_id: str, event_id: int, places: Places) -> str:
-    """The body that is sent, the same over all tries. Ids of devices and users are text, as the family has them."""
+    """Build the body to send, the same for all attempts. Ids of devices and users are text, as in the legacy family."""
     user = event.data.get("user_id")
     return json.dumps(
         {
@@ -77,7 +77,7 @@ def announcement(event: Event, *, message_id: str, event_id: int, places: Places
 
 
 def as_happened(recorded: RecordedEvent) -> Event | None:
-    """A recorded event as it was told, None for one of a kind that this program does not know."""
+    """Turn a recorded event back into the event as reported; None for an unknown kind."""
     try:
         kind, data = EventKind(recorded.type), json.loads(recorded.data)
     except ValueError:

@@ -32,7 +32,7 @@ def of_clip(edges: Sequence[Edge], begin: int, end: int) -> list[bool]:
 
 
 def left_out(edges: Sequence[Edge], begin: int, end: int) -> list[Missing]:
-    """What of `[begin, end)` (wall micros) there is footage of that its clip does not hold, oldest first."""
+    """Return the spans of `[begin, end)` (wall micros) whose footage is not in the clip, oldest first."""
     found: list[Missing] = []
     for edge, is_held in zip(edges, of_clip(edges, begin, end), strict=True):
         since, until = max(edge.started_at, begin), min(edge.ended_at, end)

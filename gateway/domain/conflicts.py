@@ -102,5 +102,5 @@ def _same(one: JsonValue, other: JsonValue) -> bool:
 
 
 def _shown(name: str, value: object) -> str:
-    """A value as an event tells of it; never a secret."""
+    """Write a value for an event; never a secret."""
     return "***" if name in _SECRETS else repr(value)[:80]

@@ -57,7 +57,7 @@ class Credential:
         return f"{self.bit_length} bits {self.bits:X}"
 
     def read_as(self) -> str:
-        """The bits as `edge-gateway cards explain --read` takes them, e.g. "0x25A69 of 26 bits"; "" for text."""
+        """Write the bits as `edge-gateway cards explain --read` takes them, e.g. "0x25A69 of 26 bits"; "" for text."""
         return f"0x{self.bits:X} of {self.bit_length} bits" if self.bit_length else ""
 
 
@@ -99,12 +99,12 @@ class Card:
 
 
 def text_alias(text: str) -> str:
-    """The alias of characters as sent or printed; case and outer blanks do not count."""
+    """Return the alias of characters as sent or printed; case and outer blanks do not count."""
     return f"text:{text.strip().upper()}"
 
 
 def listed_text_alias(text: str) -> str:
-    """The alias under which characters are listed.
+    """Return the alias under which characters are listed.
 
     Case counts where they hold both small and capital letters, and are no hexadecimal number: two codes of a printed
     or shown pattern may differ in nothing else. Elsewhere it does not: people and readers write `ab-12` either way.
@@ -122,27 +122,27 @@ def _exact_alias(text: str) -> str:
 
 
 def raw_alias(bit_length: int, bits: int) -> str:
-    """The alias of exact bits."""
+    """Return the alias of exact bits."""
     return f"raw:{bit_length}:{bits:X}"
 
 
 def plate_alias(plate: str) -> str:
-    """The alias of a plate without blanks and dashes, in capitals."""
+    """Return the alias of a plate: capitals without blanks and dashes."""
     return f"plate:{plate}"
 
 
 def near_alias(skeleton: str) -> str:
-    """What all plates of one skeleton are listed under; see `gateway.domain.plates.skeleton`."""
+    """Return the alias shared by all plates of one skeleton; see `gateway.domain.plates.skeleton`."""
     return f"near:{skeleton}"
 
 
 def h10301_alias(facility: int, number: int) -> str:
-    """The alias of a 26-bit H10301 card: facility 0..255, number 0..65535."""
+    """Return the alias of a 26-bit H10301 card: facility 0..255, number 0..65535."""
     return H10301.alias(facility, number)
 
 
 def h10301_bits(facility: int, number: int) -> int:
-    """The 26 bits of an H10301 card, parity included."""
+    """Return the 26 bits of an H10301 card, parity included."""
     return H10301.build(facility & 0xFF, number & 0xFFFF)
 
 

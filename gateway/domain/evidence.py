@@ -146,7 +146,7 @@ class ExhibitLink:
 
 
 def sniffed(head: bytes) -> str:
-    """The media type that a file's first bytes tell. A program or a page is text or bytes."""
+    """Return the media type that a file's first bytes show. A program or a page counts as text or bytes."""
     for start, media_type in _AT_START:
         if head.startswith(start):
             if media_type == "video/x-matroska" and b"webm" in head[:64]:
@@ -167,7 +167,7 @@ def shown_in_place(media_type: str) -> bool:
 
 
 def shown_name(given: str) -> str:
-    """A name as it may be shown and kept: one line, no folders, nothing that hides what it ends with."""
+    """Clean a name for display and storage: one line, no folders, nothing that hides its ending."""
     last = _DRIVE.sub("", given.replace("\\", "/").rpartition("/")[2])
     text = "".join(letter if unicodedata.category(letter)[0] != "C" else " " for letter in last)
     text = " ".join(text.split()).strip(". ")
@@ -179,7 +179,7 @@ def shown_name(given: str) -> str:
 
 
 def download_name(name: str, media_type: str) -> str:
-    """The name to save it under: it ends with what the bytes are, so that nothing runs by being opened."""
+    """Return the download name; it ends with the type of the bytes, so that opening it runs nothing."""
     suffixes = _SUFFIXES.get(media_type, _SUFFIXES[UNKNOWN_TYPE])
     return name if PurePath(name).suffix.casefold() in suffixes else name + suffixes[0]
 

@@ -305,7 +305,7 @@ class Missing:
 
 
 def missing_between(edges: Iterable[Edge], begin: int, end: int, *, after: GapReason = GapReason.NONE) -> list[Missing]:
-    """What of `[begin, end)` (wall micros) no footage is of, oldest first. Pure; `edges` are by start.
+    """Return the spans of `[begin, end)` (wall micros) without footage, oldest first. Pure; `edges` are by start.
 
     `after`: why footage is missing before what follows behind `end`, if that is known.
     """
@@ -334,7 +334,7 @@ def extent_of(missing: Sequence[Missing], begin: int, end: int) -> Extent:
 
 
 def segment_path(camera_id: int, started_at: int, duration: int, hour: str) -> str:
-    """The relative path of a finished segment. `hour` is the UTC hour of the start as yyyymmddhh."""
+    """Return the relative path of a finished segment. `hour` is the UTC hour of the start as yyyymmddhh."""
     return f"{camera_id}/{hour}/{started_at}_{duration}.ts"
 
 
@@ -345,7 +345,7 @@ def parse_segment_path(path: str | PurePosixPath) -> tuple[int, int, int] | None
 
 
 def as_found(segment: SegmentFinished, offset: ClockOffset) -> SegmentFinished:
-    """A segment whose file was found, with what can be said of its times by how the clocks stand now.
+    """Complete a segment whose file was found, with its times by the clocks as they stand now.
 
     One that an untrusted clock stamped in the present run of the machine has its monotonic time, as long as nobody set
     the clock since. One from before there was such a gateway was stamped by a machine without a battery, in any run.

@@ -30,17 +30,17 @@ class Place:
 
 
 def leaf_of(*, path: str, sha256: str) -> str:
-    """What a link takes in of a segment: its path in the media folder, and the SHA-256 of its bytes."""
+    """Hash a segment for its link: its path in the media folder and the SHA-256 of its bytes."""
     return hashlib.sha256(f"edge-gateway segment\n{path}\n{sha256}\n".encode("ascii")).hexdigest()
 
 
 def link_of(previous: str, leaf: str) -> str:
-    """The link after `previous`."""
+    """Compute the link after `previous`."""
     return hashlib.sha256(bytes.fromhex(previous) + bytes.fromhex(leaf)).hexdigest()
 
 
 def walked(link: str, leaves: Iterable[str]) -> str:
-    """The link that follows when `leaves` are linked to `link` one after another."""
+    """Compute the link after adding `leaves` to `link` one after another."""
     for leaf in leaves:
         link = link_of(link, leaf)
     return link

@@ -44,7 +44,7 @@ class Grant:
         return f"grant {self.number} of {self.user_id}"
 
     def card(self) -> Card:
-        """What the code is at its lane: a card that is in no list, so that its id is below 0."""
+        """Return the code as a card at its lane; it is in no list, so its id is below 0."""
         return Card(
             card_id=-self.number,
             number=_named(self.number),
@@ -56,17 +56,17 @@ class Grant:
 
 
 def without_code(credential: Credential, card: Card | None) -> Credential:
-    """What was read, fit to be written down: a grant's code, which opens gates, is replaced by the grant's number."""
+    """Replace a grant's code, which opens gates, by the grant's number, so that the reading may be written down."""
     return Credential(text=card.number) if card is not None and card.card_id < 0 else credential
 
 
 def listed_id(card: Card | None) -> int | None:
-    """The id that others know a card by: None for a grant's code, which is in no list."""
+    """Return a card's id in the list; None for a grant's code, which is in none."""
     return card.card_id if card is not None and card.card_id > 0 else None
 
 
 def card_id_of(listed: int | None, grant: int | None, credential: str) -> int | None:
-    """The id by which the site counts what was let in, from what was written down of it: a grant's code has one too."""
+    """Return the id by which the site counts a recorded holder; a grant's code has one too."""
     if listed is None and grant is not None and credential == _named(grant):
         return -grant
     return listed
@@ -84,11 +84,11 @@ class LaneGrants:
     by_user: Mapping[str, tuple[Grant, ...]] = field(default_factory=dict)
 
     def of_code(self, text: str) -> Grant | None:
-        """The grant whose code was read."""
+        """Return the grant whose code was read."""
         return self.by_code.get(text.strip()) if text else None
 
     def of_card(self, card: Card) -> tuple[Grant, ...]:
-        """The grants of a card's user, that first which lasts longest."""
+        """Return the grants of a card's user, the longest first."""
         return self.by_user.get(card.owner or card.holder, ())
 
 

@@ -35,13 +35,13 @@ class PlateMatch:
 
 
 def plain_plate(text: str) -> str:
-    """A plate without blanks and dashes, in capitals."""
+    """Write a plate in capitals without blanks and dashes."""
     plate = text.upper()
     return plate if plate.isalnum() else "".join(character for character in plate if character.isalnum())
 
 
 def skeleton(plate: str) -> str:
-    """The same for all plates that cameras may confuse with each other."""
+    """Map plates that cameras may confuse with each other to the same text."""
     return plain_plate(plate).translate(_SKELETON)
 
 
@@ -53,7 +53,7 @@ def substitutions(one: str, other: str) -> int | None:
 
 
 def nearest(plate: str, listed: Iterable[NearPlate], now: int) -> PlateMatch:
-    """What a misread plate stands for among the listed ones. `now` is wall micros UTC."""
+    """Find the listed plate that a misread one stands for. `now` is wall micros UTC."""
     near = [(count, item) for item in listed if (count := substitutions(plate, item.plate)) is not None]
     near = [(count, item) for count, item in near if count <= MOST_SUBSTITUTIONS]
     valid = [(count, item) for count, item in near if _is_valid(item.card, now)]

@@ -159,7 +159,7 @@ class Presence:
             self._holders[movement.holder] = Whereabouts(way.enters, movement.at)
 
     def rename(self, holder: str, name: str) -> None:
-        """A holder goes by another name from now on."""
+        """Give a holder another name."""
         if (whereabouts := self._holders.pop(holder, None)) is not None:
             self._holders[name] = whereabouts
 

@@ -20,7 +20,7 @@ _HEX: Final = re.compile(r"[0-9A-Fa-f]+")
 
 
 def layout_named(name: str) -> Format | None:
-    """The format that a record names, as `H10301`, `37-bit H10302`, `Corporate 1000`; None when it is none of ours."""
+    """Return the format that a record names (`H10301`, `37-bit H10302`, `Corporate 1000`); None for an unknown one."""
     plain = _SEPARATORS.sub("", name).casefold().replace("corporate1000", "c1000")
     return next((layout for layout in FORMATS if layout.name in plain), None)
 
@@ -45,7 +45,7 @@ def number_aliases(text: str, layout: Format | None) -> Iterator[str]:
 
 
 def uid_alias(text: str) -> str | None:
-    """The alias of a tag's own number in hexadecimal, or None for what is no such number."""
+    """Return the alias of a tag's own hexadecimal number; None when the text is none."""
     plain = _SEPARATORS.sub("", text)
     if not _HEX.fullmatch(plain) or len(plain) % 2 or len(plain) // 2 not in _UID_BYTES:
         return None

@@ -63,7 +63,7 @@ class Reading:
     short_since: float = 0.0
 
     def asks(self, cursor: int, *, taken: bool, uptime: float) -> Reading:
-        """A page is asked for. `taken`: the other end took all of the last answer. `uptime`: monotonic seconds."""
+        """Take in a request for a page. `taken`: the last answer arrived whole. `uptime`: monotonic seconds."""
         if not self.top:
             return self
         if cursor:
@@ -73,7 +73,7 @@ class Reading:
         return self._fetched() if self._is_met() else self._stopped_short(uptime)
 
     def told(self, page: PageTold) -> Reading:
-        """The page that was asked for. The first one makes the mark, which is to be on disk before it is answered."""
+        """Take in the answered page. The first one makes the mark, which is to be on disk before the answer."""
         if page.cursor == 0:
             low = page.following or 0
             below = page.newest if page.following is None else page.following - 1

@@ -61,7 +61,7 @@ class Reference:
         return self.kind in _OPTIONAL
 
     def sentence(self) -> str:
-        """The record, for people."""
+        """Name the record, for people."""
         return f"{self.kind.replace('_', ' ')} {self.record_id}"
 
 
@@ -76,7 +76,7 @@ def provisional_references(body: JsonObject) -> tuple[Reference, ...]:
 
 
 def translated(body: JsonObject, central_ids: Mapping[Reference, int]) -> JsonObject:
-    """A body with central's ids in place of the site's; a reference that has none is left out."""
+    """Replace the site's ids in a body by central's; leave out a reference that has none."""
     return dict(_translated_fields(body, central_ids))
 
 
@@ -101,7 +101,7 @@ def _translated_value(value: JsonValue, central_ids: Mapping[Reference, int]) ->
 
 
 def _translated_id(name: str, kind: str, value: JsonValue, central_ids: Mapping[Reference, int]) -> JsonValue:
-    """The value as central knows it, in the type in which it came; None for a record that central has not."""
+    """Return the value as central knows it, in the type in which it came; None when central lacks the record."""
     number = _provisional(value)
     if number is None:
         return value
@@ -125,7 +125,7 @@ def _references(value: JsonValue) -> Iterator[Reference]:
 
 
 def _provisional(value: JsonValue) -> int | None:
-    """The id that the site gave, None for any other value."""
+    """Return the id that the site gave; None for any other value."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 18:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):

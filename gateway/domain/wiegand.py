@@ -19,7 +19,7 @@ class Parity:
     odd: bool
 
     def bit(self, bits: int) -> int:
-        """What it must be."""
+        """Return the parity bit that these bits need."""
         return (bits & self.covers).bit_count() % 2 ^ self.odd
 
 
@@ -49,7 +49,7 @@ class Format:
         return 0 <= facility < 1 << self.facility_bits and 0 <= number < 1 << self.number_bits
 
     def build(self, facility: int, number: int) -> int:
-        """The bits of a card, parity included. Raises ValueError for numbers that have no room."""
+        """Return the bits of a card, parity included. Raises ValueError for numbers that do not fit."""
         if not self.holds(facility, number):
             raise ValueError(f"{self.name} has no room for facility {facility}, number {number}")
         bits = facility << self.facility_place | number << self.number_place
@@ -58,11 +58,11 @@ class Format:
         return bits
 
     def alias(self, facility: int, number: int) -> str:
-        """The alias of a card in this format."""
+        """Return the alias of a card in this format."""
         return f"{self.name}:{facility}:{number}" if self.facility_bits else f"{self.name}:{number}"
 
     def shown(self, facility: int, number: int) -> str:
-        """The numbers as they are printed on cards."""
+        """Write the numbers as they are printed on cards."""
         return f"{facility:03d},{number:05d}" if self.facility_bits else str(number)
 
 

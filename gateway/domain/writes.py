@@ -208,7 +208,7 @@ def takes_away(operation: WriteOperation, body: JsonObject) -> bool:
 
 
 def changed_by(record: JsonObject, body: JsonObject) -> JsonObject:
-    """A record with the fields of a write over its own; its id stays."""
+    """Lay the fields of a write over a record; its id stays."""
     return {**record, **{name: value for name, value in body.items() if name != "id"}}
 
 
@@ -224,7 +224,7 @@ def laid_over(record: JsonObject, waiting: Iterable[WaitingWrite]) -> JsonObject
 
 
 def with_newer(created: JsonObject, newer: Iterable[JsonObject]) -> JsonObject:
-    """What a refused create sends with the record's newer content: all of it that a create can say."""
+    """Merge the record's newer content into a refused create, as far as a create can say it."""
     body = dict(created)
     for change in newer:
         body |= {name: value for name, value in change.items() if name not in _NOT_IN_A_CREATE}

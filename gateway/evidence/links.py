@@ -11,7 +11,7 @@ from gateway.evidence.manifest import ClipEntry, SegmentEntry
 
 
 def link_faults(clip: ClipEntry) -> Iterator[str]:
-    """A sentence for every link that is not what it must be."""
+    """Yield a sentence for every link that is wrong."""
     for segment in clip.segments:
         parts = (segment.number, segment.previous, segment.link)
         if all(part is None for part in parts):
@@ -26,7 +26,7 @@ def link_faults(clip: ClipEntry) -> Iterator[str]:
 
 
 def link_notes(clip: ClipEntry) -> Iterator[str]:
-    """What cannot be proven of a clip's chain, though nothing is wrong."""
+    """Say what of a clip's chain cannot be proven, though nothing is wrong."""
     unlinked = sum(segment.link is None for segment in clip.segments)
     if unlinked:
         yield f"{clip.file}: {unlinked} of {len(clip.segments)} segments were not linked to the camera's chain yet"
@@ -47,8 +47,9 @@ def _follows(before: SegmentEntry, after: SegmentEntry) -> bool:
 
 
 def stretch_between(old: ClipEntry, new: ClipEntry) -> tuple[SegmentEntry, SegmentEntry]:
-    """The last linked segment of an older clip and the first of a newer one that stands behind it in the chain, or is
-    the same. Raises EvidenceBroken when there are none.
+    """Return the last linked segment of the older clip and the first one of the newer clip at or behind it.
+
+    Raises EvidenceBroken when there are none.
     """
     known, sought = _linked(old.segments), _linked(new.segments)
     if not known or not sought:

@@ -30,7 +30,7 @@ class SiteKey:
 
     @classmethod
     def of(cls, folder: Path) -> SiteKey:
-        """The key of a data folder, made when there is none. Blocks on the disk. Raises StoreError."""
+        """Return the key of a data folder; make one when there is none. Blocks on the disk. Raises StoreError."""
         path = folder / _NAME
         try:
             if not path.exists():
@@ -55,7 +55,7 @@ class SiteKey:
         return fingerprint_of(self._private.public_key())
 
     def sign(self, data: bytes) -> bytes:
-        """The signature of these bytes: 64 bytes."""
+        """Sign these bytes: 64 bytes."""
         return self._private.sign(data)
 
 

@@ -65,7 +65,7 @@ def verify(path: Path, *, fingerprint: str = "") -> Verified:
 
 
 def _missing_notes(manifest: Manifest) -> Iterator[str]:
-    """What of the footage is not in the package, in words."""
+    """Describe the footage that is missing from the package."""
     for missing in manifest.missing:
         yield f"no clip of {missing.camera} for event {missing.event_id}: {missing.reason}"
     for clip in manifest.clips:
@@ -74,7 +74,7 @@ def _missing_notes(manifest: Manifest) -> Iterator[str]:
 
 
 def _names(package: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """What is in it, before anything of it is read: few, plain, and together not larger than the file itself."""
+    """Check the archive's entries before anything is read: few, plain, and together not larger than the file."""
     found = package.infolist()
     if len(found) > _MOST_FILES:
         raise EvidenceBroken((f"it holds {len(found)} files; a package holds at most {_MOST_FILES}",))
@@ -106,7 +106,7 @@ def _text(package: zipfile.ZipFile, names: dict[str, zipfile.ZipInfo], name: str
 
 
 def _signed(text: bytes, key: bytes, signature: bytes, *, wanted: str) -> str:
-    """The fingerprint of the key that signed the manifest."""
+    """Return the fingerprint of the key that signed the manifest."""
     try:
         public = load_pem_public_key(key)
     except (ValueError, UnsupportedAlgorithm) as error:

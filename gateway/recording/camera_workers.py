@@ -27,13 +27,15 @@ T = TypeVar("T")
 
 
 def groups(cameras: Sequence[T], *, most: int) -> tuple[tuple[T, ...], ...]:
-    """The cameras in as few groups of at most `most` as will do, in their order. Pure."""
+    """Split the cameras, in their order, into as few groups of at most `most` as possible. Pure."""
     return tuple(tuple(cameras[at : at + most]) for at in range(0, len(cameras), most))
 
 
 def regrouped(now: Sequence[frozenset[int]], wanted: Sequence[int], *, most: int) -> tuple[frozenset[int], ...]:
-    """The groups when the cameras are `wanted`: none changes its group, new ones go where there is room, then to
-    groups added at the end. A group without cameras stays, for those that come later. Pure.
+    """Fit the cameras that are `wanted` into groups. Pure.
+
+    No camera changes its group. New ones fill free places, then groups added at the end. An empty group stays, for
+    cameras that come later.
     """
     groups = [set(group.intersection(wanted)) for group in now]
     for camera_id in wanted:
@@ -47,7 +49,7 @@ def regrouped(now: Sequence[frozenset[int]], wanted: Sequence[int], *, most: int
 
 
 def worker_camera(camera: Camera, secrets: Secrets, *, segment_seconds: float, clip_before: float = 0) -> WorkerCamera:
-    """The camera as its worker must record it. Its URL holds the credentials: never log or show it.
+    """Build the worker's form of a camera. Its URL holds the credentials: never log or show it.
 
     `clip_before` seconds before an event are held in memory in any case, where it is recorded for events only.
     Raises ConfigError when the secret cannot be had.
@@ -133,7 +135,7 @@ class Fleet:
         )
 
     async def regroup(self, cameras: tuple[Camera, ...]) -> tuple[CameraWorker, ...]:
-        """These are the cameras from now on, each left with the worker that it has; the workers that are new."""
+        """Set the cameras, each left with the worker that it has; return the new workers."""
         wanted = await asyncio.to_thread(self._with_credentials, cameras)
         before = self._wanted
         self._watch.connected_anew(key for key in wanted.keys() & before.keys() if wanted[key] != before[key])
@@ -170,7 +172,7 @@ class Fleet:
             await worker.assign(cameras, may_write=why_not is None)
 
     def living(self, camera_id: int) -> WorkerClient:
-        """The camera's own worker, or any other: each can read all of the media folder. Raises CameraUnavailable."""
+        """Return the camera's own worker, or any other: each can read the media folder. Raises CameraUnavailable."""
         for worker in sorted(self._workers, key=lambda worker: camera_id not in worker.cameras):
             if worker.client is not None:
                 return worker.client

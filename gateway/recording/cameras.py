@@ -89,7 +89,7 @@ class CameraState:
     away_since: int = 0
 
     def snapshot(self) -> CameraSnapshot:
-        """The camera as seen from outside."""
+        """Return the camera as seen from outside."""
         return CameraSnapshot(
             camera_id=self.camera_id,
             name=self.name,
@@ -117,7 +117,7 @@ class CameraState:
         return _told(state, now)
 
     def failed(self, condition: CameraCondition, detail: str, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
-        """It cannot be recorded, and no worker is needed to know that."""
+        """Mark the camera as one that cannot be recorded; no worker is needed to know that."""
         disk_failed = self._disk_failed or condition is CameraCondition.DISK_FAILED
         return _told(replace(self._in(condition, detail, now), bits_per_second=0, _disk_failed=disk_failed), now)
 
@@ -133,15 +133,15 @@ class CameraState:
         )
 
     def recorded_whole(self, now: Stamp) -> CameraState:
-        """It was recorded for events only, and is no longer: what is missing from before that, nobody wanted."""
+        """Switch from events only to continuous recording. What is missing from before is no gap."""
         return replace(self, events_only=False, whole_since=now.micros)
 
     def connected_anew(self) -> CameraState:
-        """The site file has it otherwise: what is missing until it records again is missing for that."""
+        """Mark the camera as changed in the site file: the reason of the gap until it records again."""
         return replace(self, _reconnects_before=self.reconnects, _changed=True)
 
     def recorded(self, segment: SegmentFinished, now: Stamp) -> tuple[CameraState, SegmentFinished, tuple[Event, ...]]:
-        """A segment is on the disk. Returned with it: the segment with the reason of the gap before it set right."""
+        """Take in a durable segment; return it too, with the reason of the gap before it corrected."""
         restarted = segment.gap in (GapReason.STARTED, GapReason.WORKER)
         if restarted and self._disk_failed and self.footage_until is not None:
             # whatever was started again meanwhile: there was no disk to write to
@@ -182,7 +182,7 @@ class CameraState:
         return segment.gap in _BY_CAMERA and self.why_away in (GapReason.REFUSED, GapReason.UNSUPPORTED)
 
     def missed(self, since: int, until: int, reason: GapReason, now: Stamp) -> Event:
-        """The event of footage that is missing between two wall instants (micros)."""
+        """Make the event of footage that is missing between two wall instants (micros)."""
         seconds = round((until - since) / _MICROS, 3)
         if seconds < 0:
             text = f"{self.name}: footage overlaps by {-seconds:.1f} s; {WHY_MISSING[reason]}"
@@ -202,7 +202,7 @@ class CameraState:
 
 
 def _told(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
-    """The event of a recovery or a loss, once each."""
+    """Make the event of a recovery or a loss, once each."""
     if state.condition is CameraCondition.STARTING:
         return state, ()
     if state.condition is CameraCondition.RECORDING:
@@ -223,7 +223,7 @@ def _told(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Event, ...
 
 
 def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Event, ...]:
-    """The event of a gap that ended. Before a camera's first footage there is none, nor between events.
+    """Make the event of a gap that ended; none before a camera's first footage, nor between events.
 
     Of a camera that is recorded for events only, its worker alone knows what was there though nobody wanted it.
     """

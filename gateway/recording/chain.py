@@ -63,7 +63,7 @@ class FootageChain:
         return linked
 
     async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
-        """The leaves of all segments whose numbers are between the two, in order; None when some are not known.
+        """Return the leaves of all segments between two numbers, in order; None when some are unknown.
 
         Raises StoreError.
         """

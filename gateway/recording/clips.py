@@ -99,7 +99,7 @@ class Clips:
         await self._jobs.run()
 
     async def footage(self, event: CameraEvent) -> tuple[Segment, ...]:
-        """The segments of an event, by start, at least one.
+        """Return the segments of an event, by start; at least one.
 
         Raises:
             CameraUnavailable: none yet, and there may still be some.
@@ -121,7 +121,7 @@ class Clips:
         raise self._still_recording(event)
 
     async def clip(self, event: CameraEvent) -> Path:
-        """The event's clip, in the codec of most of its footage.
+        """Make the event's clip, in the codec of most of its footage.
 
         Raises NotFoundError, or CameraUnavailable with one sentence.
         """
@@ -146,7 +146,7 @@ class Clips:
         return await self._clips.get(f"{event.id}.mp4", cut)
 
     async def event_thumbnail(self, event: CameraEvent) -> Path:
-        """A picture of the moment of the event. Raises NotFoundError, or CameraUnavailable with one sentence."""
+        """Make a picture of the moment of the event. Raises NotFoundError, or CameraUnavailable with one sentence."""
 
         async def take(output: str) -> None:
             segments, complete = await self._footage(event)
@@ -163,7 +163,7 @@ class Clips:
         await self._thumbnails.forget(f"{camera_event_id}.jpg")
 
     async def camera_thumbnail(self, camera_id: int) -> Path:
-        """A picture of the camera's newest footage, at most some seconds older than that.
+        """Make a picture of the camera's newest footage, or return one that is a few seconds old.
 
         Raises NotFoundError when it has none, CameraUnavailable with one sentence.
         """

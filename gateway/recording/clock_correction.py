@@ -19,7 +19,7 @@ class ClockCorrection:
     def __init__(
         self, *, store: Store, index: FootageIndex, clock: Clock, boot_id: str, moved: Callable[[], None]
     ) -> None:
-        """`moved` is told when footage has other times than before."""
+        """Take the collaborators. `moved` is called when footage got other times."""
         self._store = store
         self._index = index
         self._clock = clock

@@ -35,7 +35,7 @@ class PinWatch:
         self.change(cameras)
 
     def change(self, cameras: Iterable[Camera]) -> None:
-        """These are the site's cameras from now on."""
+        """Set the site's cameras."""
         self._seconds = {camera.id: camera.pre_roll_seconds for camera in cameras if camera.record == "events"}
 
     @property

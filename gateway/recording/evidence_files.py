@@ -78,7 +78,7 @@ class ExhibitFiles:
 
     @asynccontextmanager
     async def receive(self) -> AsyncIterator[Incoming]:
-        """A place for one file; nothing stays of one that was not kept.
+        """Open a place for one file; a file that is not kept leaves nothing behind.
 
         Raises CameraUnavailable while nothing can be taken.
         """

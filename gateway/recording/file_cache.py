@@ -20,7 +20,7 @@ class FoundFiles:
         self._found: OrderedDict[Place, tuple[float, Path]] = OrderedDict()
 
     def get(self, place: Place) -> Path | None:
-        """The file that was found for `place` lately, or None."""
+        """Return the file that was found for `place` lately, or None."""
         until, path = self._found.get(place, (0.0, None))
         return path if self._monotonic() < until else None
 

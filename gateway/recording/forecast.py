@@ -73,7 +73,7 @@ class Strain:
 def forecast(
     use: StorageUse, limits: StorageLimits, *, seen_bytes: int, seen_seconds: float, strain: Strain
 ) -> StorageForecast:
-    """What to expect when as much footage comes in as lately: `seen_bytes` within `seen_seconds`."""
+    """Predict the storage when footage goes on arriving at the rate of `seen_bytes` within `seen_seconds`."""
     per_day = int(seen_bytes / max(seen_seconds, 1.0) * _DAY_SECONDS)
     days, text = _expected(use, limits, per_day=per_day, strain=strain)
     return StorageForecast(
@@ -105,7 +105,7 @@ def _expected(use: StorageUse, limits: StorageLimits, *, per_day: int, strain: S
 
 
 def lasting(days: float) -> str:
-    """A time for people: "9 days", "31 hours"."""
+    """Write a time for people: "9 days", "31 hours"."""
     number, unit = (days, "day") if days >= _HOURS_UP_TO_DAYS else (days * 24, "hour")
     whole = max(1, int(number))
     return f"{whole} {unit}{'' if whole == 1 else 's'}"

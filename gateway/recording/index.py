@@ -228,7 +228,7 @@ class FootageIndex:
         return lost.files
 
     async def _set_aside(self, cameras: tuple[int, ...]) -> int:
-        """What a disk lost of each camera's last minutes though it had said it was written; returns how many files."""
+        """Set aside files of the last minutes that the disk lost after confirming them; return their number."""
         cut = 0
         for camera_id in cameras:
             latest = await self._store.segments.latest(camera_id, before=self._not_after())
@@ -335,5 +335,5 @@ def _drop_first(waiting: deque[Any], count: int) -> None:
 
 
 def utc_hour(micros: int) -> str:
-    """The UTC hour as yyyymmddhh, the name of an hour folder."""
+    """Return the UTC hour as yyyymmddhh, the name of an hour folder."""
     return Stamp(micros=max(micros, 0), trusted=False).as_datetime().strftime("%Y%m%d%H")

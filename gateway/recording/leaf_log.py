@@ -37,7 +37,7 @@ def keep(media: Path, segments: Iterable[Segment]) -> None:
 
 
 def leaves(media: Path, camera_id: int, first: int, last: int) -> dict[int, str]:
-    """The leaves that are kept of the numbers from `first` to `last`. Raises OSError."""
+    """Return the kept leaves of the numbers from `first` to `last`. Raises OSError."""
     found: dict[int, str] = {}
     for block in range(first // LEAVES_PER_FILE, last // LEAVES_PER_FILE + 1):
         low = max(first, block * LEAVES_PER_FILE)

@@ -62,17 +62,17 @@ class LiveHls:
         self._promised: dict[int, _Promise] = {}
 
     async def master(self, camera_id: int) -> str:
-        """The master playlist; it refers to `index.m3u8`."""
+        """Write the master playlist; it refers to `index.m3u8`."""
         live = await self._newest(camera_id)
         return playlists.master(live.segments, target=live.target)
 
     async def playlist(self, camera_id: int) -> str:
-        """The media playlist; it refers to `<number>.ts`."""
+        """Write the media playlist; it refers to `<number>.ts`."""
         live = await self._newest(camera_id)
         return live_media(live.segments, target=live.target, ended=live.ended)
 
     async def segment(self, camera_id: int, number: int) -> Path:
-        """The file of a segment, MPEG-TS, for as long as it is kept."""
+        """Return the file of a segment, MPEG-TS, for as long as it is kept."""
         self._refuse()
         if (known := self._found.get((camera_id, number))) is not None:
             return known
@@ -103,7 +103,7 @@ class LiveHls:
         return _Live(fit, target, ended)
 
     def _target(self, camera_id: int, wanted: int) -> int:
-        """The target duration that was promised; while nobody plays, or after a playlist's end, a new promise."""
+        """Return the promised target duration; make a new promise when nobody plays or after a playlist's end."""
         promised = self._promised.get(camera_id)
         if promised is None or self._clock.monotonic() >= promised.until:
             return self._promise(camera_id, wanted)

@@ -24,7 +24,7 @@ _STEP_SECONDS = 2
 
 
 def live_target(longest: int) -> int:
-    """The target duration in whole seconds of a camera whose longest segment ever was so many micros.
+    """Return the target duration in whole seconds for a camera's longest segment ever (micros).
 
     There is a quarter of room, in steps of two seconds: it stays the same unless the camera begins to send much longer
     groups of pictures than it ever did.
@@ -54,7 +54,7 @@ def fitting(segments: Sequence[Segment], *, target: int) -> tuple[Segment, ...]:
 
 
 def live_media(segments: Sequence[Segment], *, target: int, ended: bool = False) -> str:
-    """The playlist of these segments, as `listed` gives them; at least one. `ended`: nothing will be added to it."""
+    """Write the playlist of these segments, as `listed` gives them; at least one. `ended`: nothing follows."""
     first = segments[0]
     lines = [
         "#EXTM3U",
@@ -76,7 +76,7 @@ def live_media(segments: Sequence[Segment], *, target: int, ended: bool = False)
 
 
 def number_of(segment: Segment) -> int:
-    """A segment's media sequence number, 0 while it has none."""
+    """Return a segment's media sequence number, 0 while it has none."""
     return segment.place.number if segment.place else 0
 
 

@@ -43,7 +43,7 @@ class LostExhibits:
         return path
 
     async def lose(self, exhibit: Exhibit, why: str = GONE) -> None:
-        """It is noted, and told unless it was before. Raises StoreError."""
+        """Record a lost file, and report it unless that was done before. Raises StoreError."""
         if exhibit.missing:
             return
         await self._tell(EventKind.EVIDENCE_MISSING, exhibit, why)  # first: after a crash twice, never not at all

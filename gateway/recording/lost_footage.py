@@ -35,7 +35,7 @@ class LostFootage:
         return sum(lost.files for lost in self._cameras.values())
 
     def with_(self, segments: Iterable[Segment]) -> LostFootage:
-        """These too."""
+        """Add these segments."""
         cameras = dict(self._cameras)
         for segment in segments:
             so_far = cameras.get(segment.camera_id, _Lost(0, 0, segment.started_at, segment.ended_at))

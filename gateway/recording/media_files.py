@@ -53,7 +53,7 @@ class SegmentFile:
 
 
 def hour_folders(media: Path, *, cameras: frozenset[int] | None = None, since: str = "") -> Iterator[HourFolder]:
-    """The hour folders of `cameras` (None: of all) from the hour `since` on, by camera and hour."""
+    """List the hour folders of `cameras` (None: of all) from the hour `since` on, by camera and hour."""
     for camera in sorted(_folders(media, _CAMERA)):
         if cameras is None or int(camera) in cameras:
             for hour in sorted(_folders(media / camera, _HOUR)):
@@ -62,7 +62,7 @@ def hour_folders(media: Path, *, cameras: frozenset[int] | None = None, since: s
 
 
 def segment_files(media: Path, folder: HourFolder) -> tuple[SegmentFile, ...]:
-    """The finished segments in an hour folder, by start. Empty when there is no such folder."""
+    """List the finished segments in an hour folder, by start; empty when there is no such folder."""
     found: list[SegmentFile] = []
     try:
         with os.scandir(folder.under(media)) as entries:

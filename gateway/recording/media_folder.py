@@ -15,7 +15,7 @@ _SILENT = "the media folder's disk does not answer"
 
 
 def no_fault() -> str:
-    """The media folder is as it should be."""
+    """Report no fault: the default where the media folder is not checked."""
     return ""
 
 

@@ -25,7 +25,7 @@ def target_duration(segments: Sequence[Segment]) -> int:
 
 
 def master(segments: Sequence[Segment], *, target: int | None = None) -> str:
-    """The master playlist of some footage: one variant. `segments` (at least one) are by start.
+    """Write the master playlist of some footage: one variant. `segments` (at least one) are by start.
 
     `target`: the target duration of its media playlist, in seconds; None: that of recorded footage.
     """
@@ -54,7 +54,7 @@ def master(segments: Sequence[Segment], *, target: int | None = None) -> str:
 
 
 def media(segments: Sequence[Segment], *, complete: bool) -> str:
-    """The media playlist of some footage, by start.
+    """Write the media playlist of some footage, by start.
 
     `complete`: no more will come (VOD, with an end); else it is one that is only added to (EVENT).
     """
@@ -82,7 +82,7 @@ def media(segments: Sequence[Segment], *, complete: bool) -> str:
 
 
 def independence(segments: Sequence[Segment]) -> tuple[str, ...]:
-    """The tag that says that each segment decodes alone, where that is so."""
+    """Return the tag that says that each segment decodes alone, where that is so."""
     return ("#EXT-X-INDEPENDENT-SEGMENTS",) if all(item.entry is Entry.IDR for item in segments) else ()
 
 
@@ -92,7 +92,7 @@ def continues(before: Segment, after: Segment) -> bool:
 
 
 def peak_bits_per_second(segments: Sequence[Segment], *, target: int) -> int:
-    """The largest rate of any run of segments lasting half to one and a half target durations; the average if none."""
+    """Return the peak rate of any run of segments of half to one and a half target durations; else the average."""
     return max(_run_rates(segments, target=target * _MICROS), default=_rate(segments))
 
 

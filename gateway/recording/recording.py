@@ -177,8 +177,10 @@ class Recording:
                         await self._index.flush()
 
     def change_cameras(self, cameras: tuple[Camera, ...]) -> None:
-        """These are the site's cameras from now on, with the passwords as they are now. One that is as it was goes on
-        without a gap, with its viewers; one that is not, is connected anew; the footage of one that is gone is kept.
+        """Set the site's cameras, with the passwords as they are now.
+
+        An unchanged camera goes on without a gap, with its viewers. A changed one is connected anew. The footage of a
+        removed one is kept.
         """
         self._site = self._site.model_copy(update={"cameras": cameras})
         self._pins.change(cameras)
@@ -202,7 +204,7 @@ class Recording:
         return self._exhibits
 
     def cameras(self) -> tuple[CameraSnapshot, ...]:
-        """The site's cameras, in the order of the site file."""
+        """Return the site's cameras, in the order of the site file."""
         return self._watch.snapshots()
 
     def storage(self) -> StorageForecast | None:
@@ -210,17 +212,17 @@ class Recording:
         return self._retention.forecast()
 
     async def clip(self, camera_event: CameraEvent) -> Path:
-        """The event's clip as an MP4 file. Raises NotFoundError, or CameraUnavailable with one sentence."""
+        """Make the event's clip as an MP4 file. Raises NotFoundError, or CameraUnavailable with one sentence."""
         self._refuse_while_silent()
         return await self._of_media(self._clips.clip(camera_event))
 
     async def parts(self, camera_event: CameraEvent) -> tuple[tuple[Path, Segment], ...]:
-        """The segments that the event's clip is made from, each with its file. Raises as `clip`."""
+        """Return the segments of the event's clip, each with its file. Raises as `clip`."""
         self._refuse_while_silent()
         return tuple((self._media / part.path, part) for part in await self._clips.footage(camera_event))
 
     async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
-        """What links two segments of a camera's chain that do not follow one another; None when some are not known."""
+        """Return the leaves that link two segments of a camera's chain; None when some are unknown."""
         return await self._chain.leaves(camera_id, after=after, before=before)
 
     async def missing(self, camera_events: Iterable[CameraEvent]) -> dict[int, tuple[Missing, ...]]:
@@ -230,14 +232,12 @@ class Recording:
         return {item.id: tuple(self._watch.explained(item.camera_id, gap) for gap in found[item.id]) for item in wanted}
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
-        """A picture of the moment of the event, JPEG. Raises NotFoundError, or CameraUnavailable with one sentence."""
+        """Make a JPEG of the moment of the event. Raises NotFoundError, or CameraUnavailable with one sentence."""
         self._refuse_while_silent()
         return await self._of_media(self._clips.event_thumbnail(camera_event))
 
     async def forget(self, camera_event_id: int) -> None:
-        """A camera event was deleted: what was made of it, and what was added to it, goes too. What cannot be removed
-        now is removed later.
-        """
+        """Delete the clips and evidence of a deleted camera event. What cannot be removed now is removed later."""
         if self._folder.fault:
             return
         try:
@@ -247,21 +247,21 @@ class Recording:
             log.warning("camera_event_not_cleared", camera_event_id=camera_event_id, error=str(error))
 
     async def camera_thumbnail(self, camera_id: int) -> Path:
-        """A picture from the camera's newest footage, JPEG. Raises NotFoundError, CameraUnavailable."""
+        """Make a JPEG of the camera's newest footage. Raises NotFoundError, CameraUnavailable."""
         self._refuse_while_silent()
         return await self._of_media(self._clips.camera_thumbnail(camera_id))
 
     async def vod_master(self, camera_event: CameraEvent) -> str:
-        """The master playlist of the event's footage. Raises NotFoundError, CameraUnavailable."""
+        """Write the master playlist of the event's footage. Raises NotFoundError, CameraUnavailable."""
         return playlists.master(await self._clips.footage(camera_event))
 
     async def vod_media(self, camera_event: CameraEvent) -> str:
-        """The media playlist, `index.m3u8`: with an end once all the footage is there. Raises as `vod_master`."""
+        """Write the media playlist, `index.m3u8`: with an end once all the footage is there. Raises as `vod_master`."""
         complete = self._clips.is_complete(camera_event)  # asked first: what is complete now is in the rows read next
         return playlists.media(await self._clips.footage(camera_event), complete=complete)
 
     async def vod_segment(self, camera_event: CameraEvent, segment_id: int) -> Path:
-        """The file of one of the event's segments, MPEG-TS. Raises NotFoundError when it is none of them."""
+        """Return the MPEG-TS file of one of the event's segments. Raises NotFoundError when it is none of them."""
         self._refuse_while_silent()
         place = (camera_event.camera_id, camera_event.pinned_from, camera_event.pinned_until, segment_id)
         if (known := self._found.get(place)) is not None:
@@ -272,7 +272,7 @@ class Recording:
         raise NotFoundError(f"camera event {camera_event.id} has no segment {segment_id}")
 
     def worker_pids(self) -> tuple[int, ...]:
-        """The process ids of the workers that live, for diagnostics."""
+        """Return the process ids of the living workers, for diagnostics."""
         return tuple(worker.pid for worker in self._fleet.workers if worker.pid)
 
     def _refuse_while_silent(self) -> None:
@@ -281,7 +281,7 @@ class Recording:
             raise CameraUnavailable(self._folder.fault)
 
     async def _of_media(self, made: Awaitable[Path]) -> Path:
-        """What is made of footage. Where that fails because the disk is away, that is what is told."""
+        """Await something made from footage; where it fails because the disk is away, raise that reason."""
         try:
             return await made
         except (CameraUnavailable, NotFoundError) as error:

@@ -95,7 +95,7 @@ class Retention:
         self._forecast: StorageForecast | None = None
 
     def forecast(self) -> StorageForecast | None:
-        """The storage as it was at the last look, None before the first."""
+        """Return the storage as of the last look, None before the first."""
         return self._forecast
 
     async def run(self) -> None:
@@ -167,7 +167,7 @@ class Retention:
         self._begin = None
 
     async def _choose(self, wanted: int) -> tuple[Segment, ...]:
-        """The oldest continuous footage; without any, the oldest of events whose days are over."""
+        """Choose the oldest continuous footage; without any, the oldest of events whose days are over."""
         held_by_all = Choice(at_least=wanted)
         if self._begin is not None:
             # What is older is held by events. That is not looked at each time, but when there is nothing else.
@@ -209,9 +209,9 @@ class Retention:
         return int(self._clock.monotonic() * 1_000_000)
 
     async def _make_room(self) -> None:
-        """The disk is full to the last and the store, on it too, cannot even record a deletion: a few files go first.
+        """Delete a few files before their rows: on a disk that is full to the last, no deletion can be recorded first.
 
-        Their rows follow at once, or at the next start.
+        The rows follow at once, or at the next start.
         """
         chosen = await self._store.segments.free(Choice(at_least=_MADE_AT_ONCE))
         log.warning("room_made", segments=len(chosen), bytes=sum(segment.size for segment in chosen))

@@ -36,7 +36,7 @@ class SettledTime:
         return self.micros + int((uptime - self.uptime) * _MICROS)
 
     def seen(self, wall: Stamp, uptime: float) -> SettledTime:
-        """The clocks were looked at."""
+        """Take a reading of both clocks."""
         followed = SettledTime(wall.micros, uptime, self.trusted or wall.trusted)
         if wall.micros - self.at(uptime) <= TOLERANCE_SECONDS * _MICROS or (wall.trusted and not self.trusted):
             return followed

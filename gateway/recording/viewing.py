@@ -62,7 +62,7 @@ class Viewing:
         await self._client(self._worker_of(camera_id, view)).end_view(view)
 
     def _worker_of(self, camera_id: int, view: str) -> CameraWorker:
-        """The worker of a camera's view: a view's name begins with its camera's id."""
+        """Return the worker of a camera's view; a view's name begins with its camera's id."""
         worker = self._worker(camera_id)
         if not view.startswith(f"{camera_id}-"):
             raise NotShown(ViewRefusal.UNKNOWN, "there is no such session of this camera")

@@ -86,7 +86,7 @@ class CameraWatch:
         return replace(missing, reason=state.why_away, lasts=state.condition is not CameraCondition.RECORDING)
 
     def footage_is_indexed(self, untold: Iterable[UnreportedGap] = ()) -> None:
-        """The index has been set right: what it covers is what there is. `untold` are gaps without an event yet."""
+        """Take over the footage of the corrected index. `untold` are gaps without an event yet."""
         now = self._clock.wall()
         for gap in untold:
             state = self._states.get(gap.camera_id)
@@ -104,7 +104,7 @@ class CameraWatch:
         self._changes.bump()
 
     def change(self, names: Mapping[int, str], *, events_only: frozenset[int]) -> None:
-        """These are the site's cameras from now on. Those that there were go on as they are."""
+        """Set the site's cameras. Those that were there before go on as they are."""
         now = self._clock.wall()
         states: dict[int, CameraState] = {}
         for camera_id, name in names.items():
@@ -126,7 +126,7 @@ class CameraWatch:
         self._changes.bump()
 
     def connected_anew(self, camera_ids: Iterable[int]) -> None:
-        """These cameras are connected anew, since the site file has them otherwise."""
+        """Mark these cameras as reconnecting because the site file changed them."""
         for camera_id in camera_ids:
             if (state := self._states.get(camera_id)) is not None:
                 self._states[camera_id] = state.connected_anew()
@@ -142,7 +142,7 @@ class CameraWatch:
                 self._settle(*self._states[camera_id].failed(condition, detail, now))
 
     def worker_reported(self, worker: CameraWorker, report: WorkerReport) -> None:
-        """A worker told something."""
+        """Take in a report of a worker."""
         if isinstance(report, WorkerBeat):
             self._lost_workers.discard(worker.name)
             return
@@ -159,7 +159,7 @@ class CameraWatch:
             self._settle(*state.reported(report, now))
 
     async def worker_lost(self, worker: CameraWorker, reason: str) -> None:
-        """A worker died: tell it once until it lives again, and adopt the files whose reports died with it."""
+        """Record a worker's death once until it lives again, and adopt the files that it could not report."""
         now = self._clock.wall()
         cameras = [self._states[camera_id] for camera_id in sorted(worker.cameras & self._states.keys())]
         if worker.name not in self._lost_workers:

@@ -81,7 +81,7 @@ class WorkerClient:
             await self._ask("POST", "/thumbnails", thumbnail, within=_JOB_SECONDS)
 
     async def expect_view(self) -> None:
-        """A live view may be asked for soon. Raises NotShown, CameraUnavailable."""
+        """Announce that a live view may be asked for soon. Raises NotShown, CameraUnavailable."""
         await self._ask("POST", "/views/expected", None, within=_EXPECT_SECONDS)
 
     async def open_view(self, view: OpenView) -> ViewOpened:
@@ -105,7 +105,7 @@ class WorkerClient:
         await self._ask("DELETE", f"/views/{quote(view, safe='')}", None, within=_VIEW_SECONDS)
 
     async def reports(self) -> AsyncIterator[WorkerReport]:
-        """What the worker tells, until it ends.
+        """Yield the worker's reports until it ends.
 
         Raises:
             WorkerSilent: it hangs.
@@ -168,7 +168,7 @@ async def _failure(response: aiohttp.ClientResponse) -> str:
 
 
 async def _next_piece(content: aiohttp.StreamReader) -> bytes:
-    """What came next, b"" at the end. Raises TimeoutError.
+    """Return the next piece, b"" at the end. Raises TimeoutError.
 
     After the time-out there is one more short look: a loop that was held up, or a process that was stopped, finds its
     time-out before what has come in meanwhile.

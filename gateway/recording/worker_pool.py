@@ -40,11 +40,11 @@ class WorkerListener(Protocol):
     """Who hears of a worker: of its reports, on the loop and without waiting, and of its losses."""
 
     def worker_reported(self, worker: CameraWorker, report: WorkerReport) -> None:
-        """The worker told something."""
+        """Take in a report of the worker."""
         ...
 
     async def worker_lost(self, worker: CameraWorker, reason: str) -> None:
-        """The worker died or was killed; it is started again when this returns."""
+        """React to a worker that died or was killed; it is started again when this returns."""
         ...
 
 
@@ -106,7 +106,7 @@ class CameraWorker:
                 await self._client.assign(self._assignment())
 
     async def pin(self, pins: Sequence[Pin]) -> None:
-        """What is wanted of its cameras that are recorded for events only, now if it lives and whenever it starts."""
+        """Set the time spans to keep of cameras recorded for events only, for this worker and its successors."""
         pinned = PinnedFootage(pins=tuple(pins))
         if pinned == self._pinned:
             return

@@ -45,7 +45,7 @@ class Stamp:
         return self.micros if self.least is None else self.least
 
     def as_datetime(self) -> datetime:
-        """The moment as an aware UTC datetime."""
+        """Convert the moment to an aware UTC datetime."""
         return _EPOCH + timedelta(microseconds=self.micros)
 
 
@@ -83,7 +83,7 @@ class KeptTime:
             self._least = last.at
 
     def stamp(self, machine: int, *, monotonic: int, trusted: bool) -> Stamp:
-        """The moment at which the machine's clock shows `machine` (all in micros)."""
+        """Return the moment at which the machine's clock shows `machine` (all in micros)."""
         if trusted:
             self._ahead = machine - monotonic
             return Stamp(machine, trusted=True)

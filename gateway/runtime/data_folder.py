@@ -178,7 +178,7 @@ def _refusal(path: Path, error: OSError) -> ConfigError | StoreError:
 
 
 def _refusal_at_start(path: Path, error: OSError) -> ConfigError | StoreError:
-    """A folder that no gateway has used has no cards and no events: there is nothing to open gates by."""
+    """Choose the error for a folder without a database: no cards and no events, so no gate could open."""
     refusal = _refusal(path, error)
     if error.errno not in _TAKES_NOTHING or (path / "site.db").exists():
         return refusal

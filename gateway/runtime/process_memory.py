@@ -26,7 +26,7 @@ def share_one_arena() -> None:
 
 
 def set_aside() -> None:
-    """What there is by now lives to the end: the collector of garbage does not look through it again.
+    """Exempt all objects that exist by now from garbage collection: they live to the end.
 
     A program that was only loaded has some 100,000 objects. To look through them takes a tenth of a second, for which
     the event loop and every thread stand still, and that comes again whenever enough new ones have lived for a while.

@@ -41,7 +41,7 @@ class Redaction:
         self._pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     def text(self, text: str) -> str:
-        """The text without known secrets, credentials in URLs, authorization headers and assigned secrets."""
+        """Remove known secrets, credentials in URLs, authorization headers and assigned secrets from a text."""
         if self._pattern is not None:
             text = self._pattern.sub(HIDDEN, text)
         if "://" in text:
@@ -51,7 +51,7 @@ class Redaction:
         return _ASSIGNED.sub(rf"\g<name>{HIDDEN}", text)
 
     def value(self, name: str, value: object) -> object:
-        """A field's value, fit to be shown: hidden whole when the field's name says that it is a secret."""
+        """Redact a field's value: hidden whole when the field's name says that it is a secret."""
         if _SECRET_NAME.search(name) and not isinstance(value, bool | int | float | None):
             return HIDDEN
         return self._inner(value, _MAX_DEPTH)

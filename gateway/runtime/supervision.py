@@ -51,7 +51,7 @@ class Progress:
         self._last.pop(part, None)
 
     def stuck(self) -> tuple[str, ...]:
-        """The parts that are overdue, in name order."""
+        """Return the parts that are overdue, in name order."""
         now = self._clock.monotonic()
         return tuple(sorted(part for part, limit in self._limits.items() if now - self._last[part] > limit))
 

@@ -28,12 +28,12 @@ class BitsSection(_Section):
     last_byte_first: bool = False
 
     def undoing(self) -> ReaderBits:
-        """What gives the card's own bits back."""
+        """Return the inverse change, which gives the card's own bits back."""
         return ReaderBits(**dict(self))
 
 
 def _written_hour(value: object) -> object:
-    """A bare number would be taken for seconds."""
+    """Refuse a bare number, which would be taken for seconds."""
     if isinstance(value, time) or (isinstance(value, str) and _HOUR.fullmatch(value)):
         return value
     raise ValueError("must be a time of day from 00:00 to 23:59 with two digits each, as '06:00'")

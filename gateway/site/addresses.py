@@ -75,7 +75,7 @@ def _is_host(text: str) -> bool:
 
 
 def listening_host(text: str) -> str:
-    """A name or address to listen on, without scheme or port. Raises ValueError with one sentence for anything else."""
+    """Check a name or address to listen on, without scheme or port. Raises ValueError with one sentence."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -112,7 +112,7 @@ def networks(texts: Iterable[str], *, whose: str) -> tuple[Network, ...]:
 
 
 def line_of(url: str) -> Endpoint | str:
-    """What a link's URL occupies: host and port of a network address, or the path of `serial:/dev/…`.
+    """Return what a link's URL occupies: a network endpoint, or the path of `serial:/dev/…`.
 
     Raises ValueError with one sentence for anything else.
     """
@@ -131,7 +131,7 @@ def line_of(url: str) -> Endpoint | str:
 
 
 def real_line(line: Endpoint | str) -> Endpoint | str:
-    """What a line leads to on this machine: a serial port under its own name, whichever link names it.
+    """Resolve a line on this machine: a serial port under its own name, whichever link names it.
 
     A pseudo-terminal's number is soon another one's: it goes by the name that leads to it.
     """
@@ -142,7 +142,7 @@ def real_line(line: Endpoint | str) -> Endpoint | str:
 
 
 def kind_of_line(url: str) -> LineKind:
-    """What kind of line a link's sound URL is."""
+    """Return the kind of line of a valid link URL."""
     if url.startswith(_WEB):
         return "http"
     if url.startswith(_LISTEN):

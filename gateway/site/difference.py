@@ -32,7 +32,7 @@ class Difference:
     restart: tuple[str, ...] = ()
 
     def told(self) -> tuple[str, ...]:
-        """What becomes of the cameras, a sentence each."""
+        """Describe what happens to the cameras, a sentence each."""
         return (
             *(f"camera {camera.id} ({camera.name}) was added" for camera in self.added),
             *(f"camera {it.camera.id} ({it.camera.name}): changed {', '.join(it.keys)}" for it in self.changed),
@@ -41,7 +41,7 @@ class Difference:
 
 
 def difference(before: Site, after: Site) -> Difference:
-    """What `after` has that `before` has not, and the other way round. The order of cameras is none."""
+    """Compare two site files. The order of cameras does not count."""
     old = {camera.id: camera for camera in before.cameras}
     new = {camera.id: camera for camera in after.cameras}
     return Difference(

@@ -21,7 +21,7 @@ _CHANGING_PORT = re.compile(r"/dev/tty(USB|ACM)\d+")
 
 
 def doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
-    """What may be a slip, each with its place. `find` finds device profiles by name."""
+    """Yield warnings for a valid but suspicious file, each with its place. `find` finds device profiles by name."""
     yield from _api_doubts(site.api)
     yield from _link_doubts(site)
     yield from _line_doubts(site, find)

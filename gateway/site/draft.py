@@ -56,12 +56,12 @@ class Draft:
 
 
 def place_in_file(place: Place) -> Place:
-    """A validation's place without the driver's name that it puts behind a device's index."""
+    """Drop the driver's name that validation puts behind a device's index."""
     return place[:2] + place[3:] if place[0] == "devices" and len(place) > 2 and place[2] in DRIVERS else place
 
 
 def whole(site: Site) -> Draft:
-    """The draft of a site without a fault inside its parts."""
+    """Return the draft of a site whose parts are all valid."""
     return Draft(
         site=site.site,
         api=site.api,
@@ -79,7 +79,7 @@ def whole(site: Site) -> Draft:
 
 
 def read_draft(raw: Tree) -> tuple[Site | None, Draft, tuple[ValidationError, ...]]:
-    """The site when the file is sound in all its parts, the draft of it, and everything that its models refused.
+    """Validate a file: the site when all parts are valid, its draft, and all validation errors.
 
     Unknown keys break nothing but themselves: without them the models are asked once more, since what they check about
     a part as a whole they check only when its keys are right.
@@ -104,7 +104,7 @@ def _without_unknown_keys(raw: Tree, error: ValidationError) -> Tree:
 
 
 def _salvaged(tree: Tree, error: ValidationError) -> Draft:
-    """The parts of a file in which `error` found nothing."""
+    """Keep the parts of a file in which `error` found nothing."""
     broken: set[Place] = set()
     for item in error.errors(include_url=False, include_input=False, include_context=False):
         broken.update(item["loc"][:length] for length in range(1, len(item["loc"]) + 1))

@@ -56,7 +56,7 @@ class SiteFaults(ConfigError):
         self._names = names
 
     def lines(self) -> Iterator[str]:
-        """A line for each fault; records that are told by their place are named too."""
+        """Yield a line for each fault, with the name of the record it belongs to."""
         for fault in self.faults:
             yield with_names(fault, self._names)
 
@@ -66,12 +66,12 @@ _SELF = max(ITSELF)
 
 
 def check(site: Site) -> tuple[Fault, ...]:
-    """What is wrong between the parts of a site whose parts are sound in themselves."""
+    """Return the faults between the parts of a site whose parts are valid."""
     return check_draft(whole(site))
 
 
 def check_draft(draft: Draft) -> tuple[Fault, ...]:
-    """What is wrong between the sound parts of a site: duplicates, missing devices, addresses used twice."""
+    """Return the faults between the valid parts of a site: duplicates, missing devices, addresses used twice."""
     return (
         *_duplicates(draft),
         *_address_faults(draft),
@@ -83,7 +83,7 @@ def check_draft(draft: Draft) -> tuple[Fault, ...]:
 
 
 def faults_of(error: ValidationError) -> Iterator[Fault]:
-    """What a model's validation found, with places as `lanes[1].gate`. No value of the file is repeated."""
+    """Convert a validation error to faults with places such as `lanes[1].gate`. No value of the file is repeated."""
     errors = error.errors(include_url=False, include_input=False)
     for item in errors:
         place, message = item["loc"], item["msg"].removeprefix("Value error, ")
@@ -110,7 +110,7 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
 
 
 def _shown(place: Place) -> str:
-    """A place as people read it: `devices[2].unit`."""
+    """Write a place as people read it: `devices[2].unit`."""
     text = ""
     for part in place_in_file(place):
         if isinstance(part, int):
@@ -213,7 +213,7 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
 
 
 def _fitting_lines(device: Device) -> tuple[LineKind, ...]:
-    """The kinds of lines that a device can be on."""
+    """Return the kinds of lines on which a device can be."""
     if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice | OsdpReaderDevice):
         return ("tcp", "serial")
     return ("http-listen",) if not isinstance(device, HikvisionBarrierDevice) and device.is_pushing else ("http",)

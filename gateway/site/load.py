@@ -76,7 +76,7 @@ def _with_whole_paths(site: Site, folder: Path) -> Site:
 
 
 def secrets_beside(path: Path) -> Secrets:
-    """The secrets of the site file at `path`."""
+    """Return the secrets of the site file at `path`."""
     return Secrets(folder=secrets_folder(path))
 
 
@@ -96,7 +96,7 @@ def _profile_folders(site: SiteSection | None, path: Path) -> tuple[Path, ...]:
 
 
 def find_profile(name: str, folders: Iterable[Path]) -> Path | None:
-    """The first `<name>.toml` in the folders, or None."""
+    """Return the first `<name>.toml` in the folders, or None."""
     return next((found for folder in folders if (found := folder / f"{name}.toml").is_file()), None)
 
 
@@ -107,7 +107,7 @@ _HELD_CLOSE = (
 
 
 def unproven(site: Site, path: Path) -> Iterator[str]:
-    """What of the profiles in use was never seen on a device, or hangs on this gateway's life: a sentence for each."""
+    """Yield a sentence for each part of a profile in use that is unproven or depends on the gateway running."""
     folders = profile_folders(site, path)
     named = [device for device in site.devices if isinstance(device, ModbusDevice | SerialDevice)]
     gates = {device.profile for device in named if isinstance(device, ModbusGateDevice | SerialGateDevice)}
@@ -122,7 +122,7 @@ def unproven(site: Site, path: Path) -> Iterator[str]:
 
 
 def doubtful(site: Site, path: Path) -> Iterator[str]:
-    """What may be a slip in a sound site file, a sentence each."""
+    """Yield a sentence for each likely slip in a valid site file."""
     folders = profile_folders(site, path)
     names = names_in(site.model_dump(mode="json"))
     for doubt in doubts(site, partial(find_profile, folders=folders)):
@@ -153,7 +153,7 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
 
 
 def _device_secrets(device: Device) -> Iterator[tuple[str, str]]:
-    """The keys of a device that name secrets, with those names; a reader's key is looked at by itself."""
+    """Yield the keys of a device that name secrets, with those names; OSDP keys are checked elsewhere."""
     if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice | OsdpReaderDevice):
         return
     if not isinstance(device, AxisPlatesDevice | PlateRecognizerDevice) and device.password is not None:
@@ -163,14 +163,14 @@ def _device_secrets(device: Device) -> Iterator[tuple[str, str]]:
 
 
 def _authority_faults(site: Site | None) -> Iterator[Fault]:
-    """What keeps receivers' certificates from being judged."""
+    """Yield the faults of the authorities for receivers' certificates."""
     ca_file = site.webhooks.ca_file if site else None
     if ca_file is not None and (words := _unusable(ca_file)):
         yield Fault("webhooks.ca_file", f"{ca_file}: {words}")
 
 
 def _authority_doubts(site: Site) -> Iterator[str]:
-    """What keeps central's certificate from being judged. The lanes need it for nothing, so it stops no gateway."""
+    """Yield the faults of central's authorities. No lane needs them, so they stop no gateway."""
     ca_file = site.central.ca_file if site.central else None
     if ca_file is not None and (words := _unusable(ca_file)):
         yield f"central.ca_file: {ca_file}: {words}; until it is mended there is no line to central"

@@ -115,7 +115,7 @@ class Link(_Section):
         return value
 
     def line(self) -> Endpoint | str:
-        """What the link occupies: a host and port, or the path of a serial port. Two links never share one."""
+        """Return what the link occupies: a host and port, or the path of a serial port. Two links never share one."""
         return line_of(self.url)
 
     @property

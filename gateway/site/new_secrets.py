@@ -33,7 +33,7 @@ class NewSecret:
         return self._place
 
     def begin(self, make: Callable[[], str]) -> str:
-        """The text: of the one already begun, else what `make` gives. ConfigError when it cannot be written."""
+        """Return the secret already begun, else write what `make` gives. Raises ConfigError."""
         folder = self._place.parent
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -67,7 +67,7 @@ class NewSecret:
             raise ConfigError(f"{self._place} cannot be made: {error.strerror}") from error
 
     def _begun(self) -> str:
-        """The text of an earlier begin, "" when there was none or it was cut off."""
+        """Return the text of an earlier begin; "" when there was none or it was cut off."""
         try:
             text = self._pending.read_bytes()[:_LARGEST].decode("utf-8", "replace")
         except FileNotFoundError:

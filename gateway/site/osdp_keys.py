@@ -20,7 +20,7 @@ _KNOWN_TO_ALL = bytes(range(0x30, 0x40))
 
 
 def key_of(text: str) -> bytes:
-    """The 16 bytes of a reader's key. ConfigError, free of the text, when it is none or the one that all know."""
+    """Parse the 16 bytes of a reader's key. ConfigError, free of the text, for a wrong or the default key."""
     if not _KEY.fullmatch(text):
         raise ConfigError("must be 32 hexadecimal digits; `edge-gateway osdp provision` makes a key")
     key = bytes.fromhex(text)
@@ -30,7 +30,7 @@ def key_of(text: str) -> bytes:
 
 
 def osdp_line_faults(draft: Draft) -> Iterator[Fault]:
-    """What is wrong on OSDP lines: an address twice, too many readers, wrong characters."""
+    """Yield the faults of OSDP lines: an address twice, too many readers, wrong characters."""
     links = {link.id: link for link in draft.links.sound.values()}
     taken: dict[tuple[str, int], int] = {}
     readers: dict[str, int] = {}

@@ -42,7 +42,7 @@ class ProfiledDevice:
 
 
 def profile_faults(draft: Draft, folders: Iterable[Path], find: Callable[[str], Path | None]) -> Iterator[Fault]:
-    """The faults of profiles, of devices with them, and of lanes that want what a profile does not have.
+    """Yield the faults of profiles, of devices with them, and of lanes that want what a profile lacks.
 
     `folders` hold the profiles that `find` finds by their names.
     """
@@ -110,7 +110,7 @@ def _fault_of_choice(
 
 
 def _fitting_drivers(raw: Mapping[str, object]) -> tuple[str, ...]:
-    """The drivers that a profile is for, judged by what it has; none when it looks like no profile."""
+    """Return the drivers that a profile is for, judged by its keys; none when it looks like no profile."""
     if raw.get("family") == "serial-line":
         return {"gate": ("serial-gate",), "tag-reader": ("serial-tag-reader",)}.get(str(raw.get("kind")), ())
     if "family" in raw:
@@ -143,7 +143,7 @@ def _lane_faults(place: str, lane: LaneSection, known: Mapping[int, ProfiledDevi
 
 
 def _inputs_named_twice(place: str, lane: LaneSection, known: Mapping[int, ProfiledDevice]) -> Iterator[Fault]:
-    """The points of a lane that are one input of a device under two names."""
+    """Yield the points of a lane that are one input of a device under two names."""
     seen: dict[tuple[int, Hashable], tuple[str, str]] = {}
     for field, ref, _ in _named_points(lane):
         device = known.get(ref.device)

@@ -54,7 +54,7 @@ class RunningSite:
         self._reading = asyncio.Lock()
 
     def notices(self) -> tuple[str, ...]:
-        """What people must know of the file, a sentence each; none when the gateway runs by all of it."""
+        """Return a sentence for each part of the file that is not in force; none when all of it is."""
         last = self._last
         if last.faults:
             return (f"the site file was not taken, it has faults: {'; '.join(last.faults)}",)
@@ -84,6 +84,6 @@ class RunningSite:
         return Reloaded(told=found.told(), restart=found.restart)
 
     def _read(self) -> tuple[Site, Difference, tuple[str, ...]]:
-        """The file as it is now. Blocks. Raises ConfigError."""
+        """Load the file and compare it. Blocks. Raises ConfigError."""
         site = load(self._path, secrets=self._secrets)
         return site, difference(self._site, site), tuple(doubtful(site, self._path))

@@ -30,7 +30,7 @@ class Secrets:
         self._heard = heard
 
     def get(self, name: str) -> str:
-        """The secret's text, without its line ending. Raises ConfigError with one sentence when it cannot be had."""
+        """Return the secret's text without its line ending. Raises ConfigError with one sentence."""
         secret = self._find(name)
         if not secret:
             raise ConfigError(f"secret {name!r} is empty")
@@ -52,7 +52,7 @@ class Secrets:
 
 
 def _read(path: Path, *, private: bool = False) -> str | None:
-    """The file's text, or None when there is no such file. `private`: others must not be able to read it."""
+    """Return the file's text, or None when there is no such file. `private`: others must not be able to read it."""
     try:
         with path.open("rb") as file:
             if private and os.fstat(file.fileno()).st_mode & 0o077:

@@ -23,7 +23,7 @@ from gateway.site.serial_devices import SerialDevice, SerialTagReaderDevice
 def serial_faults(
     draft: Draft, find: Callable[[str], Path | None], gates: dict[int, GateProfile], unfit: Collection[int] = ()
 ) -> Iterator[Fault]:
-    """The faults of serial gates and tag readers with a profile; into `gates` goes the profile of each gate.
+    """Yield the faults of serial gates and tag readers with a profile; put the profile of each gate into `gates`.
 
     Devices whose index is in `unfit` have no profile that is for them, which is told already.
     """

@@ -40,7 +40,7 @@ class Post:
     def __init__(
         self, *, allowed: Collection[Network], ca_file: str | None = None, timeout_seconds: float = TIMEOUT_SECONDS
     ) -> None:
-        """`allowed`: private networks with receivers. `ca_file`: authorities to trust besides the machine's own.
+        """Take `allowed`, private networks with receivers, and `ca_file`, more authorities than the machine's own.
 
         Raises OSError when the file cannot be read.
         """
@@ -50,7 +50,7 @@ class Post:
         self._threads = ThreadPoolExecutor(_RESOLVING_THREADS, thread_name_prefix="resolve-receiver")
 
     def check(self, url: str) -> None:
-        """What can be said of a URL before its name is resolved. Raises ReceiverRefused."""
+        """Check a URL before its name is resolved. Raises ReceiverRefused."""
         check_url(url, allowed=self._allowed)
 
     async def send(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
@@ -138,7 +138,7 @@ def _pinned(
     encrypted: bool,  # noqa: FBT001 (bound by `partial`)
     found: tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]],
 ) -> socket.socket:
-    """The socket for an address that is about to be connected to: judged here whatever way it came."""
+    """Open the socket for an address right before the connection, and check that address."""
     family, kind, proto, _, address = found
     check_address(str(address[0]), allowed=allowed, encrypted=encrypted)
     return socket.socket(family, kind, proto)
@@ -150,5 +150,5 @@ def _certificate_words(error: ClientConnectorCertificateError) -> str:
 
 
 def _words(error: Exception) -> str:
-    """What a fault of the network means, without the URL, which may hold a secret."""
+    """Describe a network error without the URL, which may hold a secret."""
     return f"the receiver cannot be reached: {system_words(error)}"

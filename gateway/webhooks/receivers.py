@@ -29,7 +29,7 @@ _NEVER: Final = (
 
 
 def check_address(address: str, *, allowed: Collection[Network], encrypted: bool) -> None:
-    """Raises ReceiverRefused with one sentence for an address that nothing may be sent to."""
+    """Refuse an address to which nothing may be sent. Raises ReceiverRefused with one sentence."""
     try:
         real = _real(address.partition("%")[0])
     except ValueError as error:
@@ -43,7 +43,7 @@ def check_address(address: str, *, allowed: Collection[Network], encrypted: bool
 
 
 def check_url(url: str, *, allowed: Collection[Network]) -> None:
-    """What can be said of a URL before its name is resolved. Raises ReceiverRefused, its text free of the URL."""
+    """Check a URL before its name is resolved. Raises ReceiverRefused, its text free of the URL."""
     if len(url) > _LONGEST_URL or not url.isascii() or any(letter <= " " or letter == "\x7f" for letter in url):
         raise ReceiverRefused(f"must be at most {_LONGEST_URL} plain characters without blanks")
     try:
@@ -65,7 +65,7 @@ def check_url(url: str, *, allowed: Collection[Network]) -> None:
 
 
 def _written_as_address(host: str) -> str | None:
-    """The address that a host's name stands for whatever resolves it; None for a name like others.
+    """Return the address that a host's name stands for in every resolver; None for an ordinary name.
 
     Resolvers take `127.1`, `0x7f000001` and `2130706433` for addresses. `localhost`, and all below it, is this machine
     (RFC 6761).
@@ -84,7 +84,7 @@ def _written_as_address(host: str) -> str | None:
 
 
 def _real(address: str) -> IPv4Address | IPv6Address:
-    """The address that is meant: an IPv4 one may be wrapped in IPv6."""
+    """Unwrap an IPv4 address inside an IPv6 one."""
     found = ip_address(address)
     if isinstance(found, IPv4Address):
         return found

@@ -14,7 +14,7 @@ _SHORTEST_KEY, _LONGEST_KEY = 24, 64
 
 
 def headers(*, secret: str, message_id: str, timestamp: int, body: bytes) -> Mapping[str, str]:
-    """The headers of one try.
+    """Build the headers of one attempt.
 
     `X-SERVICE-Signature` is the HMAC-SHA-256 over the body, hexadecimal, its key the secret as it was registered.
     `webhook-signature` is that of Standard Webhooks; its key is what follows `whsec_` in base64, or the secret itself.
@@ -33,7 +33,7 @@ def headers(*, secret: str, message_id: str, timestamp: int, body: bytes) -> Map
 
 
 def standard_key_fault(secret: str) -> str:
-    """What is wrong with a secret that claims the form of Standard Webhooks; "" when nothing is."""
+    """Say why a secret in the form of Standard Webhooks is invalid; "" when it is valid."""
     if not secret.startswith(_STANDARD):
         return ""
     try:

@@ -35,7 +35,7 @@ class Answer:
         return 200 <= self.status < 300
 
     def sentence(self) -> str:
-        """What went wrong, for people."""
+        """Say what went wrong, for people."""
         if self.fault:
             return self.fault
         moved = " (redirections are not followed)" if 300 <= self.status < 400 else ""
@@ -61,7 +61,7 @@ class Verdict:
 
 
 def judge(answer: Answer, *, tries: int, slow: int, now: datetime, chance: float) -> Verdict:
-    """What follows from an answer.
+    """Decide what follows from an answer.
 
     Args:
         answer: what came.

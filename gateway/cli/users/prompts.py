@@ -13,7 +13,7 @@ _LONGEST = 1000
 
 
 def new_password(username: str) -> str:
-    """A new password, typed twice; one line of standard input when that is no terminal. Raises ConfigError."""
+    """Ask for a new password, twice; without a terminal, read one line. Raises ConfigError."""
     if sys.stdin.isatty():
         password = str(typer.prompt(f"New password of {username}", hide_input=True, confirmation_prompt="Once more"))
     else:
@@ -26,7 +26,7 @@ def new_password(username: str) -> str:
 
 
 def code() -> str:
-    """The code that the authenticator shows."""
+    """Ask for the code that the authenticator shows."""
     if sys.stdin.isatty():
         return str(typer.prompt("The code that it shows now"))
     return sys.stdin.readline().strip()

@@ -68,7 +68,7 @@ def _known(username: str, data: Data) -> None:
 
 
 def _picture(address: str) -> str:
-    """The QR code as text: dark on light with a margin, whichever way round the terminal's colours are."""
+    """Draw the QR code as text: dark on light with a margin, whatever the terminal's colours are."""
     import segno  # noqa: PLC0415  # other commands answer faster without it
 
     out = io.StringIO()
@@ -77,7 +77,7 @@ def _picture(address: str) -> str:
 
 
 def _proven(secret: str) -> int:
-    """The half minute of the code that was typed. Raises GatewayError when none fits."""
+    """Return the half minute to which the typed code belongs. Raises GatewayError when none fits."""
     from gateway.web.auth.second_factor import step_of  # noqa: PLC0415  # other commands answer faster without it
 
     clock = SystemClock()

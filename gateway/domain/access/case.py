@@ -36,7 +36,7 @@ class Case(NamedTuple):
         return self.conditions.clock_trusted or self.rules.ladder.clock is not Stance.OPEN
 
     def moment(self, micros: int) -> str:
-        """An instant in the site's zone, for people."""
+        """Write an instant in the site's zone, for people."""
         return self.rules.calendar.local(micros).strftime("%Y-%m-%d %H:%M")
 
 

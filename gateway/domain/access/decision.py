@@ -96,7 +96,7 @@ def decide(
 
 
 def store_unavailable(rules: AccessRules = _ANY_LANE) -> Decision:
-    """The decision when the card list cannot be read in time: refused, unless the lane's ladder says open."""
+    """Decide without a readable card list: refused, unless the lane's ladder says open."""
     granted = rules.ladder.no_cards is Stance.OPEN
     trace = (RuleResult("card list", passed=granted, seen="not readable"),)
     return Decision(granted, Reason.FAIL_OPEN if granted else Reason.STORE_UNAVAILABLE, None, trace)

@@ -8,7 +8,7 @@ from gateway.domain.grants import Grant
 
 
 def or_granted(case: Case, own: Verdict) -> Verdict:
-    """The verdict on the card itself, unless a grant of its user lets it pass all the same. Either way it is named."""
+    """Judge the card itself; where it fails, let a grant of its user stand in. Name the grant either way."""
     if own.reason is None or not case.grants:
         return own
     standing = next((grant for grant in case.grants if not _why_not(case, grant)), None)

@@ -13,7 +13,7 @@ from gateway.domain.access.reasons import Reason
 
 
 def duress_pin(pin: str) -> str:
-    """The PIN that says that its holder is forced: the last digit one higher; "" when there is none to change."""
+    """Return the PIN that signals duress: the last digit one higher; "" when there is none to change."""
     return pin[:-1] + str((int(pin[-1]) + 1) % 10) if pin[-1:].isdecimal() else ""
 
 
@@ -24,7 +24,7 @@ def is_forced(case: Case) -> bool:
 
 
 def pin(case: Case) -> Verdict:
-    """The PIN of the card, where the lane wants one. Plates have none, so they open nothing there by themselves."""
+    """Check the card's PIN where the lane wants one. Plates have none, so they open nothing there alone."""
     if not case.rules.asks_pin:
         return Verdict("not asked for")
     if case.credential.plate:

@@ -9,7 +9,7 @@ from gateway.domain.presence import OUTSIDE, AntiPassback
 
 
 def zone(case: Case) -> Verdict:
-    """The card is for this lane, or for every lane."""
+    """Check that the card is for this lane, or for every lane."""
     card, rules = case.card, case.rules
     if not card.zones or not rules.zones:
         return Verdict("any")
@@ -34,7 +34,7 @@ def first_person(case: Case) -> Verdict:
 
 
 def anti_passback(case: Case) -> Verdict:
-    """A holder whose whereabouts are not known may pass once: it is their first time, or they were forgiven."""
+    """Check anti-passback. A holder of unknown whereabouts may pass once: the first time, or after a reset."""
     way, holder = case.rules.way, case.rules.holder(case.card)
     twin = next((one for one in case.shown.coming if one.holder == holder and one.way.enters == way.enters), None)
     if twin is not None and way.enters != OUTSIDE:

@@ -79,7 +79,7 @@ _SENTENCES = {
 
 
 def sentence_of(reason: Reason) -> str:
-    """A reason for people."""
+    """Write a reason for people."""
     return _SENTENCES[reason]
 
 
@@ -116,7 +116,7 @@ class Decision:
     opens: bool = False
 
     def sentence(self) -> str:
-        """The reason for people."""
+        """Write the reason for people."""
         if self.reason is Reason.RECORD_UNREADABLE and self.card is not None:
             return f"{sentence_of(self.reason)} ({self.card.unread})"
         return sentence_of(self.reason)

@@ -10,7 +10,7 @@ from gateway.domain.presence import AntiPassback
 
 
 def clock(case: Case) -> Verdict:
-    """The time is certain, or the card does not depend on it."""
+    """Check that the time is certain, or that the card does not depend on it."""
     if case.conditions.clock_trusted:
         return Verdict("trusted")
     card, rules = case.card, case.rules
@@ -39,7 +39,7 @@ def validity(case: Case) -> Verdict:
 
 
 def lane_hours(case: Case) -> Verdict:
-    """The lane itself is open."""
+    """Check that the lane itself is open."""
     schedule = case.rules.schedule
     if schedule is None:
         return Verdict("always")
