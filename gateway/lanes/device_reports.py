@@ -86,7 +86,7 @@ class Intake:
             )
             for device in site.devices
         }
-        self._by_gate = {runner.rules.gate_id: runner for runner in runners}
+        self._by_gate = {runner.rules.lane.gate: runner for runner in runners}
         self._by_reader = {
             reader: runner for lane, runner in zip(site.lanes, runners, strict=True) for reader in lane.readers
         }

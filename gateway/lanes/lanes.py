@@ -22,13 +22,13 @@ from gateway.lanes.access_rules import access_rules
 from gateway.lanes.decisions import Decisions
 from gateway.lanes.device_reports import Intake
 from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.lanes.pin_tries import PinTries
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.restored_state import last_grants, last_order, last_stop
 from gateway.lanes.runner import LaneRunner
-from gateway.lanes.site_rules import lane_rules
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot
 from gateway.lanes.timetable import timetable_of
 from gateway.runtime.clock import Clock
@@ -73,7 +73,7 @@ class Lanes:
         self._pin_tries = PinTries()
         self.areas = Areas(site=site, store=store, recorder=self.recorder, clock=clock)
         self._runners = tuple(self._runner(lane, gates[lane.gate]) for lane in site.lanes)
-        self._by_gate = {runner.rules.gate_id: runner for runner in self._runners}
+        self._by_gate = {runner.rules.lane.gate: runner for runner in self._runners}
         self._intake = Intake(
             site=site,
             runners=self._runners,
@@ -87,8 +87,8 @@ class Lanes:
     def start(self, supervisor: Supervisor) -> None:
         """Set every lane going. `recorder` is kept elsewhere: it must outlive the lanes."""
         for runner in self._runners:
-            self._progress.expect(f"lane {runner.rules.lane_id}", within=_LANE_STUCK_SECONDS)
-            supervisor.keep(f"lane-{runner.rules.lane_id}", runner.run)
+            self._progress.expect(f"lane {runner.rules.lane.id}", within=_LANE_STUCK_SECONDS)
+            supervisor.keep(f"lane-{runner.rules.lane.id}", runner.run)
 
     def under_control(self) -> tuple[str, ...]:
         """What is not yet known of the site's devices, a sentence each; empty once every one answered or was lost."""
@@ -112,13 +112,13 @@ class Lanes:
         await self._store.grants.recall()
         for runner in self._runners:
             now = self._clock.wall().micros
-            for grant, seconds in await last_grants(self._store.events, lane_id=runner.rules.lane_id, now=now):
+            for grant, seconds in await last_grants(self._store.events, lane_id=runner.rules.lane.id, now=now):
                 until = self._clock.monotonic() + seconds
                 runner.post(m.GrantRemembered(grant.card_id, grant.credential, until, grant.holder, grant.opens))
-            order = await last_order(self._store.events, lane_id=runner.rules.lane_id)
+            order = await last_order(self._store.events, lane_id=runner.rules.lane.id)
             if order is not None:
                 runner.post(m.OrderGiven(order=order, by=order.by))
-            stop = await last_stop(self._store.events, lane_id=runner.rules.lane_id)
+            stop = await last_stop(self._store.events, lane_id=runner.rules.lane.id)
             if stop is not None:
                 by, during_fire = stop
                 runner.post(m.StopRemembered(by=by, during_fire=during_fire))
@@ -166,7 +166,7 @@ class Lanes:
         command = Command(
             command_id=command_id or f"{self._boot}-wish-{self._commands}",
             device_id=device_id,
-            lane_id=runner.rules.lane_id,
+            lane_id=runner.rules.lane.id,
             action=action,
             source=source,
             requested_at=now,
@@ -178,7 +178,7 @@ class Lanes:
         if refusal:
             command = replace(command, state=CommandState.REFUSED, detail=refusal)
             kind, text = EventKind.COMMAND_REFUSED, f"{text}: {refusal}"
-        event = self._event(kind, text, device_id=device_id, lane_id=runner.rules.lane_id)
+        event = self._event(kind, text, device_id=device_id, lane_id=runner.rules.lane.id)
         event = replace(event, data={"command_id": command.command_id, "action": action.value})
         recorded = await self._record_now(Entry(events=(event,), commands=(command,)))
         if refusal:
@@ -192,7 +192,7 @@ class Lanes:
         Returns once it is on disk. Raises NotFoundError for an id that is no lane of this site, StoreError when it
         cannot be recorded in time: it holds all the same, and is recorded as soon as the disk takes it.
         """
-        runner = next((runner for runner in self._runners if runner.rules.lane_id == lane_id), None)
+        runner = next((runner for runner in self._runners if runner.rules.lane.id == lane_id), None)
         if runner is None:
             raise NotFoundError(f"no lane '{lane_id}' at this site")
         lost = self.recorder.lost
@@ -207,7 +207,7 @@ class Lanes:
         self._intake.take(report)
 
     def _refusal(self, runner: LaneRunner, action: GateAction) -> str:
-        device = self._intake.device(runner.rules.gate_id)
+        device = self._intake.device(runner.rules.lane.gate)
         if device.online is not True:
             return device.away
         if action is GateAction.OPEN:
@@ -247,7 +247,7 @@ class Lanes:
         site = self._site
         return LaneRunner(
             name=lane.name,
-            rules=lane_rules(site, lane, boot=self._boot),
+            rules=LaneRules.of(site, lane, boot=self._boot),
             gate=gate,
             decisions=Decisions(
                 rules=access_rules(site, lane),

@@ -97,7 +97,7 @@ class LaneRunner:
         except asyncio.QueueFull:
             self.overflowed += 1
             if self.overflowed == 1:
-                log.error("lane_inbox_full", lane=self.rules.lane_id)  # noqa: TRY400 (no traceback tells more)
+                log.error("lane_inbox_full", lane=self.rules.lane.id)  # noqa: TRY400 (no traceback tells more)
 
     async def run(self) -> None:
         """Live until cancelled."""
@@ -130,14 +130,14 @@ class LaneRunner:
 
     def snapshot(self) -> LaneSnapshot:
         """The lane as it is now."""
-        now, state, stale = self._clock.monotonic(), self._state, self.rules.stale
+        now, state, stale = self._clock.monotonic(), self._state, self.rules.policy.stale_seconds
         return LaneSnapshot(
-            lane_id=self.rules.lane_id,
+            lane_id=self.rules.lane.id,
             name=self.name,
-            direction=self.rules.direction,
+            direction=self.rules.lane.direction,
             phase=state.shown_phase,
             since=state.visits.since_stamp.micros,
-            gate_id=self.rules.gate_id,
+            gate_id=self.rules.lane.gate,
             position=state.inputs.gate.fresh(now, stale),
             vehicle=self._vehicle(now),
             under=state.inputs.closing.fresh(now, stale),
@@ -187,7 +187,7 @@ class LaneRunner:
                 self._decide(group, command)
             case m.SendCommand():
                 self._newest = command.command.command_id
-                group.create_task(self._send(command), name=f"command-{self.rules.lane_id}")
+                group.create_task(self._send(command), name=f"command-{self.rules.lane.id}")
             case m.Record():
                 self._recorder.put(self._decisions.with_movement(command.entry))
             case m.Show():
@@ -200,7 +200,7 @@ class LaneRunner:
         wanted = Wanted(wish.credential, wish.direction, wish.arrived, wish.pin, wish.plates)
         decision = self._decisions.at_once(wanted)
         if decision is None:
-            group.create_task(self._look_up(wish.number, wanted), name=f"decide-{self.rules.lane_id}")
+            group.create_task(self._look_up(wish.number, wanted), name=f"decide-{self.rules.lane.id}")
         else:
             self._decided(wish.number, wanted, decision)
 
@@ -218,7 +218,9 @@ class LaneRunner:
     async def _send(self, wish: m.SendCommand) -> None:
         command_id = wish.command.command_id
         try:
-            async with asyncio.timeout_at(asyncio.get_running_loop().time() + self.rules.command_life + _COMMAND_GRACE):
+            async with asyncio.timeout_at(
+                asyncio.get_running_loop().time() + self.rules.policy.command_seconds + _COMMAND_GRACE
+            ):
                 await self._drive(wish)
         except (DeadlinePassed, NotPermitted, LineDown) as error:
             self.post(m.CommandFailed(command_id, str(error), sent=False))
@@ -268,7 +270,10 @@ class LaneRunner:
 
     def _vehicle(self, now: float) -> PointState:
         """The arming loop; of a two-way lane, that side's which has a vehicle."""
-        near, far = (loop.fresh(now, self.rules.stale) for loop in (self._state.inputs.arming, self._state.inputs.far))
+        near, far = (
+            loop.fresh(now, self.rules.policy.stale_seconds)
+            for loop in (self._state.inputs.arming, self._state.inputs.far)
+        )
         return PointState.ON if self.rules.two_way and far is PointState.ON else near
 
     def _shown_part(self, state: LaneState) -> tuple[object, ...]:

@@ -37,10 +37,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         1,
         "staleness of inputs ignored",
         _SAFETY,
-        "fresh = point.fresh(now, rules.stale)",
+        "fresh = point.fresh(now, rules.policy.stale_seconds)",
         "fresh = point.state",
     ),
-    Mutation(1, "fire input left out of the close question", _SAFETY, "if rules.fire_input:", "if False:"),
+    Mutation(1, "fire input left out of the close question", _SAFETY, "if rules.lane.fire is not None:", "if False:"),
     Mutation(
         1,
         "clear time ignored",

@@ -23,11 +23,11 @@ def _reasons(rules: LaneRules, state: LaneState, now: float) -> Iterator[str]:
         yield "the gate's position is not known: open it, then close it"
     far = [("the far arming loop", state.inputs.far)] if rules.two_way else []
     for name, loop in [("the arming loop", state.inputs.arming), *far]:
-        if loop.fresh(now, rules.stale) is PointState.UNKNOWN:
+        if loop.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
             yield f"{name} is not known, so no card counts: look at its device and its wiring"
-    if state.inputs.closing.fresh(now, rules.stale) is PointState.UNKNOWN:
+    if state.inputs.closing.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
         yield "the closing loop is not known, so no passage is seen: look at its device and its wiring"
     if not rules.closes_itself:
         for name, point in points_that_forbid(rules, state)[1:]:
-            if point.fresh(now, rules.stale) is PointState.UNKNOWN:
+            if point.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
                 yield f"{name} is not known, so the gate is not closed: look at its device and its wiring"

@@ -12,7 +12,7 @@ from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import commands_in_flight, reopening, stopping
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.rules import LaneRules, Vend
+from gateway.lanes.machine.rules import CLOSE_TRIES, PAUSE_SECONDS, LaneRules
 from gateway.lanes.machine.safety import clears_at, obstructions, points_that_forbid, what_forbids, why_not_close
 from gateway.lanes.machine.state.closing import Closing
 from gateway.lanes.machine.state.lane import LaneState
@@ -27,7 +27,7 @@ _WAITS = "closing waits: "
 
 def begin(lane: Transition) -> None:
     """The way is clear: the gate is to be closed, by us or by its own controller, unless somebody keeps it open."""
-    supervised = lane.rules.vend is Vend.SUPERVISED and not lane.state.locked_down
+    supervised = lane.rules.lane.vend == "supervised" and not lane.state.locked_down
     if lane.state.kept_open or lane.state.stop.by or supervised:
         return
     if lane.state.inputs.gate.position is not GatePosition.CLOSED:
@@ -44,7 +44,7 @@ def operator_closes(lane: Transition, event: m.CommandRequested) -> None:
         lane.put(lane.state.visits.owing_nothing())
         lane.rest()
     commands_in_flight.send(lane, event.command, event.deadline)
-    lane.put(Closing.by_person(lane.now.at, tries=lane.rules.close_tries))
+    lane.put(Closing.by_person(lane.now.at, tries=CLOSE_TRIES))
     stopping.ended(lane, f"{event.command.source.removeprefix('user:')} closes it")
 
 
@@ -79,7 +79,7 @@ def failed(lane: Transition, reason: str) -> None:
     job = lane.state.closing
     if job is None or not job.sent:
         return
-    if job.tries < lane.rules.close_tries and why_not_close(lane.rules, lane.state, lane.now.at):
+    if job.tries < CLOSE_TRIES and why_not_close(lane.rules, lane.state, lane.now.at):
         # What came up before the first byte is no failure of the gate's: it waits, and is told as ever.
         lane.put(job.close_not_sent(lane.now.at))
     else:
@@ -122,7 +122,10 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
         return ()
     of_reopening = reopening.deadlines(rules, state, job)
     if job.sent:
-        return (job.since + (_DEVICE_CLOSES_WITHIN if _is_left_to_device(rules, job) else rules.closing), *of_reopening)
+        return (
+            job.since + (_DEVICE_CLOSES_WITHIN if _is_left_to_device(rules, job) else rules.lane.closing_seconds),
+            *of_reopening,
+        )
     remembered = tuple(grant.until for grant in state.visits.granted_before)
     return (job.not_before, job.since + _TELL_AFTER, *of_reopening, *remembered, *_safe_from(rules, state))
 
@@ -179,7 +182,7 @@ def _watch_waiting(lane: Transition, waiting: Closing) -> None:
         return
     lane.put(job.close_sent(now))
     lane.note("")
-    commands_in_flight.send(lane, lane.command(GateAction.CLOSE), now + lane.rules.command_life)
+    commands_in_flight.send(lane, lane.command(GateAction.CLOSE), now + lane.rules.policy.command_seconds)
 
 
 def _watch_sent(lane: Transition, job: Closing) -> None:
@@ -187,16 +190,16 @@ def _watch_sent(lane: Transition, job: Closing) -> None:
         if lane.now.at >= job.since + _DEVICE_CLOSES_WITHIN:
             lane.drop_closing()
             lane.note("the gate has not closed by itself")
-    elif lane.now.at >= job.since + lane.rules.closing:
-        _again(lane, job, f"not seen closed within {lane.rules.closing:g} s")
+    elif lane.now.at >= job.since + lane.rules.lane.closing_seconds:
+        _again(lane, job, f"not seen closed within {lane.rules.lane.closing_seconds:g} s")
 
 
 def _again(lane: Transition, job: Closing, reason: str) -> None:
-    if job.tries >= lane.rules.close_tries:
+    if job.tries >= CLOSE_TRIES:
         lane.drop_closing()
         lane.note(f"the gate did not close: {reason}")
         lane.tell(EventKind.CLOSING_TIMED_OUT, f"the gate did not close: {reason}", tries=job.tries)
         return
     stopped = lane.state.inputs.gate.position is GatePosition.STOPPED
-    lane.put(job.after_failure(lane.now.at, pause=lane.rules.close_pause, stopped=stopped))
+    lane.put(job.after_failure(lane.now.at, pause=PAUSE_SECONDS, stopped=stopped))
     lane.note(reason)

@@ -23,7 +23,9 @@ def send(lane: Transition, command: Command, deadline: float) -> None:
     flight = lane.state.commands.flight
     if flight is not None:
         _supersede(lane, flight, f"superseded by {command.action}")
-    patience = lane.rules.closing if command.action is GateAction.CLOSE else lane.rules.opening
+    patience = (
+        lane.rules.lane.closing_seconds if command.action is GateAction.CLOSE else lane.rules.lane.opening_seconds
+    )
     lane.put(lane.state.commands.sent(command, deadline=deadline, give_up_at=lane.now.at + patience))
     lane.commands.append(m.SendCommand(command, deadline))
     lane.write(command, CommandState.SENT)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from drivers.contract import GatePosition, PointState
 from gateway.domain.events import EventKind
 from gateway.domain.passages import PassageOutcome
-from gateway.lanes.machine.rules import Side
+from gateway.lanes.machine.rules import LEAVING_SECONDS, Side
 from gateway.lanes.machine.state.intruders import Intruder
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.visits import Leaving, Visit
@@ -25,7 +25,7 @@ def on_closing_loop(lane: Transition) -> None:
     state, now = lane.state, lane.now.at
     shut = state.inputs.gate.position is GatePosition.CLOSED and not lane.state.visits.let_in_before(lane.now.at)
     moved_on = state.intruders.moved_on
-    if moved_on is not None and now - moved_on.at > lane.rules.leaving:
+    if moved_on is not None and now - moved_on.at > LEAVING_SECONDS:
         moved_on = None
     intruder = Intruder(
         visit=state.visits.present or (moved_on.visit if moved_on is not None else Visit(arrived=lane.now.stamp)),
@@ -66,7 +66,7 @@ def came_from_behind(lane: Transition) -> bool:
     """Whether what comes onto the arming loop came over the closing loop first; then it wants out, not in."""
     intruder = lane.state.intruders.present
     may_go_since = max(lane.state.inputs.closing.since, lane.state.troubles.off_closed_at or 0.0)
-    recent = lane.now.at - may_go_since <= lane.rules.leaving
+    recent = lane.now.at - may_go_since <= LEAVING_SECONDS
     if intruder is None or not intruder.first or intruder.drops_out or lane.rules.two_way or not recent:
         return False
     if intruder.shut:
@@ -141,13 +141,15 @@ def _sees_arrivals(lane: Transition) -> bool:
     """Whether the arming loops are known, so that a second vehicle would have been seen there."""
     state, rules = lane.state, lane.rules
     return all(
-        state.inputs.loop(side).fresh(lane.now.at, rules.stale) is not PointState.UNKNOWN for side in lane.sides()
+        state.inputs.loop(side).fresh(lane.now.at, rules.policy.stale_seconds) is not PointState.UNKNOWN
+        for side in lane.sides()
     )
 
 
 def went_wrong_way(lane: Transition, visit: Visit) -> None:
     """A vehicle left against the lane's direction, and is on the arming loop still. Whoever opened let it pass."""
-    against = "exit" if lane.rules.direction == "entry" else "entry"
+    direction = lane.rules.lane.direction
+    against = "exit" if direction == "entry" else "entry"
     outcome, reason = PassageOutcome.UNAUTHORISED, "wrong_way"
     kept = lane.state.kept_at(lane.now.at, lane.now.at)
     if kept is not None:
@@ -157,8 +159,8 @@ def went_wrong_way(lane: Transition, visit: Visit) -> None:
     passage = lane.passage(visit, outcome, reason=reason, direction=against)
     lane.tell(
         EventKind.WRONG_WAY,
-        f"a vehicle came over the closing loop first: it went against the lane's direction ({lane.rules.direction})",
+        f"a vehicle came over the closing loop first: it went against the lane's direction ({direction})",
         passage=passage,
         filmed_from=visit.arrived.micros,
     )
-    lane.put(lane.state.visits.with_leaving(Leaving(Side.NEAR, until=lane.now.at + lane.rules.leaving)))
+    lane.put(lane.state.visits.with_leaving(Leaving(Side.NEAR, until=lane.now.at + LEAVING_SECONDS)))

@@ -13,6 +13,7 @@ from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import closing, commands_in_flight, stopping
 from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.rules import OPEN_TRIES, PAUSE_SECONDS
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.orders import Kept, Order
 from gateway.lanes.machine.transition import Transition
@@ -69,17 +70,17 @@ def watch(lane: Transition) -> None:
     if state.inputs.gate.position in _ON_ITS_WAY or now < state.orders.keeping.not_before or _is_opening(lane):
         return
     keeping = state.orders.keeping
-    if not state.inputs.on_fire and keeping.tries >= lane.rules.hold_tries:
+    if not state.inputs.on_fire and keeping.tries >= OPEN_TRIES:
         if not keeping.told:
             lane.put(state.orders.told_in_vain())
             lane.note("the gate could not be held open")
             text = f"the gate is not open after {keeping.tries} commands, though {state.kept_open}"
             lane.tell(EventKind.HOLD_FAILED, text, tries=keeping.tries)
         return
-    pause = lane.rules.opening + lane.rules.close_pause
+    pause = lane.rules.lane.opening_seconds + PAUSE_SECONDS
     lane.put(state.orders.tried(not_before=now + pause))
     lane.drop_closing()
-    commands_in_flight.send(lane, lane.command(GateAction.OPEN), now + lane.rules.command_life)
+    commands_in_flight.send(lane, lane.command(GateAction.OPEN), now + lane.rules.policy.command_seconds)
 
 
 def deadlines(state: LaneState) -> tuple[float, ...]:
@@ -121,8 +122,8 @@ def _may_move(lane: Transition) -> bool:
         return False
     if state.inputs.on_fire:
         return True
-    known = state.inputs.gate.fresh(lane.now.at, lane.rules.stale) is not GatePosition.UNKNOWN
-    return known and (not lane.rules.local_input or state.inputs.local.state is PointState.OFF)
+    known = state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is not GatePosition.UNKNOWN
+    return known and (lane.rules.lane.local is None or state.inputs.local.state is PointState.OFF)
 
 
 def _is_opening(lane: Transition) -> bool:

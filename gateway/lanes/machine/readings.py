@@ -10,7 +10,7 @@ from gateway.domain.credentials import Credential
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine import visits
-from gateway.lanes.machine.rules import LaneRules, Side, Vend
+from gateway.lanes.machine.rules import LaneRules, Side
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.plates import Reading
 from gateway.lanes.machine.state.readings import AwaitedPin, EarlyCard
@@ -39,7 +39,7 @@ def card_read(lane: Transition, event: m.CardRead) -> None:
     if visit is not None and _stands(lane, visit.side):
         _presented_unless_suppressed(lane, visit, reader_id, credential)
     elif _may_come(lane, reader_id):
-        _hold(lane, EarlyCard(reader_id, credential, until=lane.now.at + lane.rules.card_early))
+        _hold(lane, EarlyCard(reader_id, credential, until=lane.now.at + lane.rules.lane.card_early_seconds))
     else:
         _ignored(lane, reader_id, _why_nobody_stands(lane), credential)
 
@@ -58,7 +58,7 @@ def keys_typed(lane: Transition, event: m.KeysTyped) -> None:
     for key in event.keys:
         if key == _CLEAR:
             keys = ""
-        elif key == _END or (key.isdigit() and len(keys) + 1 >= min(lane.rules.pin_length, _LONGEST_PIN)):
+        elif key == _END or (key.isdigit() and len(keys) + 1 >= min(lane.rules.lane.pin_digits, _LONGEST_PIN)):
             keys, ended = keys + ("" if key == _END else key), True
             break
         elif key.isdigit():
@@ -79,15 +79,19 @@ def plate_read(lane: Transition, event: m.PlateRead) -> None:
     if event.direction == "leaving" and not rules.two_way:
         if stands:
             _plate_ignored(lane, reading, "the camera says that it leaves")
-    elif event.confidence < rules.plate_least:
+    elif event.confidence < rules.lane.plate_least:
         if stands and not votes.readings:
-            _plate_ignored(lane, reading, f"{event.confidence:.2f} sure, and {rules.plate_least:g} is wanted")
+            _plate_ignored(lane, reading, f"{event.confidence:.2f} sure, and {rules.lane.plate_least:g} is wanted")
     elif state.visits.phase in visits.HAS_RIGHT_OF_WAY:
         _read_while_one_passes(lane, reading)
     elif stands and (why := votes.why_not(reading)):
         _plate_ignored(lane, reading, why)
     else:
-        lane.put(state.readings.voted(votes.heard(reading, settle=rules.plate_settle, sure=rules.plate_sure)))
+        lane.put(
+            state.readings.voted(
+                votes.heard(reading, settle=rules.lane.plate_settle_seconds, sure=rules.lane.plate_sure)
+            )
+        )
 
 
 def _read_while_one_passes(lane: Transition, reading: Reading) -> None:
@@ -99,12 +103,12 @@ def _read_while_one_passes(lane: Transition, reading: Reading) -> None:
     comes = behind or (released and state.visits.phase is Phase.PASSING)
     readings = state.readings
     if comes and another and not readings.was_told(reading.plate, lane.now.at):
-        votes = readings.votes_behind.heard(reading, settle=rules.plate_settle, sure=rules.plate_sure)
+        votes = readings.votes_behind.heard(reading, settle=rules.lane.plate_settle_seconds, sure=rules.lane.plate_sure)
         lane.put(readings.voted_behind(votes))
     elif another or (behind and not state.readings.votes.readings):
         _plate_ignored(lane, reading, _WAY_IS_GIVEN)
     else:
-        votes = readings.votes.heard(reading, settle=rules.plate_settle, sure=rules.plate_sure)
+        votes = readings.votes.heard(reading, settle=rules.lane.plate_settle_seconds, sure=rules.lane.plate_sure)
         lane.put(readings.voted(votes))
 
 
@@ -120,10 +124,15 @@ def watch(lane: Transition) -> None:
     if awaited is not None:
         if now >= awaited.until:
             lane.put(lane.state.readings.awaiting_pin(None))
-            _missing(lane, state.visits.present, f"no PIN within {lane.rules.pin_patience:g} s", "pin_missing")
+            _missing(lane, state.visits.present, f"no PIN within {lane.rules.lane.pin_seconds:g} s", "pin_missing")
         return
     best = state.readings.votes.best()
-    if best is None or now < state.readings.votes.due or not _stands(lane, state.visits.present.side) or lane.rules.pin:
+    if (
+        best is None
+        or now < state.readings.votes.due
+        or not _stands(lane, state.visits.present.side)
+        or lane.rules.lane.pin
+    ):
         return  # where a PIN is wanted, a plate opens nothing; a blocked one still stops its card
     if _is_suppressed(lane):
         return
@@ -141,12 +150,12 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     """When `watch` has something to do."""
     early = (state.readings.early.until,) if state.readings.early is not None else ()
     if state.visits.phase is Phase.IDLE:
-        early = (*early, *(reading.at + rules.plate_early for reading in state.readings.votes.readings))
+        early = (*early, *(reading.at + rules.lane.plate_early_seconds for reading in state.readings.votes.readings))
     second = (state.readings.second_until,) if state.readings.second_until is not None else ()
     if state.visits.phase is not Phase.ARMED:
         return early
     if state.inputs.closing.is_on() and state.readings.votes.readings:
-        early = (*early, state.inputs.closing.since + rules.input_stuck)
+        early = (*early, state.inputs.closing.since + rules.lane.stuck_seconds)
     return (
         *early,
         *second,
@@ -161,11 +170,11 @@ def _presented(lane: Transition, visit: Visit, reader_id: int, credential: Crede
     if lane.state.locked_down:
         lane.put(lane.state.visits.with_present(visit))
         visits.deny_locked(lane, visit)
-    elif lane.rules.pin:
+    elif lane.rules.lane.pin:
         lane.put(lane.state.visits.with_present(visit))
         lane.note("waiting for the PIN")
         lane.commands.append(m.Show(reader_id, Feedback.AWAITING))
-        awaited = AwaitedPin(credential, until=lane.now.at + lane.rules.pin_patience)
+        awaited = AwaitedPin(credential, until=lane.now.at + lane.rules.lane.pin_seconds)
         lane.put(lane.state.readings.awaiting_pin(awaited))
     else:
         _ask(lane, visit, credential)
@@ -191,13 +200,13 @@ def _is_suppressed(lane: Transition) -> bool:
         return False
     return (
         state.inputs.closing.since < state.inputs.arming.since
-        and lane.now.at < state.inputs.closing.since + rules.input_stuck
+        and lane.now.at < state.inputs.closing.since + rules.lane.stuck_seconds
     )
 
 
 def _may_come(lane: Transition, reader_id: int) -> bool:
     """Whether a vehicle may be about to be seen at this reader: nobody is on its loop, nor in the lane unasked."""
-    side = Side.FAR if reader_id in lane.rules.far_readers else Side.NEAR
+    side = Side.FAR if reader_id in lane.rules.lane.far_readers else Side.NEAR
     intruder = lane.state.intruders.present
     return (intruder is None or intruder.shut) and not lane.state.inputs.loop(side).is_on()
 
@@ -231,7 +240,7 @@ def _watch_early_plates(lane: Transition) -> None:
     state = lane.state
     if state.visits.phase is not Phase.IDLE or not state.readings.votes.readings:
         return
-    votes = state.readings.votes.recent(since=lane.now.at - lane.rules.plate_early)
+    votes = state.readings.votes.recent(since=lane.now.at - lane.rules.lane.plate_early_seconds)
     if votes.readings == state.readings.votes.readings:
         return
     gone = state.readings.votes.readings[: len(state.readings.votes.readings) - len(votes.readings)]
@@ -254,7 +263,7 @@ def _watch_second(lane: Transition) -> None:
         _missing(
             lane,
             state.visits.present,
-            f"no second card or plate within {lane.rules.second_within:g} s",
+            f"no second card or plate within {lane.rules.lane.second_seconds:g} s",
             "second_missing",
         )
 
@@ -262,14 +271,14 @@ def _watch_second(lane: Transition) -> None:
 def _ask(lane: Transition, visit: Visit, credential: Credential, *, pin: str = "") -> None:
     lane.put(lane.state.readings.asked())
     lane.enter(Phase.DECIDING, visit)
-    number, plates = lane.state.readings.decisions, lane.state.readings.votes.sure(lane.rules.plate_least)
+    number, plates = lane.state.readings.decisions, lane.state.readings.votes.sure(lane.rules.lane.plate_least)
     lane.commands.append(m.Decide(number, credential, lane.direction(visit.side), visit.arrived, pin, plates))
 
 
 def _queue(lane: Transition, reader_id: int, credential: Credential) -> bool:
     """In a counted lane the vehicle behind may ask while the one before it passes; whether it does."""
     state, visit = lane.state, lane.state.visits.present
-    if lane.rules.vend is not Vend.COUNTED or visit is None or lane.rules.pin or state.locked_down:
+    if lane.rules.lane.vend != "counted" or visit is None or lane.rules.lane.pin or state.locked_down:
         return False
     if not visit.arming_released or not _stands(lane, visit.side) or state.visits.queued is not None:
         return False
@@ -290,9 +299,9 @@ def _queue(lane: Transition, reader_id: int, credential: Credential) -> bool:
 def _turn_to_reader(lane: Transition, reader_id: int) -> None:
     """In a two-way lane with readers on both sides, the vehicle at this reader is the one that asks."""
     visit, rules = lane.state.visits.present, lane.rules
-    if visit is None or lane.state.visits.phase is not Phase.ARMED or not rules.far_readers:
+    if visit is None or lane.state.visits.phase is not Phase.ARMED or not rules.lane.far_readers:
         return
-    side = Side.FAR if reader_id in rules.far_readers else Side.NEAR
+    side = Side.FAR if reader_id in rules.lane.far_readers else Side.NEAR
     if side is not visit.side and not lane.is_leaving(side):
         lane.put(lane.state.readings.turned_to_other_side(lane.now.at))
         seen = lane.state.inputs.loop(side).is_on()
@@ -300,7 +309,7 @@ def _turn_to_reader(lane: Transition, reader_id: int) -> None:
 
 
 def _stands(lane: Transition, side: Side) -> bool:
-    return lane.state.inputs.loop(side).fresh(lane.now.at, lane.rules.stale) is PointState.ON
+    return lane.state.inputs.loop(side).fresh(lane.now.at, lane.rules.policy.stale_seconds) is PointState.ON
 
 
 def _missing(lane: Transition, visit: Visit, text: str, reason: str) -> None:
@@ -324,7 +333,7 @@ _LOOP_UNKNOWN = "while the arming loop is not known: its device does not answer"
 
 
 def _why_nobody_stands(lane: Transition) -> str:
-    loops = (lane.state.inputs.loop(side).fresh(lane.now.at, lane.rules.stale) for side in lane.sides())
+    loops = (lane.state.inputs.loop(side).fresh(lane.now.at, lane.rules.policy.stale_seconds) for side in lane.sides())
     return _LOOP_UNKNOWN if PointState.UNKNOWN in loops else _NO_VEHICLE
 
 

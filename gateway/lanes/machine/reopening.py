@@ -10,7 +10,7 @@ from drivers.contract import GatePosition
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import commands_in_flight
-from gateway.lanes.machine.rules import LaneRules, Vend
+from gateway.lanes.machine.rules import CLOSE_TRIES, OPEN_TRIES, PAUSE_SECONDS, LaneRules
 from gateway.lanes.machine.safety import obstructions, what_came_into_the_way
 from gateway.lanes.machine.state.closing import Closing
 from gateway.lanes.machine.state.lane import LaneState
@@ -36,9 +36,9 @@ def watch(lane: Transition, job: Closing) -> bool:
     reason = what_came_into_the_way(lane.rules, state, lane.now.at)
     if not reason:
         return False
-    pause = min(_LONGEST_PAUSE, lane.rules.close_pause * 2.0**job.reopened)
+    pause = min(_LONGEST_PAUSE, PAUSE_SECONDS * 2.0**job.reopened)
     lane.note(f"asked to open again while closing: {reason}")
-    _open(lane, job.opened_again(lane.now, reason, pause=pause, most_tries=lane.rules.close_tries))
+    _open(lane, job.opened_again(lane.now, reason, pause=pause, most_tries=CLOSE_TRIES))
     return True
 
 
@@ -98,7 +98,7 @@ def follow(lane: Transition, job: Closing) -> bool:
         else:
             lane.drop_closing()
         return False
-    if job.reopening >= lane.rules.hold_tries:
+    if job.reopening >= OPEN_TRIES:
         lane.put(job.reopening_over())
         text = f"the gate could not be opened again after {job.reopening} commands, though something came into its way"
         lane.tell(EventKind.OPENING_TIMED_OUT, text, filmed_from=lane.now.stamp.micros)
@@ -120,7 +120,7 @@ def deadlines(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, 
         return (job.reopen_at,)
     if not job.ours:
         return ()
-    return tuple(point.at + rules.stale for _, point in obstructions(rules, state))
+    return tuple(point.at + rules.policy.stale_seconds for _, point in obstructions(rules, state))
 
 
 def _tell_unacknowledged(lane: Transition, job: Closing) -> None:
@@ -132,7 +132,7 @@ def _tell_unacknowledged(lane: Transition, job: Closing) -> None:
 def _open(lane: Transition, job: Closing) -> None:
     now = lane.now.at
     lane.put(job.open_sent(next_at=now + _OPEN_PAUSE))
-    commands_in_flight.send(lane, lane.command(GateAction.OPEN), now + lane.rules.command_life)
+    commands_in_flight.send(lane, lane.command(GateAction.OPEN), now + lane.rules.policy.command_seconds)
 
 
 def _is_seen_stopped(state: LaneState) -> bool:
@@ -159,4 +159,4 @@ def _has_taken(state: LaneState) -> bool:
 
 
 def _closes_later(lane: Transition) -> bool:
-    return not lane.state.stop.by and not lane.rules.closes_itself and lane.rules.vend is not Vend.SUPERVISED
+    return not lane.state.stop.by and not lane.rules.closes_itself and lane.rules.lane.vend != "supervised"

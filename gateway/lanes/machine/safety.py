@@ -29,12 +29,12 @@ def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa
         return f"the gate's controller is away: {state.inputs.gate_lost}"
     if state.kept_open:
         return state.kept_open
-    if state.inputs.gate.fresh(now, rules.stale) is GatePosition.UNKNOWN:
+    if state.inputs.gate.fresh(now, rules.policy.stale_seconds) is GatePosition.UNKNOWN:
         return "the gate's position is not known: open it first, then close it"
-    if len(state.inputs.safety) != rules.safety_points:
+    if len(state.inputs.safety) != len(rules.lane.safety):
         return "a safety point has not been read yet"
     for name, point in points_that_forbid(rules, state):
-        fresh = point.fresh(now, rules.stale)
+        fresh = point.fresh(now, rules.policy.stale_seconds)
         if fresh is PointState.ON:
             return f"{name} is active"
         if fresh is PointState.UNKNOWN:
@@ -50,15 +50,19 @@ def what_is_not_clear(rules: LaneRules, state: LaneState, now: float) -> str:
     """Which point that a vehicle may hold is free, but not for long enough yet; "" for none."""
     for name, point in obstructions(rules, state):
         if now < clears_at(rules, state, point) or not point.is_confirmed:
-            longer = now < point.resumed + rules.clear_after_loss
-            seconds, why = (rules.clear_after_loss, ", after it was not known") if longer else (rules.clear, "")
+            seconds, why = rules.lane.clear_seconds, ""
+            if now < point.resumed + rules.lane.clear_after_loss_seconds:
+                seconds, why = rules.lane.clear_after_loss_seconds, ", after it was not known"
             return f"{name} has not been free for {seconds:g} s yet{why}"
     return ""
 
 
 def clears_at(rules: LaneRules, state: LaneState, point: SeenPoint) -> float:
     """From when on this point counts as clear, if it stays off."""
-    return max(point.clears_at(rules.clear, rules.clear_after_loss), state.orders.kept.until + rules.clear)
+    return max(
+        point.clears_at(rules.lane.clear_seconds, rules.lane.clear_after_loss_seconds),
+        state.orders.kept.until + rules.lane.clear_seconds,
+    )
 
 
 def is_close_near(rules: LaneRules, state: LaneState) -> bool:
@@ -80,11 +84,11 @@ def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> st
     for name, point in obstructions(rules, state):
         if point.is_on():
             return f"{name} is active"
-        if not point.is_off() or now >= point.at + rules.stale:
+        if not point.is_off() or now >= point.at + rules.policy.stale_seconds:
             return f"{name} is unknown or stale"
         if point.missed >= _MISSED_WHILE_CLOSING:
             return f"{name} does not answer"
-        if now < point.returned + rules.clear_after_loss:
+        if now < point.returned + rules.lane.clear_after_loss_seconds:
             return f"{name} has just come back and is not believed yet"
     return ""
 
@@ -92,17 +96,14 @@ def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> st
 def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, SeenPoint], ...]:
     """Each input that must be free for a close, with its name for people."""
     points = list(obstructions(rules, state))
-    if rules.fire_input:
+    if rules.lane.fire is not None:
         points.append(("the fire input", state.inputs.fire))
-    if rules.local_input:
+    if rules.lane.local is not None:
         points.append(("the key switch", state.inputs.local))
     return tuple(points)
 
 
 def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[str, SeenPoint], ...]:
     """The inputs that a vehicle under the gate holds, with their names for people."""
-    names = rules.safety_names or tuple(
-        f"safety point {number}" for number, _ in enumerate(state.inputs.safety, start=1)
-    )
-    others = zip(names, state.inputs.safety, strict=False)  # before the first reading there are no points
+    others = zip(rules.safety_names, state.inputs.safety, strict=False)  # before the first reading there are no points
     return (("the closing loop", state.inputs.closing), *others)

@@ -115,7 +115,7 @@ def _watched_until(rules: LaneRules, state: LaneState) -> float:
     """For so long a gate that took the stop may still go on closing, though it is not seen to."""
     if state.closing is None or state.inputs.gate.position is GatePosition.CLOSING:
         return float("inf")
-    return state.stop.since + rules.closing
+    return state.stop.since + rules.lane.closing_seconds
 
 
 def _open_after_all(lane: Transition) -> None:

@@ -56,7 +56,7 @@ class Transition:
         waiting = [side for side in self.sides() if inputs.loop(side).is_on() and not self.is_leaving(side)]
         votes, behind = readings.votes.ended(self.now.at, passed=passed), readings.votes_behind
         if waiting or passed:
-            votes = votes.followed_by(behind, settle=rules.plate_settle, sure=rules.plate_sure)
+            votes = votes.followed_by(behind, settle=rules.lane.plate_settle_seconds, sure=rules.lane.plate_sure)
         self.put(readings.visit_over(votes))
         self.put(self.state.visits.with_queued(None))
         if waiting:
@@ -100,7 +100,7 @@ class Transition:
         card = decision.card if decision else None
         credential = visit.credential.shown() if visit.credential else ""
         return Passage(
-            lane_id=self.rules.lane_id,
+            lane_id=self.rules.lane.id,
             direction=direction or self.direction(visit.side),
             outcome=outcome,
             started_at=min(visit.arrived.micros, self.now.stamp.micros),
@@ -124,13 +124,13 @@ class Transition:
         number = self.state.commands.made
         now = self.now.stamp.micros
         return Command(
-            command_id=f"{self.rules.boot}-{self.rules.lane_id}-{number}",
-            device_id=self.rules.gate_id,
-            lane_id=self.rules.lane_id,
+            command_id=f"{self.rules.boot}-{self.rules.lane.id}-{number}",
+            device_id=self.rules.lane.gate,
+            lane_id=self.rules.lane.id,
             action=action,
             source=LANE,
             requested_at=now,
-            deadline_at=now + int(self.rules.command_life * 1_000_000),
+            deadline_at=now + int(self.rules.policy.command_seconds * 1_000_000),
         )
 
     def write(self, command: Command, state: CommandState, detail: str = "") -> None:
@@ -156,8 +156,8 @@ class Transition:
             date_at=self.now.stamp.micros,
             clock_trusted=self.now.stamp.trusted,
             description=text,
-            device_id=self.rules.gate_id if device_id is None else device_id,
-            lane_id=self.rules.lane_id,
+            device_id=self.rules.lane.gate if device_id is None else device_id,
+            lane_id=self.rules.lane.id,
             data=data,
         )
 
@@ -177,7 +177,10 @@ class Transition:
         self.commands.append(m.Record(Entry(events=(event,), passage=passage, moments=moments)))
 
     def _moments(self, event: Event, filmed_from: int) -> tuple[Moment, ...]:
-        before, after = int(self.rules.clip_before * 1_000_000), int(self.rules.clip_after * 1_000_000)
+        before, after = (
+            int(self.rules.events.clip_before_seconds * 1_000_000),
+            int(self.rules.events.clip_after_seconds * 1_000_000),
+        )
         earliest = event.date_at - int(_LONGEST_FOOTAGE * 1_000_000)
         return tuple(
             Moment(
@@ -188,7 +191,7 @@ class Transition:
                 pinned_until=event.date_at + after,
                 clock_trusted=event.clock_trusted,
             )
-            for camera_id in self.rules.cameras
+            for camera_id in self.rules.lane.cameras
         )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from drivers.contract import GatePosition
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import closing
-from gateway.lanes.machine.rules import LaneRules
+from gateway.lanes.machine.rules import DOUBTED_SECONDS, LATE_OPENING_SECONDS, LaneRules
 from gateway.lanes.machine.safety import obstructions
 from gateway.lanes.machine.state.inputs import NEVER, SeenPoint
 from gateway.lanes.machine.state.lane import LaneState
@@ -93,33 +93,33 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
 
     if state.inputs.on_fire:
         when(EventKind.FIRE_INPUT, "", "the fire input is active; the gate is to be open", state.inputs.fire.since)
-    if rules.local_input and state.inputs.local.is_on():
+    if rules.lane.local is not None and state.inputs.local.is_on():
         when(EventKind.LOCAL_CONTROL, "", "the gate is under the control of its key switch", state.inputs.local.since)
     if state.orders.doubt:
-        when(EventKind.SCHEDULE_DOUBTED, "", state.orders.doubt, state.orders.doubted_since + rules.doubted)
+        when(EventKind.SCHEDULE_DOUBTED, "", state.orders.doubt, state.orders.doubted_since + DOUBTED_SECONDS)
     if (
         state.inputs.gate.position is GatePosition.UNKNOWN
         and state.inputs.gate.since > NEVER
         and not state.inputs.gate_lost
     ):
         text = (
-            f"the gate's position has not been known for {_span(rules.travel)}; it may stand half-way: look that nobody"
-            " and nothing is under it, open it, then close it"
+            f"the gate's position has not been known for {_span(rules.travel_seconds)}; it may stand half-way: look"
+            " that nobody and nothing is under it, open it, then close it"
         )
-        when(EventKind.POSITION_UNKNOWN, "", text, state.inputs.gate.since + rules.travel)
+        when(EventKind.POSITION_UNKNOWN, "", text, state.inputs.gate.since + rules.travel_seconds)
     if state.troubles.off_closed_at is not None and not state.kept_open:
-        text = f"the gate has been open for more than {_span(rules.held_open)}"
-        when(EventKind.HELD_OPEN, "", text, state.troubles.off_closed_at + rules.held_open)
+        text = f"the gate has been open for more than {_span(rules.lane.held_open_seconds)}"
+        when(EventKind.HELD_OPEN, "", text, state.troubles.off_closed_at + rules.lane.held_open_seconds)
     if state.troubles.forced_at is not None:
         text = "the gate left its closed position without a command: forced, or opened by another control"
-        when(EventKind.FORCED_OPEN, "", text, state.troubles.forced_at + rules.forced)
+        when(EventKind.FORCED_OPEN, "", text, state.troubles.forced_at + rules.lane.forced_seconds)
     if state.visits.phase is Phase.PASSING:
-        text = f"a vehicle has been under the gate for {_span(rules.vehicle_stuck)}"
-        when(EventKind.VEHICLE_STUCK, "", text, state.visits.since + rules.vehicle_stuck)
+        text = f"a vehicle has been under the gate for {_span(rules.lane.vehicle_stuck_seconds)}"
+        when(EventKind.VEHICLE_STUCK, "", text, state.visits.since + rules.lane.vehicle_stuck_seconds)
     for name, point in _inputs(rules, state):
         if point.is_on():
-            text = f"{name} has been on for {_span(rules.input_stuck)}"
-            when(EventKind.INPUT_STUCK, name, text, point.since + rules.input_stuck)
+            text = f"{name} has been on for {_span(rules.lane.stuck_seconds)}"
+            when(EventKind.INPUT_STUCK, name, text, point.since + rules.lane.stuck_seconds)
         if point.changes and point.chatters_until() > point.changes[-1]:
             text = f"{name} changes too often to be believed"
             when(EventKind.INPUT_CHATTERS, name, text, point.changes[-1], point.chatters_until())
@@ -149,7 +149,7 @@ def _is_wanted(lane: Transition) -> bool:
 
 def _unwanted(lane: Transition) -> None:
     now = lane.now.at
-    if now - lane.state.commands.unanswered_open_at > lane.rules.late_opening:
+    if now - lane.state.commands.unanswered_open_at > LATE_OPENING_SECONDS:
         lane.put(lane.state.troubles.forced(now))
         return
     text = "the gate opened late, after its command had been given up; it is closed again"

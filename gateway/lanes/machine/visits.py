@@ -10,7 +10,7 @@ from gateway.domain.grants import listed_id
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.machine import closing, commands_in_flight, intruders, stopping, troubles
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.rules import LaneRules, Side, Vend
+from gateway.lanes.machine.rules import LEAVING_SECONDS, LaneRules, Side
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.plates import Votes
 from gateway.lanes.machine.state.visits import Leaving, Visit
@@ -33,11 +33,13 @@ def arrived(lane: Transition, side: Side, *, free_for: float = float("inf")) -> 
         lane.put(lane.state.visits.with_present(visit.reached_loop(side, against=against)))
     elif visit is not None and phase is Phase.PASSING and side is visit.side and visit.arming_released:
         readings = lane.state.readings
-        lane.put(readings.voted_behind(readings.votes_behind.recent(since=lane.now.at - lane.rules.plate_early)))
+        lane.put(
+            readings.voted_behind(readings.votes_behind.recent(since=lane.now.at - lane.rules.lane.plate_early_seconds))
+        )
         if free_for >= _GAP_SECONDS:
             lane.put(lane.state.visits.with_present(visit.with_another_behind()))
     if phase is Phase.IDLE and not intruders.came_from_behind(lane):
-        votes = lane.state.readings.votes.recent(since=lane.now.at - lane.rules.plate_early)
+        votes = lane.state.readings.votes.recent(since=lane.now.at - lane.rules.lane.plate_early_seconds)
         lane.enter(Phase.ARMED, Visit(arrived=lane.now.stamp, vehicle_seen=True, side=side))
         lane.put(lane.state.readings.voted(votes))
         lane.note("")
@@ -126,7 +128,7 @@ def operator_opens(lane: Transition, event: m.CommandRequested) -> None:
         visit = lane.state.visits.present or Visit(arrived=lane.now.stamp, vehicle_seen=seen, side=side)
         lane.put(lane.state.readings.awaiting_pin(None))
         lane.enter(Phase.OPENING, visit.opening(by=source))
-    elif lane.rules.vend is Vend.COUNTED:
+    elif lane.rules.lane.vend == "counted":
         lane.put(lane.state.visits.owing(Visit(arrived=lane.now.stamp, opened_by=source)))
 
 
@@ -154,7 +156,7 @@ def left_closing_loop(lane: Transition) -> None:
         return
     if not visit.arming_released and lane.state.inputs.loop(visit.side).is_on():
         # Under a gate that is not open nothing was passing: it is still to open, in a time of its own.
-        is_open = lane.state.inputs.gate.fresh(lane.now.at, lane.rules.stale) is GatePosition.OPEN
+        is_open = lane.state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is GatePosition.OPEN
         lane.enter(Phase.OPEN if is_open else Phase.OPENING, visit)
         return
     _passed(lane, visit)
@@ -167,7 +169,7 @@ def left_closing_loop(lane: Transition) -> None:
             intruders.without_own_decision(lane, follower, since=passing_since, behind=True)
     beyond = lane.state.inputs.loop(visit.side.other)
     if lane.rules.two_way and not (beyond.is_on() and beyond.since < passing_since):
-        lane.put(lane.state.visits.with_leaving(Leaving(visit.side.other, until=lane.now.at + lane.rules.leaving)))
+        lane.put(lane.state.visits.with_leaving(Leaving(visit.side.other, until=lane.now.at + LEAVING_SECONDS)))
     troubles.right_of_way_began(lane)
     lane.put(lane.state.intruders.passage_at(lane.now.at))
     _next(lane, passed=True)
@@ -204,10 +206,13 @@ def closed_before_passing(lane: Transition) -> None:
 def watch(lane: Transition) -> None:
     """Openings that take too long, open gates that nobody drives through, and loops that belong to who has left."""
     state, now = lane.state, lane.now.at
-    if state.visits.phase is Phase.OPENING and now >= state.visits.since + lane.rules.opening:
+    if state.visits.phase is Phase.OPENING and now >= state.visits.since + lane.rules.lane.opening_seconds:
         stopped = lane.state.stop.by and f"stopped by {lane.state.stop.by}"
         not_opened(
-            lane, stopped or commands_in_flight.why_not_moved(lane) or f"not seen open within {lane.rules.opening:g} s"
+            lane,
+            stopped
+            or commands_in_flight.why_not_moved(lane)
+            or f"not seen open within {lane.rules.lane.opening_seconds:g} s",
         )
     elif state.visits.phase is Phase.OPEN and now >= _given_up_at(lane.rules, state):
         _give_up(lane)
@@ -222,7 +227,7 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     """When `watch` has something to do."""
     moments: list[float] = []
     if state.visits.phase is Phase.OPENING:
-        moments.append(state.visits.since + rules.opening)
+        moments.append(state.visits.since + rules.lane.opening_seconds)
     elif state.visits.phase is Phase.OPEN:
         moments.append(_given_up_at(rules, state))
     if state.visits.leaving is not None:
@@ -232,7 +237,7 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 def _open(lane: Transition, visit: Visit) -> None:
     """Let it in: the gate first, then the word about it."""
-    is_open = lane.state.inputs.gate.fresh(lane.now.at, lane.rules.stale) is GatePosition.OPEN
+    is_open = lane.state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is GatePosition.OPEN
     shown = visit.credential.shown() if visit.credential else ""
     lane.put(lane.state.visits.without_grant_of(shown))
     lane.drop_closing()
@@ -248,7 +253,7 @@ def _open(lane: Transition, visit: Visit) -> None:
         _tell_decision(lane, visit)
         not_opened(lane, f"the gate's controller is away: {lane.state.inputs.gate_lost}")
         return
-    commands_in_flight.send(lane, lane.command(GateAction.OPEN), lane.now.at + lane.rules.command_life)
+    commands_in_flight.send(lane, lane.command(GateAction.OPEN), lane.now.at + lane.rules.policy.command_seconds)
     stopping.ended(lane, _LET_IN)
     troubles.right_of_way_began(lane)
     _tell_decision(lane, visit)
@@ -285,7 +290,7 @@ def _tell_decision(lane: Transition, visit: Visit) -> None:
     elif awaits:
         kind, feedback = EventKind.SECOND_AWAITED, Feedback.AWAITING
     _show(lane, visit, feedback)
-    lane.put(lane.state.readings.awaiting_second(lane.now.at + lane.rules.second_within if awaits else None))
+    lane.put(lane.state.readings.awaiting_second(lane.now.at + lane.rules.lane.second_seconds if awaits else None))
     if not decision.granted:
         verdict = "" if awaits else " denied"
         lane.note(f"{named(visit.credential)}{verdict}: {decision.sentence()}")
@@ -357,6 +362,6 @@ def _given_up_at(rules: LaneRules, state: LaneState) -> float:
     """When an open gate is given up. A loop that is on, or unknown, holds it without limit."""
     free_since = state.free_since(rules)
     seen = state.visits.present is not None and state.visits.present.vehicle_seen
-    if free_since is None or (rules.vend is not Vend.MOMENTARY and not seen):
+    if free_since is None or (rules.lane.vend != "momentary" and not seen):
         return float("inf")
-    return max(free_since, state.visits.since) + (rules.back_out if seen else rules.waiting)
+    return max(free_since, state.visits.since) + (rules.lane.back_out_seconds if seen else rules.lane.waiting_seconds)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from lane_rules import lane_rules
 
 from drivers.contract import Feedback, GatePosition, PointState
 from gateway.domain.access import decide
@@ -76,9 +77,9 @@ class Script:
         self.do(m.InputReported(m.Role.CLOSING, self.state.inputs.closing.state, self.at))
         if self.rules.two_way:
             self.do(m.InputReported(m.Role.FAR, self.state.inputs.far.state, self.at))
-        if self.rules.fire_input:
+        if self.rules.lane.fire is not None:
             self.do(m.InputReported(m.Role.FIRE, self.state.inputs.fire.state, self.at))
-        if self.rules.local_input:
+        if self.rules.lane.local is not None:
             self.do(m.InputReported(m.Role.LOCAL, self.state.inputs.local.state, self.at))
         for index, point in enumerate(self.state.inputs.safety):
             self.do(m.InputReported(m.Role.SAFETY, point.state, self.at, index))
@@ -127,20 +128,20 @@ class Script:
 
     def ready(self) -> None:
         """A lane after its first polls: everything free, gate closed."""
-        self.at -= self.rules.clear_after_loss
+        self.at -= self.rules.lane.clear_after_loss_seconds
         self.do(m.GateRegained())
         self.arming(PointState.OFF)
         self.closing(PointState.OFF)
-        for index in range(self.rules.safety_points):
+        for index in range(len(self.rules.lane.safety)):
             self.safety(PointState.OFF, index)
         if self.rules.two_way:
             self.far(PointState.OFF)
-        if self.rules.fire_input:
+        if self.rules.lane.fire is not None:
             self.fire(PointState.OFF)
-        if self.rules.local_input:
+        if self.rules.lane.local is not None:
             self.local(PointState.OFF)
         self.gate(GatePosition.CLOSED)
-        self.wait(self.rules.clear_after_loss)
+        self.wait(self.rules.lane.clear_after_loss_seconds)
         self.out.clear()
 
     def card(self, text: str = "0007", reader: int = 102) -> None:
@@ -177,7 +178,7 @@ class Script:
 
     def clear(self) -> None:
         """Let so much time pass that what is free counts as clear."""
-        self.wait(self.rules.clear + 0.1)
+        self.wait(self.rules.lane.clear_seconds + 0.1)
 
     def wish(self, action: GateAction, life: float = 5.0) -> Command:
         self.wishes += 1
@@ -196,15 +197,7 @@ def make_script() -> type[Script]:
 
 @pytest.fixture
 def rules() -> LaneRules:
-    return LaneRules(
-        lane_id="in",
-        direction="entry",
-        gate_id=101,
-        boot="b",
-        safety_points=1,
-        cameras=(201, 202),
-        closes_itself=False,
-    )
+    return lane_rules()
 
 
 @pytest.fixture

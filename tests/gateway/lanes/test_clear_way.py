@@ -6,13 +6,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from lane_rules import POINT, changed
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.rules import Vend
+from gateway.lanes.machine.rules import PAUSE_SECONDS
 from gateway.lanes.machine.safety import is_close_near
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.snapshots import Phase
@@ -86,7 +87,7 @@ def test_each_closing_point_must_be_clear(lane):
 
 @pytest.mark.parametrize("seconds", [0.3, 4.0])
 def test_the_clear_time_is_the_lanes_own(rules, make_script, seconds):
-    lane = make_script(replace(rules, clear=seconds))
+    lane = make_script(changed(rules, clear_seconds=seconds))
     lane.ready()
     under_the_gate(lane)
     lane.closing(OFF)
@@ -102,7 +103,7 @@ def test_point_that_comes_back_from_a_loss_must_be_clear_for_longer(lane):
     lane.safety(UNKNOWN)
     lane.wait(0.5)
     lane.safety(OFF)
-    lane.wait(lane.rules.clear_after_loss - 0.1)
+    lane.wait(lane.rules.lane.clear_after_loss_seconds - 0.1)
     assert lane.actions() == [OPEN]
     lane.wait(0.2)
     assert lane.actions() == [OPEN, CLOSE]
@@ -180,7 +181,7 @@ def test_what_comes_into_the_way_opens_it_again_at_once(lane, point, state):
 
 def test_point_that_goes_stale_opens_it_again(lane):
     closing_gate(lane)
-    lane.wait(lane.rules.stale + 0.5, refresh=False)
+    lane.wait(lane.rules.policy.stale_seconds + 0.5, refresh=False)
     assert lane.actions() == [OPEN, CLOSE, OPEN]
 
 
@@ -231,7 +232,7 @@ def test_gate_that_is_closed_before_its_open_moves_it_is_closed_again_later(lane
     lane.gate(GatePosition.OPENING)
     lane.gate(GatePosition.OPEN)
     lane.closing(OFF)
-    lane.wait(lane.rules.close_pause + lane.rules.clear)
+    lane.wait(PAUSE_SECONDS + lane.rules.lane.clear_seconds)
     assert lane.actions() == [OPEN, CLOSE, OPEN, CLOSE]
 
 
@@ -261,7 +262,7 @@ def test_no_close_on_an_input_whose_device_did_not_answer(lane):
     lane.wait(2, refresh=False)
     assert lane.actions() == [OPEN]
     lane.wait(0.1)
-    lane.wait(lane.rules.clear_after_loss - 0.1)
+    lane.wait(lane.rules.lane.clear_after_loss_seconds - 0.1)
     assert lane.actions() == [OPEN]
     lane.wait(0.2)
     assert lane.actions() == [OPEN, CLOSE]
@@ -275,7 +276,7 @@ def test_point_that_is_off_after_missed_polls_must_be_clear_for_longer(lane, bef
     for number in range(1, polls + 1):
         lane.do(m.InputMissed(m.Role.CLOSING, number))
     lane.closing(OFF)
-    lane.wait(lane.rules.clear_after_loss - 0.1)
+    lane.wait(lane.rules.lane.clear_after_loss_seconds - 0.1)
     assert lane.actions() == [OPEN]
     lane.wait(0.2)
     assert lane.actions() == [OPEN, CLOSE]
@@ -287,7 +288,7 @@ def test_detector_that_starts_with_a_vehicle_told_is_not_believed_when_it_goes_o
     lane.closing(ON)
     lane.wait(0.2)
     lane.closing(OFF)
-    lane.wait(lane.rules.clear_after_loss - 0.4)
+    lane.wait(lane.rules.lane.clear_after_loss_seconds - 0.4)
     assert lane.actions() == [OPEN]
     lane.wait(0.3)
     assert lane.actions() == [OPEN, CLOSE]
@@ -488,7 +489,7 @@ def test_without_the_arming_loop_every_passage_counts(lane):
 
 
 def test_owed_passage_is_not_used_up_by_a_loop_that_drops_out(rules, make_script):
-    lane = make_script(replace(rules, vend=Vend.COUNTED))
+    lane = make_script(changed(rules, vend="counted"))
     lane.ready()
     lane.wish(OPEN)
     lane.wish(OPEN)
@@ -511,7 +512,7 @@ def test_owed_passage_is_not_used_up_by_a_loop_that_drops_out(rules, make_script
 @pytest.mark.parametrize("why", ["fire", "hold_open"])
 @pytest.mark.parametrize("where", ["under", "between", "before"])
 def test_vehicle_that_came_while_the_gate_was_kept_open_is_no_tailgate(rules, make_script, why, where):
-    lane = make_script(replace(rules, fire_input=True))
+    lane = make_script(changed(rules, fire=POINT))
     lane.ready()
     begin, end = (
         (lambda: lane.fire(ON), lambda: lane.fire(OFF))
@@ -552,7 +553,7 @@ def found_open(lane, *, under=OFF, arming=OFF, position=GatePosition.OPEN):
 def test_gate_found_open_at_the_start_is_closed_after_the_longer_time_and_not_before(fresh_lane):
     lane = fresh_lane
     found_open(lane)
-    lane.wait(lane.rules.clear_after_loss - 0.1)
+    lane.wait(lane.rules.lane.clear_after_loss_seconds - 0.1)
     assert lane.sent == []
     lane.wait(0.2)
     assert lane.actions() == [CLOSE]
@@ -617,9 +618,9 @@ def test_who_was_let_in_before_the_restart_and_does_not_go_holds_it_no_longer(fr
     assert lane.actions() == [CLOSE]
 
 
-@pytest.mark.parametrize("change", [{"closes_itself": True}, {"vend": Vend.SUPERVISED}])
+@pytest.mark.parametrize("change", [{"closes": "device"}, {"vend": "supervised"}])
 def test_gate_that_others_close_is_left_to_them_at_the_start(rules, make_script, change):
-    lane = make_script(replace(rules, **change))
+    lane = make_script(changed(rules, **change))
     found_open(lane)
     lane.wait(100)
     assert lane.sent == []

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from lane_rules import changed
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.access import decide
@@ -13,6 +12,7 @@ from gateway.domain.credentials import Card, Credential
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.rules import CLOSE_TRIES, PAUSE_SECONDS
 from gateway.lanes.snapshots import Phase
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
@@ -139,7 +139,7 @@ def test_gate_that_does_not_move_times_out(lane):
     lane.arming(ON)
     lane.card()
     lane.acknowledge()
-    lane.wait(lane.rules.opening + 0.1)
+    lane.wait(lane.rules.lane.opening_seconds + 0.1)
     assert E.OPENING_TIMED_OUT in lane.events
     assert E.COMMAND_UNKNOWN in lane.events
     assert any("did not move" in text for text in lane.texts)
@@ -154,7 +154,7 @@ def test_chattering_closing_loop_before_a_gate_that_does_not_move_holds_nobody(l
     lane.wait(2)
     lane.closing(ON)
     lane.closing(OFF)
-    lane.wait(lane.rules.opening + 0.1)
+    lane.wait(lane.rules.lane.opening_seconds + 0.1)
     assert E.OPENING_TIMED_OUT in lane.events
     assert lane.state.visits.phase is Phase.ARMED
     lane.card()
@@ -166,7 +166,7 @@ def test_gate_whose_controller_does_not_answer(lane):
     lane.card()
     lane.do(m.CommandFailed(lane.sent[-1].command_id, "no answer", sent=True))
     assert E.OPENING_TIMED_OUT not in lane.events, "it may have heard the command all the same"
-    lane.wait(lane.rules.opening + 0.1)
+    lane.wait(lane.rules.lane.opening_seconds + 0.1)
     assert E.OPENING_TIMED_OUT in lane.events
     assert any("no answer" in text for text in lane.texts)
     assert lane.reached[lane.sent[-1].command_id] is CommandState.UNKNOWN
@@ -210,7 +210,7 @@ def test_card_takes_the_place_of_the_lanes_own_close_that_waits_for_the_line(lan
 
 def test_superseded_command_of_which_nothing_is_heard_is_unknown_in_the_end(lane):
     first, newest = lane.wish(OPEN), lane.wish(OPEN)
-    lane.wait(lane.rules.opening + 0.1)
+    lane.wait(lane.rules.lane.opening_seconds + 0.1)
     assert (lane.reached[first.command_id], lane.reached[newest.command_id]) == (CommandState.UNKNOWN,) * 2
     assert lane.state.commands.superseded == ()
 
@@ -235,7 +235,7 @@ def test_back_out_after_grant_closes_without_a_passage(lane):
     lane.card()
     lane.open_gate()
     lane.arming(OFF)
-    lane.wait(lane.rules.back_out - 0.5)
+    lane.wait(lane.rules.lane.back_out_seconds - 0.5)
     assert lane.actions() == [OPEN]
     lane.wait(1)
     assert lane.actions() == [OPEN, CLOSE]
@@ -266,7 +266,7 @@ def test_vehicle_that_touches_the_closing_loop_and_returns_has_not_passed(lane):
     assert lane.state.visits.phase is Phase.OPEN
     assert lane.passages == []
     lane.arming(OFF)
-    lane.wait(lane.rules.back_out + 0.1)
+    lane.wait(lane.rules.lane.back_out_seconds + 0.1)
     assert [p.outcome for p in lane.passages] == [PassageOutcome.BACKED_OUT]
 
 
@@ -284,7 +284,9 @@ def test_close_waits_for_safety_and_says_so(lane, state, word):
     lane.wait(30)
     assert lane.events.count(E.CLOSING_HELD) == 1
     lane.safety(OFF)
-    lane.wait(lane.rules.clear_after_loss + 0.1 if state is UNKNOWN else lane.rules.clear + 0.1)
+    lane.wait(
+        lane.rules.lane.clear_after_loss_seconds + 0.1 if state is UNKNOWN else lane.rules.lane.clear_seconds + 0.1
+    )
     assert lane.actions()[-1] is CLOSE
 
 
@@ -294,14 +296,14 @@ def test_close_waits_for_stale_inputs(lane):
     lane.open_gate()
     lane.closing(ON)
     lane.arming(OFF)
-    lane.wait(lane.rules.stale + 1, refresh=False)
+    lane.wait(lane.rules.policy.stale_seconds + 1, refresh=False)
     lane.closing(OFF)
     lane.do(m.GateReported(GatePosition.OPEN, lane.at))
     assert CLOSE not in lane.actions(), "the safety point has not been refreshed"
     lane.safety(OFF)
     lane.clear()
     assert CLOSE not in lane.actions(), "what was not read for long is believed only after longer"
-    lane.wait(lane.rules.clear_after_loss)
+    lane.wait(lane.rules.lane.clear_after_loss_seconds)
     assert lane.actions()[-1] is CLOSE
 
 
@@ -340,20 +342,20 @@ def test_gate_reopened_by_its_own_safety_is_closed_again_then_a_person_is_called
     lane.card()
     lane.open_gate()
     lane.drive_through()
-    for _ in range(lane.rules.close_tries):
+    for _ in range(CLOSE_TRIES):
         lane.acknowledge()
         lane.gate(GatePosition.CLOSING)
         lane.gate(GatePosition.OPENING)
         lane.gate(GatePosition.OPEN)
-        lane.wait(lane.rules.close_pause + 0.1)
-    assert lane.actions().count(CLOSE) == lane.rules.close_tries
+        lane.wait(PAUSE_SECONDS + 0.1)
+    assert lane.actions().count(CLOSE) == CLOSE_TRIES
     assert lane.events.count(E.CLOSING_TIMED_OUT) == 1
     lane.wait(120)
-    assert lane.actions().count(CLOSE) == lane.rules.close_tries
+    assert lane.actions().count(CLOSE) == CLOSE_TRIES
 
 
 def test_device_that_closes_itself_is_never_sent_close(lane):
-    lane.rules = replace(lane.rules, closes_itself=True)
+    lane.rules = changed(lane.rules, closes="device")
     lane.arming(ON)
     lane.card()
     lane.open_gate()
@@ -374,7 +376,7 @@ def test_operator_opens_without_a_vehicle_and_the_gate_closes_after_waiting(lane
         E.COMMAND_ACKNOWLEDGED,
         E.COMMAND_DONE,
     ]
-    lane.wait(lane.rules.waiting - 1)
+    lane.wait(lane.rules.lane.waiting_seconds - 1)
     assert lane.actions() == [OPEN]
     lane.wait(2)
     assert lane.actions() == [OPEN, CLOSE]

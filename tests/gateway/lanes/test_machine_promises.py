@@ -12,6 +12,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from lane_rules import POINT, lane_rules
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.access import decide
@@ -19,7 +20,6 @@ from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Card, Credential
 from gateway.lanes.machine import closing, commands_in_flight, machine, readings, reopening, safety, stopping
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.rules import LaneRules, Vend
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.runtime.clock import Stamp
@@ -32,7 +32,7 @@ GUARDS = ((m.Role.CLOSING, 0), (m.Role.SAFETY, 0), (m.Role.SAFETY, 1), (m.Role.F
 OBSTRUCTIONS = GUARDS[:3]
 INPUTS = (*GUARDS, (m.Role.ARMING, 0), (m.Role.FAR, 0))
 often_off = st.sampled_from([OFF, OFF, ON, UNKNOWN])
-shapes = st.tuples(st.booleans(), st.booleans(), st.sampled_from(list(Vend)))
+shapes = st.tuples(st.booleans(), st.booleans(), st.sampled_from(["momentary", "counted", "supervised"]))
 
 
 class LaneLife(RuleBasedStateMachine):
@@ -61,7 +61,8 @@ class LaneLife(RuleBasedStateMachine):
     @initialize(shape=shapes)
     def begin(self, shape):
         own, two_way, vend = shape
-        self.shape = {"closes_itself": own and vend is Vend.MOMENTARY, "two_way": two_way, "vend": vend}
+        closes = "device" if own and vend == "momentary" else "gateway"
+        self.shape = {"closes": closes, "direction": "two-way" if two_way else "entry", "vend": vend}
         self.restart()
         self.all_free()
         self.gate(GatePosition.CLOSED)
@@ -72,17 +73,14 @@ class LaneLife(RuleBasedStateMachine):
     def restart(self):
         """A power cut: the lane begins anew and knows nothing; its field is where it was."""
         self.boots += 1
-        self.rules = LaneRules(
-            lane_id="in",
-            direction="entry",
-            gate_id=101,
+        self.rules = lane_rules(
             boot=f"boot{self.boots}",
             safety_points=2,
-            fire_input=True,
-            local_input=True,
-            clear=CLEAR,
-            clear_after_loss=CLEAR_AFTER_LOSS,
-            stale=STALE,
+            fire=POINT,
+            local=POINT,
+            clear_seconds=CLEAR,
+            clear_after_loss_seconds=CLEAR_AFTER_LOSS,
+            stale_seconds=STALE,
             **self.shape,
         )
         self.state = LaneState()
@@ -416,15 +414,15 @@ def without(name, part=closing):
 
 
 def never_opens_again():
-    return reopening, "watch", lambda turn, job: False
+    return reopening, "watch", lambda lane, job: False
 
 
 def stop_forgets_the_close():
     asked = stopping.asked
 
-    def careless_stop(turn, event):
-        asked(turn, event)
-        turn.set(closing_gate=None)
+    def careless_stop(lane, event):
+        asked(lane, event)
+        lane.drop_closing()
 
     return stopping, "asked", careless_stop
 
@@ -432,10 +430,10 @@ def stop_forgets_the_close():
 def stop_is_forgotten_with_the_controller():
     lost = closing.gate_lost
 
-    def forgetful(turn):
-        lost(turn)
-        turn.set(stopped_by="")
-        closing.begin(turn)
+    def forgetful(lane):
+        lost(lane)
+        lane.put(lane.state.stop.ended())
+        closing.begin(lane)
 
     return closing, "gate_lost", forgetful
 
@@ -443,11 +441,11 @@ def stop_is_forgotten_with_the_controller():
 def late_is_sent():
     taken = machine._command_requested
 
-    def careless(turn, event):
-        if turn.now.at >= event.deadline:
-            commands_in_flight.send(turn, event.command, turn.now.at + 5)
+    def careless(lane, event):
+        if lane.now.at >= event.deadline:
+            commands_in_flight.send(lane, event.command, lane.now.at + 5)
         else:
-            taken(turn, event)
+            taken(lane, event)
 
     return machine, "_command_requested", careless
 
@@ -455,11 +453,11 @@ def late_is_sent():
 def replayed():
     settled = commands_in_flight.watch
 
-    def stubborn(turn):
-        flight = turn.state.commands.flight
-        settled(turn)
-        if flight is not None and turn.state.commands.flight is None:
-            commands_in_flight.send(turn, flight.command, turn.now.at + 5)
+    def stubborn(lane):
+        flight = lane.state.commands.flight
+        settled(lane)
+        if flight is not None and lane.state.commands.flight is None:
+            commands_in_flight.send(lane, flight.command, lane.now.at + 5)
 
     return commands_in_flight, "watch", stubborn
 
@@ -467,11 +465,11 @@ def replayed():
 def sent_to_nobody():
     taken = machine._command_requested
 
-    def careless(turn, event):
-        if turn.state.inputs.gate_lost:
-            commands_in_flight.send(turn, event.command, event.deadline)
+    def careless(lane, event):
+        if lane.state.inputs.gate_lost:
+            commands_in_flight.send(lane, event.command, event.deadline)
         else:
-            taken(turn, event)
+            taken(lane, event)
 
     return machine, "_command_requested", careless
 
@@ -479,9 +477,9 @@ def sent_to_nobody():
 def opens_for_everybody():
     taken = readings.card_read
 
-    def generous(turn, event):
-        taken(turn, event)
-        commands_in_flight.send(turn, turn.command(GateAction.OPEN), turn.now.at + 5)
+    def generous(lane, event):
+        taken(lane, event)
+        commands_in_flight.send(lane, lane.command(GateAction.OPEN), lane.now.at + 5)
 
     return readings, "card_read", generous
 

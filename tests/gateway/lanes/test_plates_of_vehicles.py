@@ -213,7 +213,7 @@ def test_what_does_not_count_is_told_with_why(lane, confidence, direction, why):
 
 def test_plate_without_a_vehicle_is_told_once_it_is_given_up(lane):
     lane.plate("ABC123", 0.97)
-    lane.wait(lane.rules.plate_early - 0.1)
+    lane.wait(lane.rules.lane.plate_early_seconds - 0.1)
     assert ignored(lane) == []
     lane.wait(0.2)
     assert ignored(lane) == ["plate ABC123 does not count: without a vehicle on the arming loop"]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from lane_rules import POINT, changed
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
 from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.rules import LEAVING_SECONDS
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.snapshots import Phase
 
@@ -97,13 +97,13 @@ def test_vehicle_that_takes_over_the_loop_of_a_wrong_way_driver_is_noticed_soon(
     lane.arming(ON)
     lane.closing(OFF)
     assert lane.state.visits.phase is Phase.IDLE
-    lane.wait(lane.rules.leaving)
+    lane.wait(LEAVING_SECONDS)
     assert lane.state.visits.phase is Phase.ARMED
 
 
 def test_forced_open_is_an_alarm_with_footage_and_is_over_when_closed(lane):
     lane.gate(GatePosition.STOPPED)
-    lane.wait(lane.rules.forced - 0.1)
+    lane.wait(lane.rules.lane.forced_seconds - 0.1)
     assert lane.events == []
     lane.wait(0.2)
     assert lane.events == [E.FORCED_OPEN]
@@ -135,7 +135,7 @@ def test_gate_that_opens_late_is_not_forced_and_is_closed_again(lane):
     lane.arming(ON)
     lane.card()
     lane.acknowledge()
-    lane.wait(lane.rules.opening)
+    lane.wait(lane.rules.lane.opening_seconds)
     assert lane.events[-2:] == [E.OPENING_TIMED_OUT, E.COMMAND_UNKNOWN]
     assert "did not move (locked?)" in lane.texts[-2]
     lane.wait(5)
@@ -148,7 +148,7 @@ def test_gate_that_opens_late_is_not_forced_and_is_closed_again(lane):
 
 
 def test_key_switch_explains_movement_and_keeps_the_lane_from_closing(rules, make_script):
-    lane = make_script(replace(rules, local_input=True))
+    lane = make_script(changed(rules, local=POINT))
     lane.ready()
     lane.local(ON)
     assert lane.events == [E.LOCAL_CONTROL]
@@ -168,7 +168,7 @@ def test_key_switch_explains_movement_and_keeps_the_lane_from_closing(rules, mak
 def test_gate_open_too_long_is_told_once_and_is_over_when_closed(lane):
     let_in(lane)
     lane.closing(ON)
-    lane.wait(lane.rules.held_open + 30)
+    lane.wait(lane.rules.lane.held_open_seconds + 30)
     assert lane.events.count(E.HELD_OPEN) == 1
     lane.arming(OFF)
     lane.closing(OFF)
@@ -189,7 +189,7 @@ def test_steady_traffic_is_not_open_too_long(lane):
 def test_vehicle_stuck_under_the_gate(lane):
     let_in(lane)
     lane.closing(ON)
-    lane.wait(lane.rules.vehicle_stuck)
+    lane.wait(lane.rules.lane.vehicle_stuck_seconds)
     assert E.VEHICLE_STUCK in lane.events
     lane.arming(OFF)
     lane.closing(OFF)
@@ -242,7 +242,7 @@ def test_closing_waits_while_the_closing_loop_chatters_and_goes_on_by_itself(lan
 
 @pytest.fixture
 def burning(rules, make_script):
-    lane = make_script(replace(rules, fire_input=True))
+    lane = make_script(changed(rules, fire=POINT))
     lane.ready()
     lane.fire(ON)
     return lane
@@ -311,7 +311,7 @@ def test_stop_counts_for_more_than_fire_until_the_next_fire_or_open(burning):
 
 
 def test_fire_supersedes_a_close_under_way(rules, make_script):
-    lane = make_script(replace(rules, fire_input=True))
+    lane = make_script(changed(rules, fire=POINT))
     lane.ready()
     let_in(lane)
     lane.drive_through()
@@ -335,7 +335,7 @@ def test_passages_during_a_fire_are_counted_as_passages(burning):
 
 
 def test_fire_during_lock_down_opens(rules, make_script):
-    lane = make_script(replace(rules, fire_input=True))
+    lane = make_script(changed(rules, fire=POINT))
     lane.ready()
     lane.order(OrderKind.LOCK_DOWN)
     lane.fire(ON)
@@ -389,7 +389,7 @@ def test_position_unknown_for_longer_than_a_travel_is_a_trouble_until_it_is_know
     lane = fresh_lane
     lane.ready()
     lane.gate(UNKNOWN_POSITION)
-    lane.wait(lane.rules.travel - 0.1)
+    lane.wait(lane.rules.travel_seconds - 0.1)
     assert lane.state.troubles.present == ()
     lane.wait(0.2)
     assert lane.events[-1] is E.POSITION_UNKNOWN
@@ -400,11 +400,11 @@ def test_position_unknown_for_longer_than_a_travel_is_a_trouble_until_it_is_know
 
 def test_controller_that_is_away_is_one_trouble_and_its_position_another_once_it_answers_again(lane):
     lane.do(m.GateLost("no power"))
-    lane.wait(lane.rules.travel + 60, refresh=False)
+    lane.wait(lane.rules.travel_seconds + 60, refresh=False)
     lane.do(m.GateRegained())
     assert E.POSITION_UNKNOWN not in lane.events, "it has not been read yet"
     lane.gate(UNKNOWN_POSITION)
-    lane.wait(lane.rules.travel - 1)
+    lane.wait(lane.rules.travel_seconds - 1)
     assert E.POSITION_UNKNOWN not in lane.events
     lane.wait(1)
     assert lane.events[-1] is E.POSITION_UNKNOWN

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from lane_rules import POINT, changed
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind as E
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.rules import Vend
 from gateway.lanes.machine.state.orders import Order, OrderKind
 
 OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP
@@ -19,7 +17,7 @@ SCHEDULED = Order(OrderKind.HOLD_OPEN, "schedule")
 
 
 def lane_of(rules, make_script, **changes):
-    lane = make_script(replace(rules, **changes))
+    lane = make_script(changed(rules, **changes))
     lane.ready()
     return lane
 
@@ -252,7 +250,7 @@ def test_it_outlasts_an_open_report_and_the_beginning_and_end_of_a_schedule(lane
 
 
 def test_it_outlasts_a_fire_that_is_over(rules, make_script):
-    lane = lane_of(rules, make_script, fire_input=True)
+    lane = lane_of(rules, make_script, fire=POINT)
     lane.fire(ON)
     lane.acknowledge()
     lane.gate(GatePosition.OPENING)
@@ -268,7 +266,7 @@ def test_it_outlasts_a_fire_that_is_over(rules, make_script):
 
 
 def test_a_new_fire_opens_what_was_stopped_before(rules, make_script):
-    lane = lane_of(rules, make_script, fire_input=True)
+    lane = lane_of(rules, make_script, fire=POINT)
     stopped_half_way(lane)
     lane.fire(ON)
     assert lane.actions() == [OPEN]
@@ -277,7 +275,7 @@ def test_a_new_fire_opens_what_was_stopped_before(rules, make_script):
 
 def test_after_a_restart_only_a_fire_that_is_new_opens_it(rules, make_script):
     for during_fire, wanted in ((True, []), (False, [OPEN])):
-        lane = make_script(replace(rules, fire_input=True))
+        lane = make_script(changed(rules, fire=POINT))
         lane.do(m.StopRemembered("demo", during_fire=during_fire))
         lane.do(m.GateRegained())
         lane.gate(GatePosition.STOPPED)
@@ -340,7 +338,7 @@ def test_a_vehicle_let_in_at_a_gate_that_is_held_open_ends_it(lane):
 
 
 def test_a_vehicle_let_in_behind_another_of_a_counted_lane_ends_it(rules, make_script):
-    lane = lane_of(rules, make_script, vend=Vend.COUNTED)
+    lane = lane_of(rules, make_script, vend="counted")
     lane.arming(ON)
     lane.card()
     lane.open_gate()

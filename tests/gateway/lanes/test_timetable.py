@@ -12,6 +12,7 @@ from gateway.domain.access import Stance
 from gateway.domain.events import EventKind as E
 from gateway.domain.schedules import WEEK, Calendar, Schedule, Window
 from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.rules import DOUBTED_SECONDS
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.timetable import Timetable
 from gateway.runtime.clock import Stamp
@@ -96,7 +97,7 @@ def test_what_a_clock_that_is_not_trusted_means_is_said_where_there_are_schedule
 def test_doubt_is_told_once_after_a_while_and_when_it_is_over(lane):
     for _ in range(2):
         lane.do(m.OrderScheduled(None, TIMETABLE.doubt(at("2026-01-15T08:00:00", trusted=False))))
-    lane.wait(lane.rules.doubted - 1)
+    lane.wait(DOUBTED_SECONDS - 1)
     assert lane.events == [], "each start begins so"
     lane.wait(300)
     assert lane.events == [E.SCHEDULE_DOUBTED]

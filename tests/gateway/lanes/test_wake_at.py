@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lane_rules import POINT, lane_rules
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.access import decide
@@ -12,7 +13,7 @@ from gateway.domain.commands import Command, GateAction
 from gateway.domain.credentials import Card, Credential
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.rules import LaneRules, Vend
+from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.runtime.clock import Stamp
@@ -36,19 +37,14 @@ happenings = st.one_of(
 )
 stories = st.lists(st.tuples(waits, happenings), max_size=25)
 lanes = st.builds(
-    LaneRules,
-    lane_id=st.just("in"),
-    direction=st.just("entry"),
-    gate_id=st.just(101),
-    boot=st.just("b"),
-    safety_points=st.just(1),
-    closes_itself=st.booleans(),
-    two_way=st.booleans(),
-    vend=st.sampled_from(list(Vend)),
+    lane_rules,
+    closes=st.sampled_from(["gateway", "device"]),
+    direction=st.sampled_from(["entry", "two-way"]),
+    vend=st.sampled_from(["momentary", "counted", "supervised"]),
     pin=st.booleans(),
-    fire_input=st.just(True),
+    fire=st.just(POINT),
     plate_sure=st.just(0.9),
-    stale=st.sampled_from([5.0, 1e6]),
+    stale_seconds=st.sampled_from([5.0, 1e6]),
 )
 
 
@@ -150,9 +146,7 @@ STORIES = {
 
 @pytest.mark.parametrize("part", STORIES)
 def test_forgotten_deadline_would_be_noticed(part, monkeypatch):
-    rules = LaneRules(
-        "in", "entry", 101, "b", safety_points=1, closes_itself=False, fire_input=True, input_stuck=20, stale=1e6
-    )
+    rules = lane_rules(fire=POINT, stuck_seconds=20, stale_seconds=1e6)
     fine, exact = Player(rules), Player(rules)
     monkeypatch.setattr(getattr(machine, part), "deadlines", lambda *_: ())
     for wait, (what, value) in [*STORIES[part], (90 * GRID, ("end", None))]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from lane_rules import changed
 
 from drivers.contract import Feedback, GatePosition, PointState
 from gateway.domain.access import AccessRules, decide
@@ -13,7 +12,7 @@ from gateway.domain.credentials import Card, Credential
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.rules import Vend
+from gateway.lanes.machine.rules import LEAVING_SECONDS
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.snapshots import Phase
 
@@ -25,7 +24,7 @@ OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP
 @pytest.fixture
 def make_lane(rules, make_script):
     def make(**changes):
-        lane = make_script(replace(rules, **changes))
+        lane = make_script(changed(rules, **changes))
         lane.ready()
         return lane
 
@@ -34,7 +33,7 @@ def make_lane(rules, make_script):
 
 @pytest.fixture
 def two_way(make_lane):
-    return make_lane(two_way=True, direction="two-way", far_readers=frozenset({103}))
+    return make_lane(direction="two-way", far_readers=frozenset({103}))
 
 
 def ends(lane):
@@ -106,7 +105,7 @@ def test_loop_that_stays_on_after_the_leaver_is_a_vehicle(two_way):
     lane.arming(OFF)
     lane.far(ON)
     lane.closing(OFF)
-    lane.wait(lane.rules.leaving + 0.1)
+    lane.wait(LEAVING_SECONDS + 0.1)
     assert lane.state.visits.phase is Phase.ARMED
 
 
@@ -138,7 +137,7 @@ def test_back_out_of_a_two_way_lane_though_another_waits_opposite(two_way):
     lane.open_gate()
     lane.far(ON)
     lane.arming(OFF)
-    lane.wait(lane.rules.back_out + 0.1)
+    lane.wait(lane.rules.lane.back_out_seconds + 0.1)
     assert ends(lane) == [("entry", P.BACKED_OUT)]
     assert lane.state.visits.phase is Phase.ARMED
 
@@ -147,7 +146,7 @@ def test_back_out_of_a_two_way_lane_though_another_waits_opposite(two_way):
 
 
 def test_counted_openings_are_each_owed_a_passage_before_the_gate_closes(make_lane):
-    lane = make_lane(vend=Vend.COUNTED)
+    lane = make_lane(vend="counted")
     for _ in range(3):
         lane.wish(OPEN)
     lane.open_gate()
@@ -161,7 +160,7 @@ def test_counted_openings_are_each_owed_a_passage_before_the_gate_closes(make_la
 
 
 def test_counted_lane_decides_on_the_vehicle_behind_while_the_first_passes(make_lane):
-    lane = make_lane(vend=Vend.COUNTED)
+    lane = make_lane(vend="counted")
     lane.arming(ON)
     lane.card()
     lane.open_gate()
@@ -180,7 +179,7 @@ def test_counted_lane_decides_on_the_vehicle_behind_while_the_first_passes(make_
 
 
 def test_counted_back_out_takes_only_its_own_right_back(make_lane):
-    lane = make_lane(vend=Vend.COUNTED)
+    lane = make_lane(vend="counted")
     lane.arming(ON)
     lane.card()
     lane.wish(OPEN)
@@ -192,7 +191,7 @@ def test_counted_back_out_takes_only_its_own_right_back(make_lane):
 
 
 def test_supervised_gate_stays_open_until_a_person_closes_it(make_lane):
-    lane = make_lane(vend=Vend.SUPERVISED)
+    lane = make_lane(vend="supervised")
     lane.arming(ON)
     lane.card()
     lane.open_gate()
@@ -335,7 +334,7 @@ def test_best_plate_of_one_vehicle_is_decided_on_after_it_settled(lane):
     lane.plate("ABC123", 0.9)
     lane.plate("ABC128", 0.75)
     assert lane.asked == []
-    lane.wait(lane.rules.plate_settle)
+    lane.wait(lane.rules.lane.plate_settle_seconds)
     assert [wish.credential.plate for wish in lane.asked] == ["ABC123"]
     lane.answer(granted=True)
     assert lane.actions() == [OPEN]
@@ -357,7 +356,7 @@ def test_plate_read_before_the_loop_counts_for_the_vehicle_that_follows_soon(lan
 
 def test_plate_of_a_vehicle_that_did_not_come_counts_for_nobody(lane):
     lane.plate("ABC123", 0.97)
-    lane.wait(lane.rules.plate_early + 0.1)
+    lane.wait(lane.rules.lane.plate_early_seconds + 0.1)
     lane.arming(ON)
     lane.wait(5)
     assert lane.asked == []
@@ -431,11 +430,11 @@ def test_second_credential_is_awaited_and_its_absence_told(lane):
     assert lane.events[-1] is E.SECOND_AWAITED
     assert lane.shown[-1] == (102, Feedback.AWAITING)
     assert E.ACCESS_DENIED not in lane.events
-    lane.wait(lane.rules.second_within)
+    lane.wait(lane.rules.lane.second_seconds)
     assert lane.events[-1] is E.ACCESS_DENIED
     assert "no second card" in lane.texts[-1]
     assert lane.shown[-1] == (102, Feedback.DENIED)
-    lane.wait(lane.rules.second_within)
+    lane.wait(lane.rules.lane.second_seconds)
     assert lane.events.count(E.ACCESS_DENIED) == 1
 
 
@@ -451,7 +450,7 @@ def test_pin_that_does_not_come_denies(make_lane):
     lane.arming(ON)
     lane.card()
     lane.keys("12")
-    lane.wait(lane.rules.pin_patience)
+    lane.wait(lane.rules.lane.pin_seconds)
     assert lane.events[-1] is E.ACCESS_DENIED
     assert "no PIN within 10 s" in lane.texts[-1]
     lane.keys("34")

@@ -62,7 +62,7 @@ def test_early_card_is_suppressed_too(lane):
 
 def test_closing_loop_that_is_stuck_keeps_nobody_out(lane):
     lane.closing(ON)
-    lane.wait(lane.rules.input_stuck)
+    lane.wait(lane.rules.lane.stuck_seconds)
     assert E.INPUT_STUCK in lane.events
     lane.arming(ON)
     lane.card()
@@ -87,7 +87,7 @@ def test_somebody_opens_for_a_vehicle_that_leaves_through_an_entry(lane, stands_
     lane.closing(ON)
     lane.wait(1)
     out_over(lane)
-    lane.wait(lane.rules.back_out + 1)
+    lane.wait(lane.rules.lane.back_out_seconds + 1)
     assert [(one.direction, one.outcome, one.reason) for one in lane.passages] == [("exit", P.PASSED, "user:demo")]
     assert E.WRONG_WAY in lane.events
     assert E.VEHICLE_BACKED_OUT not in lane.events
@@ -114,7 +114,7 @@ def test_vehicle_behind_a_closed_gate_that_goes_back_is_no_passage(lane):
     lane.wish(OPEN)
     lane.open_gate()
     lane.closing(OFF)
-    lane.wait(lane.rules.waiting + 1)
+    lane.wait(lane.rules.lane.waiting_seconds + 1)
     assert lane.passages == []
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.lanes.machine.rules import Vend
-from gateway.lanes.site_rules import lane_rules
+from gateway.lanes.machine.rules import LaneRules, Side
 from gateway.site import Site, check
 from gateway.site.faults import faults_of
 
@@ -48,9 +47,10 @@ def test_lane_with_everything_is_sound_and_reaches_the_rules():
         held_open_seconds=135,
     )
     assert check(whole) == ()
-    rules = lane_rules(whole, whole.lanes[0], boot="b")
-    assert (rules.two_way, rules.vend, rules.fire_input, rules.local_input) == (True, Vend.COUNTED, True, True)
-    assert (rules.far_readers, rules.held_open) == (frozenset({102}), 135)
+    rules = LaneRules.of(whole, whole.lanes[0], boot="b")
+    assert (rules.two_way, rules.closes_itself, rules.lane.vend) == (True, False, "counted")
+    assert (rules.direction_of(Side.NEAR), rules.direction_of(Side.FAR)) == ("entry", "exit")
+    assert (rules.lane.far_readers, rules.lane.held_open_seconds) == ((102,), 135)
 
 
 @pytest.mark.parametrize(

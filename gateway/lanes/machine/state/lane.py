@@ -74,9 +74,11 @@ class LaneState:
         inputs, orders = self.inputs, self.orders
         match event:
             case m.InputReported():
-                return self.with_part(inputs.reported(event, points=rules.safety_points, stale=rules.stale))
+                return self.with_part(
+                    inputs.reported(event, points=len(rules.lane.safety), stale=rules.policy.stale_seconds)
+                )
             case m.InputMissed():
-                return self.with_part(inputs.missed(event, points=rules.safety_points))
+                return self.with_part(inputs.missed(event, points=len(rules.lane.safety)))
             case m.GateReported():
                 return self.with_part(inputs.gate_reported(event.position, event.at))
             case m.GateLost():

@@ -1,0 +1,30 @@
+"""Rules of a lane for tests of its machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gateway.lanes.machine.rules import LaneRules
+from gateway.site import EventsSection, LaneSection, PointRef, PolicySection
+
+POINT = PointRef(device=101, point="x")
+_LANE = LaneSection(
+    id="in", name="In", gate=101, readers=(102,), cameras=(201, 202), arming=POINT, closing=POINT, closes="gateway"
+)
+
+
+def lane_rules(*, boot: str = "b", safety_points: int = 1, **changes: Any) -> LaneRules:
+    """Return rules with these fields of the lane's section or of the policy, whatever their limits."""
+    names = tuple(f"safety point {number}" for number in range(1, safety_points + 1))
+    lane = _LANE.model_copy(update={"safety": (POINT,) * safety_points})
+    rules = LaneRules(lane=lane, policy=PolicySection(), events=EventsSection(), safety_names=names, boot=boot)
+    return changed(rules, **changes)
+
+
+def changed(rules: LaneRules, **changes: Any) -> LaneRules:
+    """Return rules with other fields of the lane's section or of the policy, whatever their limits."""
+    policy = {name: value for name, value in changes.items() if name in PolicySection.model_fields}
+    lane = {name: value for name, value in changes.items() if name in LaneSection.model_fields}
+    assert len(policy) + len(lane) == len(changes), "there are no such fields"
+    return replace(rules, lane=rules.lane.model_copy(update=lane), policy=rules.policy.model_copy(update=policy))
