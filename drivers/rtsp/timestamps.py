@@ -28,6 +28,7 @@ class Timestamps:
     def __init__(self, *, reordering: int = 0) -> None:
         self._reordering = reordering
         self._raw: int | None = None
+        self._part_of_tick = 0
         self._pts = 0
         self._step = _ASSUMED_STEP
         self._told = 0
@@ -42,14 +43,17 @@ class Timestamps:
         self.repaired = 0
         """Timestamps that could not be true."""
 
-    def times(self, raw: int, arrived: float) -> tuple[int, int]:
-        """Presentation and decoding time of the next picture; decoding times grow, and are at most the presentation's.
+    def times(self, raw: int, arrived: float, *, clock: int = TICKS_PER_SECOND) -> tuple[int, int]:
+        """Return the presentation and decoding time of the next picture.
+
+        Decoding times grow, and none is after its presentation time.
 
         Args:
-            raw: RTP's timestamp, 32 bits.
+            raw: the RTP timestamp, 32 bits.
             arrived: monotonic seconds.
+            clock: units of `raw` in a second.
         """
-        pts = self._presentation(raw, arrived)
+        pts = self._presentation(raw, arrived, clock)
         if not self._reordering:
             dts = pts if self._last_dts is None else max(pts, self._last_dts + 1)
         else:
@@ -57,13 +61,15 @@ class Timestamps:
         self._last_dts = dts
         return max(pts, dts), dts
 
-    def _presentation(self, raw: int, arrived: float) -> int:
+    def _presentation(self, raw: int, arrived: float, clock: int) -> int:
         if self._raw is None:
-            self._pts = self._told = self._first_pts = raw
+            self._pts = self._told = self._first_pts = raw * TICKS_PER_SECOND // clock
             self._first_arrived = arrived
         else:
             step = (raw - self._raw + 0x80000000 & 0xFFFFFFFF) - 0x80000000
-            self._told += step
+            # The counter wraps in units of its own clock, so the step is scaled, never the counter.
+            ticks, self._part_of_tick = divmod(step * TICKS_PER_SECOND + self._part_of_tick, clock)
+            self._told += ticks
             if self._is_true(step, arrived):
                 self._step = min(max(self._told - self._pts, _ASSUMED_STEP // 10), TICKS_PER_SECOND)
                 self._pts = self._told

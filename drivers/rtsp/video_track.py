@@ -196,10 +196,7 @@ class VideoTrack:
         self._whole_at = arrived
         if self._times is None:
             self._times = Timestamps(reordering=self._reordering or 0)
-        raw = picture.timestamp
-        if self._clock != TICKS_PER_SECOND:
-            raw = raw * TICKS_PER_SECOND // self._clock
-        pts, dts = self._times.times(raw, arrived)
+        pts, dts = self._times.times(picture.timestamp, arrived, clock=self._clock)
         self.keeps_time = self.keeps_time and not self._times.repaired
         self.latest = PictureTime(picture.timestamp, self._clock, pts, arrived)
         overlong = pts - self._entered_pts >= LONGEST_GROUP_SECONDS * TICKS_PER_SECOND and not picture.bidirectional
