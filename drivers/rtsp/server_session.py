@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from drivers.rtsp.audio_track import SenderReport
 from drivers.rtsp.connection import Account, Packets, RtspConnection
-from drivers.rtsp.datagrams import RtpPorts
+from drivers.rtsp.datagrams import RtpPorts, Sender
 from drivers.rtsp.depacketizer import Reordering
 from drivers.rtsp.dialogue import (
     Media,
@@ -77,6 +77,15 @@ class RtspViewing:
     def over(self) -> Transport:
         """How packets really come; a camera may not do what was asked for."""
         return self._transport
+
+    @property
+    def why_nothing_came(self) -> str:
+        """What may have held up the packets, as the end of a sentence; "" where there is nothing to guess."""
+        if self._transport == "tcp":
+            return ""
+        if any(ports.passed_over for ports in self._ports):
+            return "; its UDP comes from another port or with another SSRC than it named"
+        return "; a firewall may hold up its UDP"
 
     def interrupt(self) -> None:
         """End whatever waits."""
@@ -213,8 +222,8 @@ class RtspViewing:
             self._channels[channels[0]] = number
             self._report_channels[channels[1]] = number
         else:
-            server = _pair(told.get("server_port", ""))
-            self._ports[-1].aim(server[1] if server else 0)
+            port, reports_port = _pair(told.get("server_port", "")) or (0, 0)
+            self._ports[-1].expect(Sender(port, reports_port, _ssrc(told.get("ssrc", ""))))
             self._orders.append(Reordering())
 
     def _ask_transport(self, connection: RtspConnection, medium: Media, number: int) -> RtspResponse:
@@ -335,6 +344,15 @@ def _moved(before: SplitResult, location: str) -> SplitResult:
 
 def _fields(transport: str) -> dict[str, str]:
     return {name.strip().lower(): value for name, _, value in (part.partition("=") for part in transport.split(";"))}
+
+
+def _ssrc(value: str) -> bytes:
+    """Read the eight hexadecimal digits of an SSRC; empty where there are none, or all are 0."""
+    try:
+        number = int(value, 16)
+    except ValueError:
+        return b""
+    return number.to_bytes(4, "big") if 0 < number < 2**32 else b""
 
 
 def _pair(value: str) -> tuple[int, int] | None:

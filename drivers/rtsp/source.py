@@ -115,7 +115,7 @@ class RtspSource:
                 elif self._sound is not None:
                     yield from self._sound.sounds(came.packets, now, track.latest)
             if now - track.heard_at > self._stall_seconds:
-                hint = "" if track.told_any or self._viewing.over == "tcp" else "; a firewall may hold up its UDP"
+                hint = "" if track.told_any else self._viewing.why_nothing_came
                 raise CameraStalled(f"no video for {self._stall_seconds:g} s{hint}")
 
     def gather(self, size: int) -> None:

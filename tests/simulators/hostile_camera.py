@@ -191,6 +191,10 @@ class Script:
     sound_jumps: int = 0
     """RTP's count of the sound jumps by so much after a second."""
     largest_sound: int = 1_000
+    names_sender: Callable[[int], str] = lambda port: f";server_port={port}-{port + 1};ssrc=00000007"
+    """How the answer to SETUP of the pictures names the UDP port and the SSRC that they come from."""
+    other_channel: str = ""
+    """Another channel of the same recorder sends to the same port: from another `port`, or with another `ssrc`."""
     reports: bool = False
     """Whether sender reports tell how sound and pictures belong together."""
 
@@ -284,6 +288,7 @@ class _Visit:
         self.transport = None
         self.datagrams = None
         self.sound_datagrams = None
+        self.other_datagrams = None
         self.sounds = False
         self.session = ""
         self.sending = None
@@ -318,7 +323,7 @@ class _Visit:
         except* (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
-            for datagrams in (self.datagrams, self.sound_datagrams):
+            for datagrams in (self.datagrams, self.sound_datagrams, self.other_datagrams):
                 if datagrams is not None:
                     datagrams.close()
 
@@ -372,7 +377,11 @@ class _Visit:
                 self.datagrams, _ = await asyncio.get_running_loop().create_datagram_endpoint(
                     asyncio.DatagramProtocol, local_addr=("127.0.0.1", 0), remote_addr=("127.0.0.1", asked.first)
                 )
-                transport = f"RTP/AVP;unicast;client_port={asked.first}-{asked.second};server_port=9-10"
+                self.other_datagrams, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+                    asyncio.DatagramProtocol, local_addr=("127.0.0.1", 0), remote_addr=("127.0.0.1", asked.first)
+                )
+                named = script.names_sender(self.datagrams.get_extra_info("sockname")[1])
+                transport = f"RTP/AVP;unicast;client_port={asked.first}-{asked.second}{named}"
             timeout = max(1, int(script.session_seconds))
             return 200, {"Transport": transport, "Session": f"{self.session};timeout={timeout}"}, b""
         refused = {"GET_PARAMETER", "OPTIONS"} - {script.kept_alive_by} if script.kept_alive_by else set()
@@ -391,7 +400,7 @@ class _Visit:
             self.sound_datagrams, _ = await asyncio.get_running_loop().create_datagram_endpoint(
                 asyncio.DatagramProtocol, local_addr=("127.0.0.1", 0), remote_addr=("127.0.0.1", asked.first)
             )
-            transport = f"RTP/AVP;unicast;client_port={asked.first}-{asked.second};server_port=9-10"
+            transport = f"RTP/AVP;unicast;client_port={asked.first}-{asked.second}"
         self.sounds = True
         return 200, {"Transport": transport, "Session": self.session}, b""
 
@@ -400,6 +409,10 @@ class _Visit:
         if datagrams is None:
             self.writer.write(bytes((0x24, channel)) + len(packet).to_bytes(2, "big") + packet)
         elif not channel & 1:
+            if self.camera.script.other_channel:
+                ssrc = b"\x00\x00\x00\x08" if self.camera.script.other_channel == "ssrc" else packet[8:12]
+                from_port = self.other_datagrams if self.camera.script.other_channel == "port" else datagrams
+                from_port.sendto(packet[:8] + ssrc + bytes(len(packet) - 12))
             datagrams.sendto(packet)
 
     async def _play_sound(self, begun):

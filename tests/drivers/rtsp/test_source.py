@@ -166,6 +166,32 @@ async def test_lost_datagrams_are_the_networks():
     assert FootageLost(by_network=True) in frames
 
 
+@pytest.mark.parametrize(
+    ("other_channel", "names"),
+    [
+        ("port", lambda port: f";server_port={port}-{port + 1}"),
+        ("port", lambda port: f";server_port={port}"),
+        ("ssrc", lambda _: ";ssrc=00000007"),
+        ("ssrc", lambda port: f";server_port={port}-{port + 1};ssrc=7"),
+    ],
+)
+async def test_another_channel_of_the_same_recorder_does_not_mix_in(other_channel, names):
+    """RFC 2326, 12.39: the answer to SETUP names the port and the SSRC that packets come from."""
+    frames = await seen(script(other_channel=other_channel, names_sender=names), transport="udp", count=40)
+    assert_whole(frames)
+
+
+@pytest.mark.parametrize("named", ["", ";server_port=0-0;ssrc=00000000", ";ssrc=none;server_port=?"])
+async def test_a_camera_need_not_name_its_port_or_ssrc(named):
+    assert_whole(await seen(script(names_sender=lambda _: named), transport="udp"))
+
+
+@pytest.mark.parametrize("named", [";server_port=9-10", ";ssrc=0000000A"])
+async def test_packets_from_elsewhere_than_the_camera_named_are_told_apart_from_silence(named):
+    with pytest.raises(CameraStalled, match="another port or with another SSRC than it named"):
+        await seen(script(names_sender=lambda _: named), 1, transport="udp")
+
+
 async def test_rubbish_is_passed_over():
     def spoil(index, packets):
         head = packets[0][:12]
