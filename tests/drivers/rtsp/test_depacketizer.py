@@ -69,7 +69,7 @@ def test_packets_taken_together_make_the_pictures_that_they_make_one_by_one(chan
     for _ in range(chance.randrange(4)):  # lost, repeated, cut short, of another encoding, without end
         spoilt = chance.randrange(len(packets) - 1)
         packet = packets[spoilt]
-        other = bytes((packet[0], packet[1] ^ 1)) + packet[2:]
+        other = packet[:1] + bytes(byte ^ 1 for byte in packet[1:2]) + packet[2:]
         packets[spoilt : spoilt + 1] = chance.choice([[], [packet, packet], [packet[: chance.randrange(18)]], [other]])
     one_by_one, together = (Depacketizer(codec=VideoCodec(codec)) for _ in range(2))
     expected = [picture for packet in packets for picture in one_by_one.push(packet)]
