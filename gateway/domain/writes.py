@@ -6,7 +6,7 @@ and the write waits in the outbox.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -17,6 +17,14 @@ from pydantic import JsonValue
 
 JsonObject = dict[str, JsonValue]
 
+CARD_FIELDS = frozenset(
+    {
+        "number", "facility_code", "card_number", "card_format", "uid", "plate", "type", "status", "enabled",
+        "username", "holder_name", "customer_id", "company_id", "valid_from", "valid_until", "pin", "zones",
+        "schedules", "first_person", "duress", "note",
+    }
+)  # fmt: skip
+"""Fields that create a card; the rest of its record is central's own."""
 _NOT_IN_A_CREATE = frozenset({"id", "reason", "incident"})
 """Fields of changes that central does not take when a record is made: they follow in the change itself."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -229,6 +237,22 @@ def with_newer(created: JsonObject, newer: Iterable[JsonObject]) -> JsonObject:
     for change in newer:
         body |= {name: value for name, value in change.items() if name not in _NOT_IN_A_CREATE}
     return body
+
+
+def left_to_change(kind: str, changes: Sequence[JsonObject]) -> tuple[JsonObject | None, ...]:
+    """Reduce the changes behind a create that `with_newer` made of them; None for those that the create contains.
+
+    Central must not show a value again that the create has overtaken, so what is left carries the newest values. The
+    interface does not say which fields a create takes: only of cards they are known.
+    """
+    newest: JsonObject = {name: value for change in changes for name, value in change.items()}
+    contained = CARD_FIELDS if kind == _CARD else frozenset[str]()
+    said, left = {"id"}, list[JsonObject | None]()
+    for change in reversed(changes):
+        is_needed = change.keys() - said - contained
+        left.append({name: newest[name] for name in change} if is_needed else None)
+        said |= change.keys()
+    return tuple(reversed(left))
 
 
 def is_twin(sent: JsonObject, record: JsonObject) -> bool:

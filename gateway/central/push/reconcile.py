@@ -17,7 +17,7 @@ from gateway.central.push.restored_central import SetBack
 from gateway.central.site_cards import KIND, SiteCards
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.writes import CARD_CREATE, JsonObject
+from gateway.domain.writes import CARD_CREATE, CARD_FIELDS, JsonObject
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, Held, Store
@@ -31,14 +31,6 @@ _SIZES = ((500, 250, 100, 25), (400, 200, 80, 25))
 """Two walks cut the list into different pages, so that a record that one skips between two pages is in the other."""
 _MOST_PAGES = 20_000
 _AT_ONCE = 100
-_CARD_FIELDS = frozenset(
-    {
-        "number", "facility_code", "card_number", "card_format", "uid", "plate", "type", "status", "enabled",
-        "username", "holder_name", "customer_id", "company_id", "valid_from", "valid_until", "pin", "zones",
-        "schedules", "first_person", "duress", "note",
-    }
-)  # fmt: skip
-"""What creates a card; the rest of its record is central's own."""
 
 
 @dataclass(slots=True)
@@ -204,7 +196,7 @@ class Reconcile:
                 record = await self._cards.record(central_id)
                 if record is not None and is_still(KIND, compared.marks[central_id], record):
                     bodies[central_id] = {
-                        name: value for name, value in record.items() if name in _CARD_FIELDS and value is not None
+                        name: value for name, value in record.items() if name in CARD_FIELDS and value is not None
                     }
             made = await self._store.given.make_cards_again(bodies, now=self._clock.wall().micros)
             for central_id, number in made.items():

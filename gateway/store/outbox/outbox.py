@@ -10,9 +10,10 @@ from functools import partial
 from itertools import chain
 from types import MappingProxyType
 
-from gateway.domain.writes import WRITES, Effect, JsonObject, takes_away, with_newer
+from gateway.domain.writes import WRITES, Effect, JsonObject, takes_away
 from gateway.store.engine.database import Database
 from gateway.store.outbox.deliveries import Delivery, deliver
+from gateway.store.outbox.pending_writes import amend_create
 from gateway.store.outbox.recent_writes import RecentWrites
 from gateway.store.outbox.record_kinds import IDS, KEEPERS
 from gateway.store.outbox.rows import (
@@ -21,7 +22,6 @@ from gateway.store.outbox.rows import (
     free_waiting,
     listed_rows,
     outbox_rows,
-    rewrite,
     take_out,
     try_again,
     waiting_writes,
@@ -344,8 +344,4 @@ def _overtaken(connection: sqlite3.Connection, row: OutboxRow) -> bool:
     if any(write.operation.effect is Effect.DELETE for write in behind):
         take_out(connection, (item.id for item in rows), "replaced")
         return True
-    body = body_object(row.body)
-    if body is None or (newer := with_newer(body, [write.body for write in behind])) == body:
-        return False
-    rewrite(connection, row.id, newer)
-    return try_again(connection, row.id)
+    return amend_create(connection, row, rows) and try_again(connection, row.id)

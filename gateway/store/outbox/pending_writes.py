@@ -7,7 +7,9 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from gateway.domain.conflicts import READS
 from gateway.domain.writes import (
+    WRITES,
     Effect,
     JsonObject,
     WaitingWrite,
@@ -15,6 +17,7 @@ from gateway.domain.writes import (
     changed_by,
     is_twin,
     laid_over,
+    left_to_change,
     takes_away,
     with_newer,
 )
@@ -27,6 +30,8 @@ from gateway.store.outbox.deliveries import take_id_from
 from gateway.store.outbox.recent_writes import RecentWrites
 from gateway.store.outbox.record_kinds import IDS, KEEPERS, GivenIds
 from gateway.store.outbox.rows import (
+    OutboxRow,
+    body_object,
     body_text,
     insert_outbox,
     keep_centrals,
@@ -230,7 +235,6 @@ class HeldWrites:
                 if operation.effect is Effect.CHANGE:
                     base = base_of(connection, operation.kind, known, body, was)
                     supersede(connection, operation.kind, known, body)
-                    _amend_create(connection, operation.kind, known, body)
                 number = insert_outbox(
                     connection,
                     kind=operation.kind,
@@ -244,6 +248,8 @@ class HeldWrites:
                     begun_at=begun_at,
                 )
                 note_base(connection, number, base)
+                if operation.effect is Effect.CHANGE:
+                    _amend_refused_create(connection, operation.kind, known)
             return Held(known, shown, waits, taken_back=sends and not waits)
 
         return await self._database.write(job, then=self._changes.bump)
@@ -284,8 +290,8 @@ class HeldWrites:
         return self._recent.begin(kind)
 
 
-def _amend_create(connection: sqlite3.Connection, kind: str, record_id: int, newer: JsonObject) -> None:
-    """A create that central refused is tried again as the record is now; what waits behind it follows in its turn."""
+def _amend_refused_create(connection: sqlite3.Connection, kind: str, record_id: int) -> None:
+    """Try a create that central refused again as the record is now."""
     refused = connection.execute(
         "SELECT 1 FROM outbox WHERE kind = ? AND record_id = ? AND parked = 1 AND action = 'create' AND begun = 0",
         (kind, record_id),
@@ -294,11 +300,35 @@ def _amend_create(connection: sqlite3.Connection, kind: str, record_id: int, new
         return
     rows = outbox_rows(connection, kind, record_id)
     create = next((row for row in rows if row.action == "create" and row.parked), None)
-    if create is None or create.begun:
-        return
-    created, *behind = waiting_writes(row for row in rows if row.id >= create.id)
-    rewrite(connection, create.id, with_newer(created.body, [*(write.body for write in behind), newer]))
-    try_again(connection, create.id)
+    if create is not None and not create.begun:
+        amend_create(connection, create, rows)
+        try_again(connection, create.id)
+
+
+def amend_create(connection: sqlite3.Connection, create: OutboxRow, rows: Sequence[OutboxRow]) -> bool:
+    """Merge the changes behind a refused create into it; return whether that changed it.
+
+    Changes that it contains go; of the others, what central should have when they come is what the create says.
+    """
+    created = body_object(create.body)
+    behind = [
+        (row.id, body)
+        for row in rows
+        if row.id > create.id and (row.kind, row.action) in WRITES and (body := body_object(row.body)) is not None
+    ]
+    changes = [body for _, body in behind]
+    if created is None or (amended := with_newer(created, changes)) == created:
+        return False
+    rewrite(connection, create.id, amended)
+    for (number, body), left in zip(behind, left_to_change(create.kind, changes), strict=True):
+        if left is None:
+            take_out(connection, (number,), "replaced")
+            continue
+        if left != body:
+            rewrite(connection, number, left)
+        if create.kind in READS:
+            note_base(connection, number, {name: amended[name] for name in left if name in amended})
+    return True
 
 
 def take_back(connection: sqlite3.Connection, kind: str, record_id: int) -> bool:

@@ -15,7 +15,7 @@ from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import Faults
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind
-from gateway.domain.writes import CARD_CREATE, CARD_UPDATE
+from gateway.domain.writes import CARD_CREATE, CARD_LIFECYCLE, CARD_UPDATE
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import EventFilter
@@ -64,7 +64,8 @@ async def refused(central, client, store, settle):
     central.cards[4003]["number"] = "55502"
     await writes.write(CARD_UPDATE, {"id": 4001, "number": "55501", "note": "n"})
     made = await writes.write(CARD_CREATE, {"number": "55502", "status": "active", "holder_name": "Nora"})
-    await writes.write(CARD_UPDATE, {"id": made.record_id, "note": "behind"})
+    behind = {"status": "active", "reason": "behind"}  # a create cannot say the reason
+    await writes.write(CARD_LIFECYCLE, {"id": made.record_id, **behind})
     await central.start()
     assert (await settle()).parked == 2
     return await store.refused.page()
@@ -98,7 +99,7 @@ async def test_it_is_edited_and_counts_at_the_site_too(central, store, desk, ref
     assert central.cards[4001]["number"] == "5551"
     assert central.cards[4001].get("note") != "n"
     (made,) = [card for card in central.cards.values() if card["number"] == "5552"]
-    assert (made["holder_name"], made["note"]) == ("Nora", "behind")
+    assert (made["holder_name"], made["reason"]) == ("Nora", "behind")
     with pytest.raises(NotFoundError):
         await desk.edit(change.id, {"number": "1"}, by="tess")
 

@@ -421,6 +421,33 @@ async def test_a_refused_create_takes_what_was_changed_behind_it_while_central_w
     assert not (await store.events.page(EventFilter(types=(int(EventKind.RECORD_PARKED),)))).events
 
 
+async def test_central_never_shows_an_older_state_behind_an_amended_create(central, store, down, writes, sender):
+    await central.stop()
+    central.cards[4001]["number"] = TAKEN_UNHEARD
+    card_id = (await writes.write(CARD_CREATE, {**NEW, "number": TAKEN_UNHEARD})).record_id
+    await writes.write(CARD_LIFECYCLE, {"id": card_id, "status": "suspended", "reason": "lent"})
+    await writes.write(CARD_LIFECYCLE, {"id": card_id, "status": "active"})
+    await writes.write(CARD_UPDATE, {"id": card_id, "note": "older"})
+    await central.start()
+    while not (await store.outbox.books()).parked:
+        await store.outbox.retry_now()
+        await sender.send_due()
+    await writes.write(CARD_LIFECYCLE, {"id": card_id, "status": "lost", "reason": "at the gate"})
+    await writes.write(CARD_UPDATE, {"id": card_id, "number": "99887", "note": "newer"})
+    central.requests.clear()
+    while (await store.outbox.books()).waiting:
+        await store.outbox.retry_now()
+        await sender.send_due()
+    writing = [(seen.method, seen.path) for seen in central.requests if seen.method in ("PUT", "PATCH")]
+    create = ("PUT", "/v1/access")  # once with the number that is taken still
+    assert writing == [create, create, ("PATCH", "/v1/access/lifecycle")]
+    (shown,) = [card for card in central.cards.values() if card["number"] == "99887"]
+    assert (shown["status"], shown["reason"], shown["note"]) == ("lost", "at the gate", "newer")
+    books = await store.outbox.books()
+    assert (books.balance(), books.parked, books.dropped) == (True, 0, 0)
+    assert not (await store.events.page(EventFilter(types=(int(EventKind.CHANGED_ON_BOTH_SIDES),)))).events
+
+
 async def test_a_refused_create_that_was_deleted_meanwhile_waits_for_nobody(central, store, down, writes, settle):
     central.faults = Faults(paths="/v1/access", chances=Chances(lost_requests=1))
     made = await writes.write(CARD_CREATE, {**NEW, "number": central.cards[4001]["number"]})  # it may have got there
