@@ -7,12 +7,18 @@ commit. Between commits nothing is at stake. The files are real, on a folder in 
 
 from __future__ import annotations
 
+import asyncio
 import random
 import shutil
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from gateway.store import Connection, Connector, Job
+
+T = TypeVar("T")
 
 _WAL = "site.db-wal"
 _HEADER = 32
@@ -28,30 +34,40 @@ class CutAt(StrEnum):
 
 
 class Disk:
-    """Work for executors, done in place. Fulfils `virtual_time.Work`. `folder` is where the data is at present."""
+    """Work of threads and of the store's connections, done in place. Fulfils `virtual_time.Work`.
+
+    `folder` is where the data is at present.
+    """
 
     def __init__(self, *, base: Path, dice: random.Random, monotonic: Callable[[], float]) -> None:
         self._base = base
         self._dice = dice
         self._monotonic = monotonic
         self._number = 0
-        self._free_at: dict[int, float] = {}
+        self._free_at: dict[str, float] = {}
         self._cut: tuple[CutAt, Callable[[], None]] | None = None
         self.hangs_until = float("-inf")
         self.folder = base / "life-0"
         self.folder.mkdir(parents=True)
 
-    def do(self, job: Callable[[], Any], executor: object) -> tuple[Callable[[], Any], float]:
-        """See `Work`. Jobs of one executor end in their order; a hanging disk holds writes, not what is in memory."""
-        writes = _writes(executor)
+    def do(self, job: Callable[[], Any]) -> tuple[Callable[[], Any], float]:
+        """See `Work`."""
+        return self._do(job, thread="worker", writes=True)
+
+    def connect(self, connector: Connector, *, name: str) -> Connection:
+        """Return a connection whose jobs are done in place."""
+        return _ConnectionInPlace(connector, name=name, do=partial(self._do, thread=name, writes="write" in name))
+
+    def _do(self, job: Callable[[], Any], *, thread: str, writes: bool) -> tuple[Callable[[], Any], float]:
+        """Writes of one thread end in their order; a hanging disk holds them, and not what is read from memory."""
         outcome = self._do_with_cut(job) if writes else _attempt(job)
         now = self._monotonic()
         took = self._dice.uniform(0.0005, 0.004)
-        if writes:
-            took += max(0.0, self.hangs_until - now)
-        ends = max(self._free_at.get(id(executor), now), now + took) if writes else now + took
-        if writes:
-            self._free_at[id(executor)] = ends
+        if not writes:
+            return outcome, took
+        took += max(0.0, self.hangs_until - now)
+        ends = max(self._free_at.get(thread, now), now + took)
+        self._free_at[thread] = ends
         return outcome, ends - now
 
     def cut_at_next_commit(self, kind: CutAt, then: Callable[[], None]) -> None:
@@ -97,9 +113,31 @@ class Disk:
         self.folder = fresh
 
 
-def _writes(executor: object) -> bool:
-    """Whether these are a writer's jobs: a pool of one thread; readers have more."""
-    return getattr(executor, "_max_workers", 1) == 1
+class _ConnectionInPlace(Connection):
+    """A connection without a thread. The outcome of a job is known after the time that the disk takes."""
+
+    def __init__(
+        self, connector: Connector, *, name: str, do: Callable[[Callable[[], Any]], tuple[Callable[[], Any], float]]
+    ) -> None:
+        super().__init__(connector, name=name)
+        self._do = do
+
+    async def open(self) -> None:
+        await self._outcome(self._connect_in_thread)
+
+    async def run(self, job: Job[T]) -> T:
+        assert self._handle is not None  # noqa: S101 (the store runs jobs on open connections alone)
+        return await self._outcome(partial(job, self._handle))
+
+    async def close(self) -> None:
+        if self._handle is not None:
+            await self._outcome(self._handle.close)
+
+    async def _outcome(self, job: Callable[[], T]) -> T:
+        outcome: Callable[[], T]
+        outcome, seconds = self._do(job)
+        await asyncio.sleep(seconds)
+        return outcome()
 
 
 def _attempt(job: Callable[[], Any]) -> Callable[[], Any]:

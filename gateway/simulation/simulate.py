@@ -7,6 +7,7 @@ import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from drivers.contract import Gate
@@ -148,7 +149,7 @@ async def _run(
         clock=clock,
         witness=witness,
         lanes=parts.lanes,
-        store=parts.store,
+        store=partial(parts.store, connect=disk.connect),
         in_step=lambda store, _lanes, _folder: OnlyUp(
             client=SimulatedCentral(far_end=central, witness=witness, clock=clock), store=store, clock=clock
         ),
@@ -203,7 +204,7 @@ async def _run(
 
 async def _read_all(parts: Parts, disk: Disk, witness: Witness, now: float) -> None:
     """What is on disk after everything: all that was ever acknowledged."""
-    store = parts.store(folder=disk.folder, site_name="", sends=True)
+    store = parts.store(folder=disk.folder, site_name="", sends=True, connect=disk.connect)
     await store.open()
     found = await read_back(store, above=0)
     await store.close()

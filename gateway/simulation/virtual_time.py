@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Work(Protocol):
     """What threads are for in the daemon: work on the disk."""
 
-    def do(self, job: Callable[[], Any], executor: object) -> tuple[Callable[[], Any], float]:
+    def do(self, job: Callable[[], Any]) -> tuple[Callable[[], Any], float]:
         """Do it now. Returns how to get its result (or raise its error), and the seconds until that is known."""
         ...
 
@@ -92,14 +92,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._now = max(when, self._now)
 
     def run_in_executor(  # type: ignore[override]  # BaseEventLoop spells its arguments' types as TypeVarTuples
-        self, executor: Any, func: Callable[..., T], *args: Any
+        self,
+        executor: Any,  # noqa: ARG002 (there is one line of work)
+        func: Callable[..., T],
+        *args: Any,
     ) -> asyncio.Future[T]:
         """Do the job in place; its outcome is known after the time that `work` says."""
         done: asyncio.Future[T] = self.create_future()
         if self.work is None:
             done.set_result(func(*args))
             return done
-        outcome, seconds = self.work.do(lambda: func(*args), executor)
+        outcome, seconds = self.work.do(lambda: func(*args))
 
         def tell() -> None:
             if done.cancelled():

@@ -8,6 +8,7 @@ from gateway.store.accounts.sessions import Session
 from gateway.store.cards.cards import CardChanges
 from gateway.store.cards.rows import CardRecord
 from gateway.store.engine.changes import Changes
+from gateway.store.engine.connection import Connect, Connection, Connector, Job
 from gateway.store.events.expiry import KeepLimits
 from gateway.store.events.journal import Entry, Journal, Recorded
 from gateway.store.events.pages import EventFilter, EventPage
@@ -46,6 +47,9 @@ __all__ = [
     "CardRecord",
     "Changes",
     "Choice",
+    "Connect",
+    "Connection",
+    "Connector",
     "Delivery",
     "Entry",
     "EntryFilter",
@@ -53,6 +57,7 @@ __all__ = [
     "EventFilter",
     "EventPage",
     "Held",
+    "Job",
     "Journal",
     "KeepLimits",
     "KnownRecord",

@@ -19,6 +19,7 @@ from gateway.store.cards.cards import Cards
 from gateway.store.cards.grants import Grants
 from gateway.store.engine.access_log import AccessLog
 from gateway.store.engine.changes import Changes
+from gateway.store.engine.connection import Connect, Connection
 from gateway.store.engine.database import Database
 from gateway.store.engine.lock import FolderLock
 from gateway.store.engine.migrations import Family, after_salvage, migrations
@@ -69,16 +70,24 @@ class Store:
         places: Places = _NOWHERE,
         now: Callable[[], int] | None = None,
         backlog_bytes: int = DEFAULT_BYTES,
+        connect: Connect = Connection,
     ) -> None:
-        """`sends`: there is a central, so that what must go up is put into the outbox. `offset` tells how the clocks
-        stand; without it, what a clock that is not trusted stamps cannot be put right later. `places` are
-        named to webhooks. `now`: wall micros, asked in any thread; without it no event is known to be recorded late.
-        `backlog_bytes`: the disk space that writes may take that wait for central.
+        """Put the aggregates together; nothing is opened yet.
+
+        Args:
+            folder: where the files are.
+            site_name: the site's name in records for central.
+            sends: whether there is a central, so that what must go up is put into the outbox.
+            offset: tells how the clocks stand; without it, what an untrusted clock stamps cannot be put right later.
+            places: the names that webhooks are given.
+            now: wall micros, asked in any thread; without it no event is known to be recorded late.
+            backlog_bytes: the disk space that writes may take that wait for central.
+            connect: makes the connections; simulations have their own, on virtual time.
         """
         self._lock = FolderLock(folder)
         self._access_log = AccessLog(path=folder / "access.log")
-        self._site = _database(folder, "site", mend=self._access_log.mend, opened=self._look_through)
-        self._cards = _database(folder, "cards")
+        self._site = _database(folder, "site", connect=connect, mend=self._access_log.mend, opened=self._look_through)
+        self._cards = _database(folder, "cards", connect=connect)
         self.changes = Changes()
         self.webhooks = Webhooks(database=self._site, places=places, told=self.changes, log=self._access_log)
         self.journal = Journal(
@@ -193,6 +202,7 @@ def _database(
     folder: Path,
     family: Family,
     *,
+    connect: Connect,
     mend: Callable[[sqlite3.Connection], str] | None = None,
     opened: Callable[[sqlite3.Connection], None] | None = None,
 ) -> Database:
@@ -202,4 +212,5 @@ def _database(
         after_salvage=after_salvage(family),
         mend=mend,
         opened=opened,
+        connect=connect,
     )

@@ -10,7 +10,7 @@ from gateway.domain.passages import CameraEvent
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import iso_utc
 from gateway.simulation.outage.reconcile import SiteHolds
-from gateway.store import EventFilter, Store
+from gateway.store import Connect, Connection, EventFilter, Store
 from gateway.store.events.parking_entries import EntryFilter
 
 _PAGE = 500
@@ -19,9 +19,9 @@ _OF_AN_END = ("exit_at", "exit_device_id", "exit_lane")
 _BEFORE_ALL = 2**40  # wall micros before any entry: none is shown as timed out
 
 
-async def site_holds(folder: Path) -> SiteHolds:
-    """What is in it. No gateway may run there. Raises StoreError."""
-    store = Store(folder=folder, site_name="", sends=True)
+async def site_holds(folder: Path, *, connect: Connect = Connection) -> SiteHolds:
+    """Read what a data folder holds. No gateway may run there. Raises StoreError."""
+    store = Store(folder=folder, site_name="", sends=True, connect=connect)
     await store.open()
     try:
         camera_events: dict[int, int | None] = {}

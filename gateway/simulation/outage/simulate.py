@@ -8,6 +8,7 @@ import random
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from drivers.contract import Gate
@@ -138,7 +139,14 @@ async def _run(
         )
 
     site = site_of(plan.lanes)
-    around = Around(site=site, clock=clock, witness=witness, lanes=Lanes, store=Store, in_step=in_step)
+    around = Around(
+        site=site,
+        clock=clock,
+        witness=witness,
+        lanes=Lanes,
+        store=partial(Store, connect=disk.connect),
+        in_step=in_step,
+    )
     box = Box(around=around, disk=disk, fields=fields, gate=gate, dice=dice("gates"))
     at_central = central.tables.cards
     people = SitePeople(
@@ -170,7 +178,7 @@ async def _run(
         await asyncio.wait({living, directing}, return_when=asyncio.FIRST_COMPLETED)
         box.end()
         await living
-    holds = await site_holds(disk.folder)
+    holds = await site_holds(disk.folder, connect=disk.connect)
     theirs = CentralHolds(
         books=central.books(),
         camera_events=central.tables.camera_events,

@@ -1,4 +1,4 @@
-"""One SQLite file: one connection that writes and checkpoints, in a thread of its own, with group commit; and readers.
+"""One SQLite file: one connection that writes and checkpoints, with group commit, and connections that read.
 
 WAL with synchronous=FULL: what `write` returned for is on disk. One writing connection, because SQLite 3.7.0 to
 3.51.2 can corrupt a WAL file that two connections write or checkpoint (the WAL-reset bug).
@@ -10,7 +10,6 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -20,8 +19,9 @@ import structlog
 
 from gateway.domain.errors import StoreError
 from gateway.runtime.data_folder import takes_data
+from gateway.store.engine.connection import Connect, Connection, Job
 from gateway.store.engine.faults import DiskTakesNothing, is_damage, refused
-from gateway.store.engine.group_commit import Job, Outcome, commit
+from gateway.store.engine.group_commit import Outcome, commit
 from gateway.store.engine.ids import note_ids
 from gateway.store.engine.migrations import Migration, refuse_newer
 from gateway.store.engine.opening import WAL_PAGES, Opening, note_reached
@@ -75,7 +75,8 @@ class Database:
     `generation` has moved on whenever a write has ended.
 
     On a disk that is full or read-only at the opening, what is there is read; `run` opens the file for writing as soon
-    as the disk takes data again. Until then nothing is locked or indexed on disk: readers take turns with that opening.
+    as the disk takes data again. Until then nothing is locked or indexed on disk, and no reader is open during that
+    opening.
     """
 
     def __init__(
@@ -86,25 +87,36 @@ class Database:
         after_salvage: str = "",
         mend: Callable[[sqlite3.Connection], str] | None = None,
         opened: Callable[[sqlite3.Connection], None] | None = None,
+        connect: Connect = Connection,
     ) -> None:
-        """`after_salvage`: SQL that makes a salvaged file consistent again.
+        """Prepare a file.
 
-        `mend` comes after it, and says what it did, "" for nothing to tell. `opened` looks through a sound file that
-        was opened for writing. Both run in the writing thread.
+        Args:
+            path: the file.
+            steps: its schema, step by step.
+            after_salvage: SQL that makes a salvaged file consistent again.
+            mend: comes after it in the writing thread and says what it did, "" for nothing to tell.
+            opened: looks through a sound file that was opened for writing, in the writing thread.
+            connect: makes connections; simulations have their own, on virtual time.
         """
         self._opening = Opening(path=path, steps=steps, after_salvage=after_salvage, mend=mend, opened=opened)
         self.path = path
         self.commits = 0
         self.generation = 0
         self._steps = steps
+        self._connect = connect
+        self._is_open = False
         self._queue: deque[_Waiting[Any]] = deque()
         self._room = asyncio.Semaphore(_QUEUE)
         self._idle = asyncio.Event()
         self._idle.set()
-        self._writer: sqlite3.Connection | None = None
-        self._writing: ThreadPoolExecutor | None = None
-        self._readers = Readers(path=path, without_writing=lambda: self._writer is None, damaged=self._note_damage)
-        self._committing = 0
+        self._writer: Connection | None = None
+        self._readers = Readers(
+            path=path, connect=connect, without_writing=lambda: self._writer is None, damaged=self._note_damage
+        )
+        self._committing: asyncio.Task[None] | None = None
+        self._in_commit = 0
+        self._tending: asyncio.Task[None] | None = None
         self._failing = ""
         self._damage = ""
 
@@ -126,27 +138,35 @@ class Database:
     @property
     def waiting(self) -> int:
         """Writes whose commit has not ended yet, those in a commit that hangs included."""
-        return len(self._queue) + self._committing
+        return len(self._queue) + self._in_commit
 
     async def open(self) -> None:
         """Recover if the last end was unclean, migrate, and be ready; on a disk that takes nothing, to read alone.
 
         Raises StoreError with one sentence.
         """
-        writing = ThreadPoolExecutor(1, thread_name_prefix=f"write-{self.path.stem}")
         try:
-            self._writer = await asyncio.get_running_loop().run_in_executor(writing, self._open)
-        except BaseException:  # refused or cancelled: nobody else knows of this thread
-            writing.shutdown(wait=False)
+            self._writer = await self._opened_for_writing()
+        except DiskTakesNothing as refusal:
+            if not await asyncio.to_thread(self._can_be_read):
+                raise
+            self._failing = f"{str(refusal).rpartition(';')[0]}; nothing is recorded"
+            log.error("store_only_read", file=self.path.name, error=str(refusal))  # noqa: TRY400 (the sentence says it all)
+        try:
+            await self._readers.start()
+        except BaseException:
+            if self._writer is not None:
+                await self._writer.close()
+                self._writer = None
             raise
-        self._writing = writing
-        self._readers.start()
+        self._is_open = True
 
     async def run(self) -> None:
         """Tend the file until cancelled: see whether a disk that refused takes commits again, keep the WAL short."""
         while True:
             await asyncio.sleep(_TEND_SECONDS)
-            await asyncio.get_running_loop().run_in_executor(self._writing_thread(), self._tend)
+            self._tending = asyncio.get_running_loop().create_task(self._tend(), name=f"tend-{self.path.stem}-once")
+            await asyncio.shield(self._tending)  # what has begun in a thread ends there, and `close` waits for it
 
     async def write(self, job: Job[T], *, then: Callable[[], None] | None = None) -> T:
         """Run `job` in the next commit and return its result once it is on disk.
@@ -157,19 +177,18 @@ class Database:
 
         Raises StoreError when the disk refuses the commit (nothing of it was kept), or the file is not open.
         """
-        self._writing_thread()
+        self._refuse_unless_open()
         await self._room.acquire()
-        try:
-            writing = self._writing_thread()  # it may have been closed while there was no room
-        except StoreError:
+        if not self._is_open:  # it was closed while there was no room
             self._room.release()
-            raise
+            raise self._not_open()
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         self._queue.append(_Waiting(job, done, then))
         if self._idle.is_set():
             self._idle.clear()
-            loop.call_soon(self._commit_next, writing)  # soon: what is written in the same turn goes along
+            # A task begins in the loop's next turn: what is written in this one goes along.
+            self._committing = loop.create_task(self._commit_queue(), name=f"commit-{self.path.stem}")
         return await done
 
     async def read(self, query: Job[T], *, lengthy: bool = False, alone: bool = False) -> T:
@@ -180,6 +199,7 @@ class Database:
 
         Raises StoreError when the file cannot be read or is not open.
         """
+        self._refuse_unless_open()
         return await self._readers.read(query, lengthy=lengthy, alone=alone)
 
     async def rows(
@@ -190,71 +210,64 @@ class Database:
 
     async def close(self) -> None:
         """Commit what is still queued, checkpoint and close. The next opening is a clean one."""
-        writing = self._writing
-        if writing is None:
+        if not self._is_open:
             return
-        self._writing = None
-        end_reading = self._readers.refuse()
+        self._is_open = False
+        if self._tending is not None:
+            await asyncio.wait({self._tending})
+        await self._readers.stop()
         await self._idle.wait()
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(writing, end_reading)
-        await loop.run_in_executor(writing, self._close)
-        writing.shutdown(wait=True)
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            await writer.run(self._finish)
+            await writer.close()
 
     def doubt_end(self) -> None:
         """After the closing: the next opening looks as if this end had not been a clean one. Blocks on the disk."""
         closed_mark(self.path).unlink(missing_ok=True)
 
-    def _writing_thread(self) -> ThreadPoolExecutor:
-        if self._writing is None:
+    def _refuse_unless_open(self) -> None:
+        if not self._is_open:
             raise self._not_open()
-        return self._writing
 
     def _not_open(self) -> StoreError:
         return StoreError(f"{self.path.name} is not open")
 
-    def _commit_next(self, writing: ThreadPoolExecutor) -> None:
-        batch = [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH))]
-        self._committing = len(batch)
-        if not batch:
-            self._idle.set()
-            return
-        jobs = [waiting.job for waiting in batch]
-        committed = asyncio.get_running_loop().run_in_executor(writing, self._commit, jobs)
-        committed.add_done_callback(partial(self._settle, batch, writing))
+    async def _opened_for_writing(self) -> Connection:
+        connection = self._connect(self._opening.connect, name=f"write-{self.path.stem}")
+        await connection.open()
+        return connection
 
-    def _settle(
-        self, batch: list[_Waiting[Any]], writing: ThreadPoolExecutor, committed: asyncio.Future[list[Outcome]]
-    ) -> None:
-        self.generation += 1
-        for waiting, outcome in zip(batch, committed.result(), strict=True):
-            self._room.release()
-            waiting.settle(outcome)
-        self._commit_next(writing)
-
-    def _open(self) -> sqlite3.Connection | None:
-        """The writing connection; None when there is only reading for now."""
+    def _can_be_read(self) -> bool:
+        """In a thread: whether there is a file that this program can read without writing."""
         try:
-            return self._opening.connect()
-        except DiskTakesNothing as refusal:
-            try:
-                with closing(read_without_writing(self.path)) as connection:
-                    version = refuse_newer(connection, self._steps)
-            except (sqlite3.Error, OSError):
-                version = 0
-            if not version:
-                raise  # there is nothing to read either
-            self._failing = f"{str(refusal).rpartition(';')[0]}; nothing is recorded"
-            log.error("store_only_read", file=self.path.name, error=str(refusal))  # noqa: TRY400 (the sentence says it all)
-            return None
+            with closing(read_without_writing(self.path)) as connection:
+                return refuse_newer(connection, self._steps) > 0
+        except (sqlite3.Error, OSError):
+            return False
 
-    def _commit(self, jobs: Sequence[Job[Any]]) -> list[Outcome]:
-        """In the writing thread. Never raises: each job has its outcome."""
-        connection = self._writer
+    async def _commit_queue(self) -> None:
+        while self._queue:
+            batch = [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH))]
+            self._in_commit = len(batch)
+            outcomes = await self._commit([waiting.job for waiting in batch])
+            self.generation += 1
+            for waiting, outcome in zip(batch, outcomes, strict=True):
+                self._room.release()
+                waiting.settle(outcome)
+        self._in_commit = 0
+        self._idle.set()
+
+    async def _commit(self, jobs: Sequence[Job[Any]]) -> list[Outcome]:
+        """Commit the jobs together. Never raises: each job has its outcome."""
+        if self._writer is not None:
+            return await self._writer.run(partial(self._commit_in_thread, jobs))
         self.commits += 1
-        if connection is None:
-            why = self._failing.rpartition(";")[0]
-            return [Outcome(error=StoreError(f"{why}; nothing was recorded")) for _ in jobs]
+        why = self._failing.rpartition(";")[0]
+        return [Outcome(error=StoreError(f"{why}; nothing was recorded")) for _ in jobs]
+
+    def _commit_in_thread(self, jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[Outcome]:
+        self.commits += 1
         try:
             outcomes = commit(connection, jobs)
         except Exception as error:  # noqa: BLE001 (whatever it is, those who wait must hear of it, and the writer goes on)
@@ -280,14 +293,15 @@ class Database:
     def _note_damage(self, said: str) -> None:
         self._damage = said
 
-    def _tend(self) -> None:
-        """In the writing thread, now and then: a commit that changes nothing, and a look at the WAL's length."""
+    async def _tend(self) -> None:
+        """Commit nothing, or a trial while commits fail, and look at the WAL's length."""
         if self._writer is None:
-            self._take_up()
-        self._commit([_rewrite_version] if self._failing else [])
-        connection = self._writer
-        if connection is None or self._failing:
-            return
+            await self._take_up()
+        await self._commit([_rewrite_version] if self._failing else [])
+        if self._writer is not None and not self._failing:
+            await self._writer.run(self._checkpoint)
+
+    def _checkpoint(self, connection: sqlite3.Connection) -> None:
         try:
             _, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             if pages > _LONG_WAL_PAGES and moved < pages:
@@ -296,20 +310,18 @@ class Database:
         except sqlite3.Error as error:
             log.warning("checkpoint_failed", file=self.path.name, error=str(error))
 
-    def _take_up(self) -> None:
-        """In the writing thread: open the file for writing after all, if the disk takes data by now."""
-        if not takes_data(self.path.parent):
+    async def _take_up(self) -> None:
+        """Open the file for writing after all, if the disk takes data by now."""
+        if not await asyncio.to_thread(takes_data, self.path.parent):
             return
-        with self._readers.aside():  # who reads without locks must not see the file change
+        async with self._readers.aside():  # who reads without locks must not see the file change
             try:
-                self._writer = self._opening.connect()
+                self._writer = await self._opened_for_writing()
             except StoreError as error:
                 log.warning("store_still_only_read", file=self.path.name, error=str(error))
 
-    def _close(self) -> None:
-        connection, self._writer = self._writer, None
-        if connection is None:
-            return
+    def _finish(self, connection: sqlite3.Connection) -> None:
+        """Close in the writing thread, and mark the end as a clean one."""
         try:
             note_ids(connection, self.path)
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -318,7 +330,6 @@ class Database:
                 closed_mark(self.path).touch()
         except (sqlite3.Error, OSError) as error:
             log.warning("store_not_closed_cleanly", file=self.path.name, error=str(error))
-            connection.close()
 
 
 def _rewrite_version(connection: sqlite3.Connection) -> None:

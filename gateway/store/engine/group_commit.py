@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from gateway.domain.errors import StoreError
+from gateway.store.engine.connection import Job
 from gateway.store.engine.faults import is_own
-
-T = TypeVar("T")
-Job = Callable[[sqlite3.Connection], T]
 
 
 class Outcome:

@@ -62,9 +62,7 @@ class Opening:
             raise refused(self.path, error, "it cannot be opened") from error
 
     def _connect_writer(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self.path, isolation_level=None, check_same_thread=False, timeout=_OTHER_PROGRAM_SECONDS
-        )
+        connection = sqlite3.connect(self.path, isolation_level=None, timeout=_OTHER_PROGRAM_SECONDS)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")

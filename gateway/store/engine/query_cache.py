@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+from gateway.store.engine.connection import Job
 from gateway.store.engine.database import Database
-from gateway.store.engine.group_commit import Job
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")

@@ -59,6 +59,7 @@ def recover(
     """
     try:
         _finish_replacement(path)
+        _finish_rollback(path)
         known = any(part.exists() for part in (path, _part(path, "-wal"), ids_note(path)))
         unclean = known and not closed_mark(path).exists()
         if known and fault is None:
@@ -69,6 +70,21 @@ def recover(
     except (sqlite3.Error, OSError) as error:
         raise refused(path, error, "it cannot be opened") from error
     return Recovery(unclean=unclean, salvaged=salvaged)
+
+
+def _finish_rollback(path: Path) -> None:
+    """Undo what a crash cut short while the file was made, before its log was in use.
+
+    SQLite does that at the first look at the file, but only for a connection that may write.
+    """
+    if not (path.is_file() and _part(path, "-journal").exists()):
+        return
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.Error as error:
+        if not is_damage(error):
+            raise
 
 
 def _fault_of(path: Path, steps: tuple[Migration, ...], *, thorough: bool) -> str | None:

@@ -38,9 +38,7 @@ def read_without_writing(path: Path) -> sqlite3.Connection:
     logged = wal.exists() and wal.stat().st_size > 0
     # Without locks SQLite keeps the index of the log in its own memory; without a log no index is needed.
     how = "mode=ro&vfs=unix-none" if logged else "immutable=1"
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None, check_same_thread=False
-    )
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None)
     if logged:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     return connection

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -24,8 +24,8 @@ def entry(text):
     return Entry(events=(Event(EventKind.GATE_OPENED, 1, clock_trusted=True, description=text),))
 
 
-async def texts(folder):
-    store = Store(folder=folder, site_name="", sends=False)
+async def texts(folder, disk):
+    store = Store(folder=folder, site_name="", sends=False, connect=disk.connect)
     await store.open()
     page = await store.events.page(EventFilter(), limit=100)
     salvaged = store.salvaged
@@ -41,7 +41,7 @@ def test_acknowledged_survives_and_nothing_is_damaged(loop, tmp_path, kind, seed
     loop.work = disk
 
     async def live():
-        store = Store(folder=disk.folder, site_name="", sends=False)
+        store = Store(folder=disk.folder, site_name="", sends=False, connect=disk.connect)
         await store.open()
         for number in range(5):
             await store.journal.record(entry(f"event {number}"))
@@ -55,7 +55,7 @@ def test_acknowledged_survives_and_nothing_is_damaged(loop, tmp_path, kind, seed
         await store.journal.record(entry("a ghost's"))
         await store.close()
         disk.restarted()
-        return await texts(disk.folder)
+        return await texts(disk.folder, disk)
 
     found = loop.run_until_complete(live())
     assert found[:5] == [f"event {number}" for number in range(5)]
@@ -64,11 +64,22 @@ def test_acknowledged_survives_and_nothing_is_damaged(loop, tmp_path, kind, seed
 
 def test_a_hanging_disk_holds_writes_and_not_reads(loop, tmp_path):
     disk = Disk(base=tmp_path, dice=random.Random(1), monotonic=loop.time)
-    disk.hangs_until = 10.0
-    writing, reading = ThreadPoolExecutor(1), ThreadPoolExecutor(2)
-    _, seconds = disk.do(lambda: None, writing)
-    assert seconds >= 10
-    _, after = disk.do(lambda: None, writing)
-    assert after >= seconds
-    _, seconds = disk.do(lambda: None, reading)
-    assert seconds < 0.1
+    loop.work = disk
+
+    async def live():
+        store = Store(folder=disk.folder, site_name="", sends=False, connect=disk.connect)
+        await store.open()
+        began = loop.time()
+        disk.hangs_until = began + 10.0
+        first = loop.create_task(store.journal.record(entry("first")))
+        await asyncio.sleep(0.01)
+        second = loop.create_task(store.journal.record(entry("second")))
+        await store.events.page(EventFilter())
+        assert loop.time() - began < 0.1
+        await first
+        assert loop.time() - began >= 10
+        await second
+        assert 10 <= loop.time() - began < 10.1
+        await store.close()
+
+    loop.run_until_complete(live())

@@ -73,7 +73,7 @@ def test_jobs_are_done_in_place_and_known_later(loop):
     done = []
 
     class Slow:
-        def do(self, job, executor):
+        def do(self, job):
             result = job()
             return (lambda: result), 0.5
 

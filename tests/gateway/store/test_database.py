@@ -192,25 +192,23 @@ async def test_use_of_a_file_that_is_not_open_is_refused_at_once(tmp_path, when)
 
 
 async def test_no_thread_is_left_after_close_or_a_failed_open(tmp_path):
-    before = set(threading.enumerate())
     database = Database(path=tmp_path / "x.db", steps=STEPS)
     await database.open()
     await asyncio.gather(*(database.read(numbers) for _ in range(20)), database.write(insert(1)))
+    assert {"write-x", "read-x", "search-x"} <= {thread.name for thread in threading.enumerate()}
     await database.close()
-    assert {thread for thread in threading.enumerate() if "x" in thread.name.split("-")} <= before
+    await threads_have_ended("x")
     missing = Database(path=tmp_path / "missing" / "gone.db", steps=STEPS)
     with pytest.raises(StoreError, match="the data folder does not exist"):
         await missing.open()
-    assert not any(thread.name.startswith("write-gone") and thread.is_alive() for thread in await settled_threads())
+    await threads_have_ended("gone")
 
 
-async def settled_threads():
-    """All threads, once those that were told to end have had the time."""
-    for _ in range(200):
-        if not any(thread.name.startswith("write-gone") for thread in threading.enumerate()):
-            break
-        await asyncio.sleep(0.01)
-    return threading.enumerate()
+async def threads_have_ended(file):
+    """Wait for the threads of a file that were told to end."""
+    async with asyncio.timeout(20):
+        while any(file in thread.name.split("-") for thread in threading.enumerate()):
+            await asyncio.sleep(0.001)
 
 
 async def test_overlapping_readers_do_not_let_the_wal_grow_without_end(tmp_path, monkeypatch):

@@ -76,6 +76,22 @@ def unclean(folder):
         mark.unlink()
 
 
+async def test_a_file_whose_making_was_cut_short_is_made_anew(tmp_path):
+    """Before its log is in use, SQLite keeps what must be undone in a journal, and only a writer may undo it."""
+    half = tmp_path / "half.db"
+    with closing(sqlite3.connect(half, isolation_level=None)) as connection:
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("CREATE TABLE t (n)")
+        connection.execute("BEGIN")
+        connection.executemany("INSERT INTO t VALUES (?)", [("x" * 500,)] * 2000)
+        for suffix in ("", "-journal"):
+            shutil.copy(f"{half}{suffix}", tmp_path / f"cards.db{suffix}")
+    store = Store(folder=tmp_path, site_name="North", sends=True)
+    await store.open()
+    assert await store.cards.count() == 0
+    await store.close()
+
+
 async def everything(store):
     page = await store.events.page(EventFilter(), limit=10 * EVENTS)
     assert page.count == len(page.events)

@@ -1,0 +1,69 @@
+"""One SQLite connection in a thread of its own, which runs whole jobs in one hop."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import aiosqlite
+
+T = TypeVar("T")
+
+Job = Callable[[sqlite3.Connection], T]
+Connector = Callable[[], sqlite3.Connection]
+
+
+class Connection(aiosqlite.Connection):
+    """An aiosqlite connection that also runs jobs: functions of the sqlite3 connection.
+
+    aiosqlite makes one hop to its thread per statement. Group commit needs a whole batch in one hop, and so does a read
+    of several statements in one snapshot. For that, `run` calls aiosqlite's `_execute`, the only protected name used
+    here; aiosqlite's version is pinned, and `tests/gateway/store/test_connection.py` fails when an upgrade breaks it.
+
+    `waiting` counts the jobs whose callers have not been answered yet.
+    """
+
+    def __init__(self, connector: Connector, *, name: str) -> None:
+        """Prepare a connection. `connector` runs in the thread, which gets this name."""
+        super().__init__(self._connect_in_thread, iter_chunk_size=1)
+        self.name = name
+        self.waiting = 0
+        self._open_file = connector
+        self._handle: sqlite3.Connection | None = None
+
+    async def open(self) -> None:
+        """Start the thread and connect. Raises what the connector raises; then no thread is left."""
+        await self
+
+    async def run(self, job: Job[T]) -> T:
+        """Run `job` in the thread, after those before it, and return its result or raise its error.
+
+        A job whose caller is cancelled runs all the same.
+        """
+        # aiosqlite's thread holds on to the last function and result until the next one: hand over neither.
+        answer: list[T] = []
+        self.waiting += 1
+        try:
+            await self._execute(_into, answer, job, self._handle)  # type: ignore[no-untyped-call]  # not annotated there
+        finally:
+            self.waiting -= 1
+        return answer.pop()
+
+    def _connect_in_thread(self) -> sqlite3.Connection:
+        threading.current_thread().name = self.name
+        self._handle = self._open_file()
+        return self._handle
+
+
+class Connect(Protocol):
+    """Makes a connection that is not open yet."""
+
+    def __call__(self, connector: Connector, *, name: str) -> Connection:
+        """Return the connection; see `Connection`."""
+        ...
+
+
+def _into(answer: list[T], job: Job[T], handle: sqlite3.Connection) -> None:
+    answer.append(job(handle))
