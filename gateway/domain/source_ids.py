@@ -10,7 +10,7 @@ _ID_BITS = 32
 
 
 def source_id(box: int, site_id: int) -> int:
-    """Name a record of a box. Box 0 stands for records that were made before boxes had numbers."""
+    """Name a record of a box."""
     return box << _ID_BITS | site_id
 
 

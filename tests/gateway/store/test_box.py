@@ -9,13 +9,10 @@ from contextlib import closing
 
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Passage, PassageOutcome
-from gateway.domain.source_ids import site_id_in, source_id
+from gateway.domain.source_ids import site_id_in
 from gateway.store import Entry
-from gateway.store.engine.migrations import migrations
 
 NOON = 1_767_268_800_000_000
-BEFORE_BOXES = 26
-"""The last schema without numbers of boxes."""
 
 
 async def sources(store, moment):
@@ -70,28 +67,3 @@ async def test_the_number_outlives_a_damaged_file(opened, tmp_path, moment):
     async with opened(tmp_path) as store:
         assert store.salvaged
         assert await number(store, moment) == drawn
-
-
-async def test_what_was_made_before_boxes_had_numbers_is_sent_again_under_the_site_s_id(opened, tmp_path, moment):
-    with closing(sqlite3.connect(tmp_path / "site.db")) as connection:
-        for step in migrations("site")[:BEFORE_BOXES]:
-            connection.executescript(step.sql)
-        connection.execute(f"PRAGMA user_version = {BEFORE_BOXES}")
-        connection.execute(
-            "INSERT INTO camera_event (central_id, camera_id, event_id, lane_id, name, description, date_at,"
-            " pinned_from, pinned_until, clock_trusted) VALUES (5000, 7, 1, 'in', 'Passed', '', ?1, ?1, ?1, 1)",
-            (NOON,),
-        )
-        connection.execute(
-            "INSERT INTO parking_entry (central_id, status, entry_at, at, entry_device_id, entry_lane, area,"
-            " clock_trusted, manual, entry_passage) VALUES (7000, 'open', ?1, ?1, 101, 'in', '', 1, 0, 12)",
-            (NOON,),
-        )
-        connection.commit()
-    async with opened(tmp_path) as store:
-        (event,) = await store.given.since("camera_event", 0)
-        (entry,) = await store.given.since("entry", 0)
-        assert (event.body["source_id"], entry.body["source_id"]) == (2_000_000_000, 12)
-        box = await number(store, moment)
-        (made,) = (await store.camera_events.page(limit=1)).events
-        assert source_id(made.box, 0) == box > 0

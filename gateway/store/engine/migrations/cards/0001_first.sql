@@ -6,7 +6,8 @@ CREATE TABLE card (
     valid_until INTEGER,
     holder      TEXT NOT NULL,
     record      TEXT NOT NULL,                -- central's record, whole, as JSON
-    updated_at  INTEGER NOT NULL
+    updated_at  INTEGER NOT NULL,
+    facts       TEXT NOT NULL DEFAULT ''      -- what access rules ask of a card, as JSON: see gateway.store.cards.facts
 ) STRICT;
 
 CREATE TABLE card_alias (

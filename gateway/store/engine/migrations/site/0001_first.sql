@@ -11,22 +11,53 @@ CREATE TABLE event (
     date_at       INTEGER NOT NULL,
     clock_trusted INTEGER NOT NULL,
     lane_id       TEXT NOT NULL,
-    data          TEXT NOT NULL
+    data          TEXT NOT NULL,
+    recorded_at   INTEGER                     -- where it was recorded well after it happened; NULL: at once
 ) STRICT;
 CREATE INDEX event_by_device ON event (device_id, id);
 CREATE INDEX event_by_type ON event (type, id);
 
--- Exact counts of large tables, so that no page of a list has to count them.
-CREATE TABLE tally (
-    name  TEXT PRIMARY KEY,
-    count INTEGER NOT NULL
+-- Counts of events per range of ids, and between which moments they were: in all, by device, by type, and by both.
+-- A page deep in the list, a filter's count and a date are found by these, not by counting events.
+-- `span` is how many bits of an id a range is long. Moments are outer bounds: what is deleted does not narrow them.
+CREATE TABLE event_stretch (
+    span     INTEGER NOT NULL,
+    stretch  INTEGER NOT NULL,                -- id >> span
+    count    INTEGER NOT NULL,
+    date_min INTEGER NOT NULL,
+    date_max INTEGER NOT NULL,
+    PRIMARY KEY (span, stretch)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO tally VALUES ('event', 0);
-CREATE TRIGGER event_added AFTER INSERT ON event BEGIN
-    UPDATE tally SET count = count + 1 WHERE name = 'event';
+
+CREATE TABLE event_share (
+    span      INTEGER NOT NULL,
+    stretch   INTEGER NOT NULL,
+    device_id INTEGER NOT NULL,               -- -1: of any device
+    type      INTEGER NOT NULL,               -- -1: of any type
+    count     INTEGER NOT NULL,
+    PRIMARY KEY (span, stretch, device_id, type)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER event_shared AFTER INSERT ON event BEGIN
+    INSERT INTO event_stretch VALUES
+        (12, NEW.id >> 12, 1, NEW.date_at, NEW.date_at),
+        (17, NEW.id >> 17, 1, NEW.date_at, NEW.date_at)
+        ON CONFLICT DO UPDATE SET count = count + 1,
+            date_min = min(date_min, excluded.date_min), date_max = max(date_max, excluded.date_max);
+    INSERT INTO event_share VALUES
+        (12, NEW.id >> 12, NEW.device_id, -1, 1), (17, NEW.id >> 17, NEW.device_id, -1, 1),
+        (12, NEW.id >> 12, -1, NEW.type, 1), (17, NEW.id >> 17, -1, NEW.type, 1),
+        (12, NEW.id >> 12, NEW.device_id, NEW.type, 1), (17, NEW.id >> 17, NEW.device_id, NEW.type, 1)
+        ON CONFLICT DO UPDATE SET count = count + 1;
 END;
-CREATE TRIGGER event_removed AFTER DELETE ON event BEGIN
-    UPDATE tally SET count = count - 1 WHERE name = 'event';
+CREATE TRIGGER event_unshared AFTER DELETE ON event BEGIN
+    UPDATE event_stretch SET count = count - 1
+        WHERE (span, stretch) IN (VALUES (12, OLD.id >> 12), (17, OLD.id >> 17));
+    UPDATE event_share SET count = count - 1
+        WHERE (span, stretch, device_id, type) IN (VALUES
+            (12, OLD.id >> 12, OLD.device_id, -1), (17, OLD.id >> 17, OLD.device_id, -1),
+            (12, OLD.id >> 12, -1, OLD.type), (17, OLD.id >> 17, -1, OLD.type),
+            (12, OLD.id >> 12, OLD.device_id, OLD.type), (17, OLD.id >> 17, OLD.device_id, OLD.type));
 END;
 
 CREATE TABLE device (
@@ -37,6 +68,18 @@ CREATE TABLE device (
     record     TEXT NOT NULL,                 -- central's record, whole, as JSON; '{}' when central has none
     updated_at INTEGER NOT NULL
 ) STRICT;
+
+-- Since when each device is known at the site. It follows a device to the id that central gives it.
+CREATE TABLE device_since (id INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT;
+CREATE TRIGGER device_is_new AFTER INSERT ON device BEGIN
+    INSERT OR IGNORE INTO device_since VALUES (new.id, new.updated_at);
+END;
+-- Devices that programs registered at the site. A removed one is shown no more, whatever central still says of it.
+CREATE TABLE registered_device (id INTEGER PRIMARY KEY, removed_at INTEGER) STRICT;
+CREATE TRIGGER device_has_centrals_id AFTER UPDATE OF id ON device WHEN old.id <> new.id BEGIN
+    INSERT OR REPLACE INTO device_since SELECT new.id, at FROM device_since WHERE id = old.id;
+    UPDATE OR REPLACE registered_device SET id = new.id WHERE id = old.id;
+END;
 
 CREATE TABLE camera (
     id         INTEGER PRIMARY KEY,
@@ -49,19 +92,49 @@ CREATE TABLE camera (
 CREATE TABLE segment (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     camera_id     INTEGER NOT NULL,
-    path          TEXT NOT NULL UNIQUE,       -- relative to the media folder
+    path          TEXT NOT NULL UNIQUE,         -- relative to the media folder
     started_at    INTEGER NOT NULL,
-    duration      INTEGER NOT NULL,           -- micros
+    duration      INTEGER NOT NULL,             -- micros
     size          INTEGER NOT NULL,
     clock_trusted INTEGER NOT NULL,
-    gap           TEXT NOT NULL,              -- why footage before it is missing; 'none': continuous
+    gap           TEXT NOT NULL,                -- why footage before it is missing; 'none': continuous
     codec         TEXT NOT NULL,
     width         INTEGER NOT NULL,
     height        INTEGER NOT NULL,
-    garbage       INTEGER NOT NULL DEFAULT 0  -- 1: its file is being deleted
+    garbage       INTEGER NOT NULL DEFAULT 0,   -- 1: its file is being deleted
+    -- Its place in the camera's chain (see gateway.domain.footage_chain), and its time by both clocks.
+    frames        INTEGER NOT NULL DEFAULT 0,   -- 0: not known
+    sha256        BLOB,                         -- of the file as it was written; NULL: not known yet
+    number        INTEGER,                      -- its place in the chain; NULL: not linked yet
+    previous      BLOB,                         -- the link before it
+    boot_id       TEXT NOT NULL DEFAULT '',     -- of the machine's run that `monotonic` counts in
+    monotonic     INTEGER NOT NULL DEFAULT 0,   -- micros of the first frame
+    breaks        INTEGER NOT NULL DEFAULT 0,   -- discontinuities of its camera up to it (RFC 8216, 6.2.2)
+    entry         TEXT NOT NULL DEFAULT 'idr',  -- its first entry point: 'idr', 'recovery' (some pictures need what came
+                                                -- before) or 'none'
+    whole_after   INTEGER NOT NULL DEFAULT 0    -- micros from its start until pictures are whole when decoding begins there
 ) STRICT;
 CREATE INDEX segment_by_time ON segment (camera_id, started_at);
 CREATE INDEX segment_by_age ON segment (garbage, started_at, size);
+CREATE INDEX segment_unlinked ON segment (id) WHERE number IS NULL;
+CREATE INDEX segment_by_number ON segment (camera_id, number) WHERE number IS NOT NULL;
+CREATE INDEX segment_untrusted ON segment (boot_id) WHERE clock_trusted = 0;
+
+-- The newest link of each camera, which outlives its segments, and what a live playlist must know of those that are gone.
+CREATE TABLE footage_chain (
+    camera_id INTEGER PRIMARY KEY,
+    number    INTEGER NOT NULL,
+    link      BLOB NOT NULL,
+    breaks    INTEGER NOT NULL DEFAULT 0,     -- of the newest segment
+    longest   INTEGER NOT NULL DEFAULT 0      -- micros of the longest segment there was
+) STRICT;
+
+-- By how much wall time is ahead of monotonic time in a run of the machine, once that was known: what was stamped before
+-- is put right by it.
+CREATE TABLE clock_offset (
+    boot_id TEXT PRIMARY KEY,
+    micros  INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE passage (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -79,6 +152,50 @@ CREATE TABLE passage (
 CREATE INDEX passage_by_lane ON passage (lane_id, id);
 CREATE INDEX passage_by_event ON passage (event_id);
 
+-- How many are in each area, and when it was last opened to everybody. Changed with the passage or correction that says so.
+CREATE TABLE area (
+    area_id   TEXT PRIMARY KEY,
+    count     INTEGER NOT NULL,
+    opened_at INTEGER
+) STRICT;
+
+-- Into which area a holder passed last; '' is outside.
+CREATE TABLE holder (
+    holder  TEXT PRIMARY KEY,
+    area_id TEXT NOT NULL,
+    since   INTEGER NOT NULL
+) STRICT;
+
+-- Who came in and went out again: an entry and its exit are one row, written with the passages that they are.
+CREATE TABLE parking_entry (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    central_id      INTEGER UNIQUE,
+    status          TEXT NOT NULL,              -- open, closed, exit_only, superseded
+    entry_at        INTEGER,                    -- NULL: only the exit is known
+    exit_at         INTEGER,
+    at              INTEGER NOT NULL,           -- of the entry, or of the exit when only that is known
+    entry_device_id INTEGER,
+    exit_device_id  INTEGER,
+    entry_lane      TEXT NOT NULL DEFAULT '',
+    exit_lane       TEXT NOT NULL DEFAULT '',
+    area            TEXT NOT NULL DEFAULT '',   -- where it stands; '' for one that nobody said
+    card_id         INTEGER,
+    credential      TEXT NOT NULL DEFAULT '',
+    plate           TEXT NOT NULL DEFAULT '',   -- without blanks and dashes, in capitals
+    manual          INTEGER NOT NULL,           -- 1: made by a person
+    clock_trusted   INTEGER NOT NULL,
+    entry_passage   INTEGER,
+    exit_passage    INTEGER,
+    record          TEXT NOT NULL DEFAULT '{}', -- what else a person or central says of it, as JSON
+    box             INTEGER NOT NULL DEFAULT 0  -- under whose number it goes up; 0: no passage made it
+) STRICT;
+CREATE INDEX parking_entry_by_time ON parking_entry (at);
+CREATE INDEX parking_entry_by_card ON parking_entry (card_id, id) WHERE card_id IS NOT NULL;
+CREATE INDEX parking_entry_by_plate ON parking_entry (plate, id) WHERE plate != '';
+CREATE INDEX parking_entry_open_card ON parking_entry (card_id) WHERE status = 'open';
+CREATE INDEX parking_entry_open_plate ON parking_entry (plate) WHERE status = 'open';
+CREATE INDEX parking_entry_open_credential ON parking_entry (credential) WHERE status = 'open';
+
 CREATE TABLE camera_event (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     central_id    INTEGER UNIQUE,
@@ -91,36 +208,141 @@ CREATE TABLE camera_event (
     pinned_from   INTEGER NOT NULL,
     pinned_until  INTEGER NOT NULL,
     clock_trusted INTEGER NOT NULL,
-    ready         INTEGER NOT NULL DEFAULT 0
+    ready         INTEGER NOT NULL DEFAULT 0,
+    incident      INTEGER NOT NULL DEFAULT 0, -- 1: something went wrong; kept for longer
+    boot_id       TEXT NOT NULL DEFAULT '',
+    clock_offset  INTEGER NOT NULL DEFAULT 0, -- wall micros minus monotonic ones
+    box           INTEGER NOT NULL            -- under which box's number it goes up
 ) STRICT;
 CREATE INDEX camera_event_by_pin ON camera_event (camera_id, pinned_from, pinned_until);
 CREATE INDEX camera_event_by_event ON camera_event (event_id);
 CREATE INDEX camera_event_awaiting ON camera_event (id) WHERE ready = 0;
--- Ids made at the site begin here, above any of central's.
-INSERT INTO sqlite_sequence (name, seq) VALUES ('camera_event', 1999999999);
+CREATE INDEX camera_event_untrusted ON camera_event (boot_id) WHERE clock_trusted = 0;
+-- Pins by the time that nobody sets: the clock may have been set between an event and its footage.
+CREATE INDEX camera_event_by_uptime
+    ON camera_event (camera_id, boot_id, pinned_from - clock_offset, pinned_until - clock_offset, clock_offset)
+    WHERE boot_id <> '';
+
+-- Camera events that were deleted here, with central's id: it has to be told which.
+CREATE TABLE camera_event_gone (
+    id         INTEGER PRIMARY KEY,
+    central_id INTEGER
+) STRICT;
+
+-- Files that people added to camera events. A row is made when its file is whole on disk, and goes after it.
+CREATE TABLE exhibit (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    camera_event_id INTEGER NOT NULL,
+    name            TEXT NOT NULL,
+    description     TEXT NOT NULL,
+    kept_as         TEXT NOT NULL,               -- transaction or incident
+    media_type      TEXT NOT NULL,               -- what the bytes say
+    size            INTEGER NOT NULL,
+    sha256          TEXT NOT NULL,
+    file            TEXT NOT NULL UNIQUE,        -- in the folder of exhibits
+    created_at      INTEGER NOT NULL,
+    clock_trusted   INTEGER NOT NULL,
+    username        TEXT NOT NULL,
+    kept_from       INTEGER,                     -- its days count from then; NULL: no trusted clock has said yet
+    central_id      INTEGER,
+    delivered       INTEGER NOT NULL DEFAULT 0,  -- 1: central has it
+    missing         INTEGER NOT NULL DEFAULT 0,  -- 1: the file is not there
+    garbage         INTEGER NOT NULL DEFAULT 0   -- 1: the file is to be deleted, the row after it
+) STRICT;
+CREATE INDEX exhibit_by_camera_event ON exhibit (camera_event_id);
+CREATE INDEX exhibit_by_central ON exhibit (central_id) WHERE central_id IS NOT NULL;
+CREATE INDEX exhibit_garbage ON exhibit (id) WHERE garbage = 1;
+
+CREATE TABLE exhibit_link (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    exhibit_id   INTEGER NOT NULL,
+    token_hash   BLOB NOT NULL UNIQUE,           -- SHA-256 of the token; the token itself is nowhere
+    username     TEXT NOT NULL,
+    created_at   INTEGER NOT NULL,
+    expires_at   INTEGER NOT NULL,
+    revoked_at   INTEGER
+) STRICT;
+CREATE INDEX exhibit_link_by_exhibit ON exhibit_link (exhibit_id);
+
+-- Whoever deletes a camera event lets go of what was added to it.
+CREATE TRIGGER camera_event_deleted AFTER DELETE ON camera_event BEGIN
+    INSERT OR REPLACE INTO camera_event_gone (id, central_id) VALUES (old.id, old.central_id);
+    UPDATE exhibit SET garbage = 1 WHERE camera_event_id = old.id;
+END;
+CREATE TRIGGER exhibit_let_go AFTER UPDATE OF garbage ON exhibit WHEN new.garbage = 1 BEGIN
+    DELETE FROM exhibit_link WHERE exhibit_id = new.id;
+END;
 
 CREATE TABLE outbox (
-    id         INTEGER PRIMARY KEY AUTOINCREMENT,
-    key        TEXT NOT NULL UNIQUE,          -- stable over all tries
-    kind       TEXT NOT NULL,                 -- what is sent, e.g. camera_event
-    record_id  INTEGER NOT NULL,              -- of which record; rows of one record go up in order
-    body       TEXT NOT NULL,                 -- JSON
-    created_at INTEGER NOT NULL,
-    tries      INTEGER NOT NULL DEFAULT 0,
-    next_at    INTEGER NOT NULL,              -- not before this moment
-    parked     INTEGER NOT NULL DEFAULT 0,    -- 1: central refused it; waits for a person
-    error      TEXT NOT NULL DEFAULT ''
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    key           TEXT NOT NULL UNIQUE,            -- stable over all tries
+    kind          TEXT NOT NULL,                   -- what is sent, e.g. camera_event
+    record_id     INTEGER NOT NULL,                -- of which record; rows of one record go up in order
+    body          TEXT NOT NULL,                   -- JSON
+    created_at    INTEGER NOT NULL,
+    tries         INTEGER NOT NULL DEFAULT 0,
+    next_at       INTEGER NOT NULL,                -- not before this moment
+    parked        INTEGER NOT NULL DEFAULT 0,      -- 1: waits for a person: refused, or with `begun`: nobody knows
+    error         TEXT NOT NULL DEFAULT '',
+    action        TEXT NOT NULL DEFAULT 'create',  -- with the kind it names the operation that delivers it
+    begun         INTEGER NOT NULL DEFAULT 0,      -- 1: it may have reached central, whatever became of the answer
+    base          TEXT NOT NULL DEFAULT '',        -- the fields at the site before the change, as JSON: what central should
+                                                   -- still have; '' for none
+    unheard       INTEGER NOT NULL DEFAULT 0,      -- 1: waits because central did not answer: goes as soon as it does
+    newest_before INTEGER,                         -- the highest id known of its kind at central before it was sent: what
+                                                   -- central has below is not this row; NULL: nobody knows
+    taken_as      INTEGER,                         -- the id under which central has it, as a person said
+    waits_for     INTEGER,                         -- the site's id of a record that it names and that goes up before it
+    begun_at      INTEGER,                         -- when it was sent, by central's clock; NULL: nobody knows
+    file_bytes    INTEGER NOT NULL DEFAULT 0       -- of the file that goes up with it and waits on the disk as it does
 ) STRICT;
 CREATE INDEX outbox_waiting ON outbox (id) WHERE parked = 0;
 CREATE INDEX outbox_due ON outbox (parked, next_at, kind, record_id);
-CREATE INDEX outbox_by_record ON outbox (kind, record_id, id);
+-- Whether an earlier row of the same record holds up a later one is read from the index alone.
+CREATE INDEX outbox_by_record ON outbox (kind, record_id, id, parked, action);
+-- What may take a card's right away goes first.
+CREATE INDEX outbox_urgent ON outbox (id, record_id) WHERE parked = 0 AND kind = 'access_card' AND action <> 'create'
+    AND (action <> 'update' OR instr(body, '"status"') > 0 OR instr(body, '"enabled"') > 0);
+CREATE INDEX outbox_waits_for ON outbox (waits_for) WHERE waits_for IS NOT NULL;
+-- Writes that may have reached central are few; each page of a pull asks for those of its kind.
+CREATE INDEX outbox_begun ON outbox (kind, record_id) WHERE begun = 1 AND action = 'create';
 
--- The outbox's books: accepted = delivered + dropped + rows in outbox, at every commit.
+-- What a waiting row takes on the disk: its texts, its file, and 600 bytes for its numbers and its places in the indexes.
+CREATE VIEW outbox_size AS SELECT id, 600 + length(CAST(body AS BLOB)) + length(CAST(base AS BLOB)) + file_bytes AS bytes
+    FROM outbox;
+-- The sum of these. Every step that adds, changes or takes out rows keeps it, so that no write has to add it up.
+CREATE TABLE backlog (
+    id    INTEGER PRIMARY KEY CHECK (id = 1),
+    bytes INTEGER NOT NULL
+) STRICT;
+INSERT INTO backlog (id, bytes) VALUES (1, 0);
+
+-- The outbox's books: accepted = delivered + replaced + dropped + rows in outbox, at every commit. Replaced: newer content
+-- of the same record took a row's place, so that nothing was lost.
 CREATE TABLE book (
     name  TEXT PRIMARY KEY,
     count INTEGER NOT NULL
 ) STRICT;
-INSERT INTO book VALUES ('accepted', 0), ('delivered', 0), ('dropped', 0);
+INSERT INTO book VALUES ('accepted', 0), ('delivered', 0), ('dropped', 0), ('replaced', 0);
+
+-- Ids of records that were made at the site, and the id that central gave each later.
+CREATE TABLE provisional (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind       TEXT NOT NULL,
+    central_id INTEGER
+) STRICT;
+CREATE UNIQUE INDEX provisional_by_central ON provisional (kind, central_id) WHERE central_id IS NOT NULL;
+
+-- The number of this data folder, drawn once: it tells its records at central from those of another box of the site.
+CREATE TABLE box (
+    id     INTEGER PRIMARY KEY CHECK (id = 1),
+    number INTEGER NOT NULL CHECK (number BETWEEN 1 AND 1048575)
+) STRICT;
+INSERT INTO box (id, number) VALUES (1, 1 + abs(random() % 1048575));
+
+-- Ids made at the site begin here, above any of central's.
+INSERT INTO sqlite_sequence (name, seq) VALUES
+    ('camera_event', 1999999999), ('parking_entry', 1999999999), ('provisional', 1999999999), ('exhibit', 1999999999);
 
 CREATE TABLE command (
     command_id   TEXT PRIMARY KEY,
@@ -135,11 +357,137 @@ CREATE TABLE command (
 ) STRICT;
 CREATE INDEX command_open ON command (state) WHERE state IN ('recorded', 'sent', 'acknowledged');
 
+-- Who may sign in beside the site file's accounts, what each role may do, and the keys of programs.
+CREATE TABLE role (
+    name        TEXT PRIMARY KEY,
+    permissions TEXT NOT NULL                 -- a JSON array of the interface's names, or ["*"]
+) STRICT;
+INSERT INTO role VALUES
+    ('administrator', '["*"]'),
+    ('operator', '["can_add_camera_events","can_add_entries","can_control_devices","can_edit_camera_events","can_edit_entries","can_view_access_cards","can_view_camera_events","can_view_cameras","can_view_devices","can_view_entries","can_view_events","can_view_guests"]'),
+    ('viewer', '["can_view_access_cards","can_view_camera_events","can_view_cameras","can_view_devices","can_view_entries","can_view_events","can_view_guests"]');
+CREATE TABLE account (
+    username      TEXT PRIMARY KEY,
+    password_hash TEXT NOT NULL,              -- argon2id
+    role          TEXT NOT NULL,
+    disabled      INTEGER NOT NULL,
+    created_at    INTEGER NOT NULL,
+    totp_secret   TEXT NOT NULL DEFAULT '',   -- sealed (see second_factor_seal); '' for no second factor
+    totp_step     INTEGER NOT NULL DEFAULT 0  -- the half minute of the last code that was used: none counts twice
+) STRICT;
+CREATE TABLE recovery_code (
+    code_hash BLOB PRIMARY KEY,               -- SHA-256; a code is gone once it is used
+    username  TEXT NOT NULL
+) STRICT;
+CREATE INDEX recovery_code_by_username ON recovery_code (username);
+CREATE TABLE api_key (
+    id          INTEGER PRIMARY KEY,
+    name        TEXT NOT NULL UNIQUE,
+    key_hash    BLOB NOT NULL UNIQUE,         -- SHA-256 of the key; the key itself is nowhere
+    permissions TEXT NOT NULL,
+    created_at  INTEGER NOT NULL,
+    expires_at  INTEGER                       -- NULL: never
+) STRICT;
+-- Central's accounts that have signed in here: what they need to do so for some days while central is away.
+CREATE TABLE remembered (
+    username      TEXT PRIMARY KEY,
+    password_hash TEXT NOT NULL,
+    role          TEXT NOT NULL,
+    permissions   TEXT NOT NULL,
+    verified_at   INTEGER NOT NULL,
+    mfa           INTEGER NOT NULL DEFAULT 0  -- 1: central asks for a second factor; not let in, but told why
+) STRICT;
+-- The passwords of the site file's accounts as they were, so that another one ends the sessions of the old.
+CREATE TABLE site_file_account (
+    username      TEXT PRIMARY KEY,
+    password_hash TEXT NOT NULL               -- argon2id
+) STRICT;
+
 CREATE TABLE session (
     token_hash   BLOB PRIMARY KEY,            -- SHA-256 of the token; the token itself is nowhere
     username     TEXT NOT NULL,
     created_at   INTEGER NOT NULL,
     last_seen_at INTEGER NOT NULL,
-    expires_at   INTEGER NOT NULL
+    expires_at   INTEGER NOT NULL,
+    -- Of whom it is. A central account's role and permissions are as they were when it signed in.
+    central      INTEGER NOT NULL DEFAULT 0,
+    mfa_pending  INTEGER NOT NULL DEFAULT 0,
+    role         TEXT NOT NULL DEFAULT '',
+    permissions  TEXT NOT NULL DEFAULT '[]'
 ) STRICT;
 CREATE INDEX session_by_expiry ON session (expires_at);
+CREATE INDEX session_by_username ON session (username);
+
+-- How far who pulls a list by cursor has read it. Written seldom: it may be too low, never too high.
+CREATE TABLE read_mark (
+    id        INTEGER PRIMARY KEY,
+    account   TEXT NOT NULL,
+    list      TEXT NOT NULL,                  -- event, camera_event or entry
+    filter    TEXT NOT NULL,                  -- what of the list is read; '' for all of it
+    read_to   INTEGER NOT NULL,               -- everything up to this id was fetched
+    read_at   INTEGER NOT NULL,               -- wall micros of the last page that was asked for
+    began_at  INTEGER NOT NULL,
+    UNIQUE (account, list, filter)
+) STRICT;
+
+-- Webhooks: what is to be announced to whom. Each has books of its own: accepted = delivered + failed + dropped + waiting.
+CREATE TABLE webhook (
+    id            TEXT PRIMARY KEY,
+    url           TEXT NOT NULL,
+    secret        TEXT NOT NULL,
+    created_at    INTEGER NOT NULL,
+    created_by    TEXT NOT NULL,
+    disabled      TEXT NOT NULL DEFAULT '',    -- why nothing is sent to it; '' while it is enabled
+    failing_since INTEGER,                     -- by a trusted clock; NULL while deliveries succeed
+    failed_at     INTEGER,
+    error         TEXT NOT NULL DEFAULT '',    -- of the newest try, '' when it succeeded
+    full          INTEGER NOT NULL DEFAULT 0,  -- 1: its backlog is full, and that was told
+    accepted      INTEGER NOT NULL DEFAULT 0,
+    delivered     INTEGER NOT NULL DEFAULT 0,
+    failed        INTEGER NOT NULL DEFAULT 0,  -- given up after all tries
+    dropped       INTEGER NOT NULL DEFAULT 0   -- there was no room
+) STRICT;
+
+CREATE TABLE webhook_type (
+    type       TEXT NOT NULL,
+    webhook_id TEXT NOT NULL REFERENCES webhook (id) ON DELETE CASCADE,
+    PRIMARY KEY (type, webhook_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE webhook_message (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    webhook_id TEXT NOT NULL REFERENCES webhook (id) ON DELETE CASCADE,
+    event_id   INTEGER NOT NULL,
+    message_id TEXT NOT NULL,               -- the same over all tries, and at a replay
+    body       TEXT NOT NULL,               -- as it is sent
+    created_at INTEGER NOT NULL,
+    tries      INTEGER NOT NULL DEFAULT 0,
+    next_at    INTEGER NOT NULL,            -- not before this moment
+    failed     INTEGER NOT NULL DEFAULT 0,  -- 1: given up; kept for a replay
+    error      TEXT NOT NULL DEFAULT '',
+    UNIQUE (webhook_id, event_id)
+) STRICT;
+CREATE INDEX webhook_message_waiting ON webhook_message (webhook_id, next_at, id) WHERE failed = 0;
+CREATE INDEX webhook_message_failed ON webhook_message (webhook_id, id) WHERE failed = 1;
+
+-- What makes this site's messages unlike those of all other sites.
+CREATE TABLE webhook_mark (
+    one  INTEGER PRIMARY KEY CHECK (one = 1),
+    mark TEXT NOT NULL
+) STRICT;
+INSERT INTO webhook_mark VALUES (1, lower(hex(randomblob(6))));
+
+-- Grants of access: who may pass a lane until when, given over the interface.
+CREATE TABLE access_grant (
+    number      INTEGER PRIMARY KEY AUTOINCREMENT,
+    access_id   TEXT NOT NULL UNIQUE,
+    user_id     TEXT NOT NULL,
+    device_id   INTEGER NOT NULL,
+    lane_id     TEXT NOT NULL,
+    given_at    INTEGER NOT NULL,
+    valid_until INTEGER,                     -- NULL: permanent
+    given_by    TEXT NOT NULL,
+    revoked_at  INTEGER,
+    revoked_by  TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE INDEX access_grant_standing ON access_grant (number) WHERE revoked_at IS NULL;
