@@ -135,7 +135,6 @@ class Store:
 
     def _look_through(self, connection: sqlite3.Connection) -> None:
         check_backlog(connection)
-        self.accounts.seal_all(connection)
         self._access_log.agree(connection)
 
     async def open(self) -> None:

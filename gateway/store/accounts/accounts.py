@@ -233,20 +233,6 @@ class Accounts:
 
         await self._database.write(job)
 
-    def seal_all(self, connection: sqlite3.Connection) -> None:
-        """At an opening: secrets of before there was a seal are sealed, and nothing of them is left in the file."""
-        kept = connection.execute("SELECT username, totp_secret FROM account WHERE totp_secret != ''").fetchall()
-        plain = [(username, secret) for username, secret in kept if not self._seal.is_sealed(secret)]
-        if not plain:
-            return
-        connection.execute("PRAGMA secure_delete = ON")
-        connection.execute("BEGIN IMMEDIATE")
-        for username, secret in plain:
-            sealed = self._seal.seal(secret, username)
-            connection.execute("UPDATE account SET totp_secret = ? WHERE username = ?", (sealed, username))
-        connection.execute("COMMIT")
-        connection.execute("PRAGMA secure_delete = OFF")
-
 
 def _update(connection: sqlite3.Connection, username: str, assignment: str, *values: str | int) -> None:
     changed = connection.execute(f"UPDATE account SET {assignment} WHERE username = ?", (*values, username))

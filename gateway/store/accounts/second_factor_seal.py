@@ -6,7 +6,6 @@ opens for no other.
 
 from __future__ import annotations
 
-import binascii
 import os
 import secrets
 from pathlib import Path
@@ -24,37 +23,31 @@ log = structlog.get_logger(__name__)
 UNREADABLE = "?"
 """In place of a secret that cannot be opened: there is a second factor, and no code of it is ever right."""
 
-_PREFIX = "sealed:"
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
 
 
 class SecondFactorSeal:
-    """Seals and opens; blocks on the disk for the first of each."""
+    """Encrypts and decrypts secrets; blocks on the disk for the first of each."""
 
     def __init__(self, *, path: Path) -> None:
         self._path = path
         self._key: bytes | None = None
 
-    def is_sealed(self, kept: str) -> bool:
-        """Whether what is kept is a sealed secret, and not one of before there was a seal."""
-        return kept.startswith(_PREFIX)
-
     def seal(self, secret: str, username: str) -> str:
-        """What may be kept of an account's secret; "" stays "". Raises StoreError when there is no place for a key."""
+        """Encrypt an account's secret; "" stays "". Raises StoreError when there is no place for a key."""
         if not secret:
             return ""
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        sealed = AESGCM(self._known() or self._made()).encrypt(nonce, secret.encode(), username.encode())
-        return _PREFIX + (nonce + sealed).hex()
+        return (nonce + AESGCM(self._known() or self._made()).encrypt(nonce, secret.encode(), username.encode())).hex()
 
-    def open(self, kept: str, username: str) -> str:
-        """The secret; UNREADABLE when the key is gone or another, or what is kept was changed."""
-        if not self.is_sealed(kept):
-            return kept
+    def open(self, sealed: str, username: str) -> str:
+        """Decrypt an account's secret; UNREADABLE when the key is gone or another, or what was sealed is changed."""
+        if not sealed:
+            return ""
         key = self._known()
         try:
-            raw = binascii.unhexlify(kept.removeprefix(_PREFIX))
+            raw = bytes.fromhex(sealed)
             if key is not None:
                 return AESGCM(key).decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], username.encode()).decode()
         except (InvalidTag, ValueError):  # told below, with the missing key

@@ -1,4 +1,4 @@
-"""What was last said of who may come in, and who is told of events, a second time beside the database.
+"""A second record of who may come in and who is told of events, beside the database.
 
 Rows that are saved out of a damaged database may be older ones: an account that was removed, a password or a role as it
 was, a key or a grant that was taken back, a webhook whose receiver is somebody else's by now. Each such change is
@@ -24,9 +24,7 @@ from gateway.store.engine.faults import refused
 
 log = structlog.get_logger(__name__)
 
-_BEGIN: list[object] = ["begin", 2]
-_WITHOUT_WEBHOOKS: list[object] = ["begin", 1]
-"""How files begin that say nothing of webhooks."""
+_BEGIN: list[object] = ["begin", 1]
 _MOST_GRANTS = 20_000
 _MOST_OUT_OF_DATE = 1000
 _ACCOUNT = "username, password_hash, role, disabled, created_at, totp_secret, totp_step"
@@ -36,17 +34,13 @@ Row = list[object]
 
 @dataclass
 class _Said:
-    """What the lines come to; `untidy` when many are out of date, or the last was torn.
-
-    `webhooks` are those that there are, unless the file does not tell of any.
-    """
+    """The rights and webhooks that the lines come to; `untidy` when many are out of date, or the last was torn."""
 
     accounts: dict[str, Row] = field(default_factory=dict)
     roles: dict[str, Row] = field(default_factory=dict)
     keys: dict[str, Row] = field(default_factory=dict)
     grants: dict[str, Row] = field(default_factory=dict)
     webhooks: dict[str, Row] = field(default_factory=dict)
-    tells_webhooks: bool = True
     untidy: bool = False
 
     def of(self, kind: str) -> dict[str, Row]:
@@ -132,8 +126,6 @@ class AccessLog:
             " WHERE access_id = ? AND revoked_at IS NULL",
             [(access_id,) for access_id in said.grants],
         )
-        if not said.tells_webhooks:
-            return _silence(connection)
         for table, column in (("webhook", "id"), ("webhook_type", "webhook_id"), ("webhook_message", "webhook_id")):
             connection.execute(
                 f"DELETE FROM {table} WHERE {column} NOT IN (SELECT value FROM json_each(?))",
@@ -180,10 +172,8 @@ class AccessLog:
         *lines, torn = raw.split(b"\n")  # a line without its end was not acknowledged to anybody
         said = _Said()
         try:
-            begin = _line(lines[0]) if lines else None
-            if begin not in (_BEGIN, _WITHOUT_WEBHOOKS):
+            if not lines or _line(lines[0]) != _BEGIN:
                 return None
-            said.tells_webhooks = begin == _BEGIN
             for line in lines[1:]:
                 kind, name, row = _line(line)
                 known = said.of(str(kind))

@@ -108,7 +108,8 @@ def _paths(fresh: sqlite3.Connection, table: str, *, by_rowid: bool) -> list[tup
     indexes = [str(row[1]) for row in fresh.execute(f"PRAGMA index_list({table})") if row[3] == "c"]
     numbers = {str(row[1]) for row in fresh.execute(f"PRAGMA table_info({table})") if row[2] == "INTEGER"}
     firsts = [(str(fresh.execute(f"PRAGMA index_info({index})").fetchone()[2]), index) for index in indexes]
-    return [(first, f"{table} INDEXED BY {index}") for first, index in firsts if first in numbers] or [("0", table)]
+    by_index = [(first, f"{table} INDEXED BY {index}") for first, index in firsts if first in numbers]
+    return by_index or [("0 + 0", table)]  # a plain 0 in ORDER BY would be a column's place
 
 
 def _each(old: sqlite3.Connection, select: str, number: str, keep: Callable[[Row], None]) -> None:
