@@ -102,8 +102,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         1,
         "no opening again",
         "gateway/lanes/machine/reopening.py",
-        "    reason = what_came_into_the_way(lane.rules, state, lane.now.at)\n",
-        '    reason = ""\n',
+        "    reason = _why_open(lane)\n    if not reason:\n",
+        '    reason = ""\n    if not reason:\n',
     ),
     Mutation(
         1,

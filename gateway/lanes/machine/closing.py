@@ -34,6 +34,13 @@ def begin(lane: Transition) -> None:
         lane.put(Closing.wanted(lane.now.at, by_device=lane.rules.closes_itself))
 
 
+def drop_unsent(lane: Transition) -> None:
+    """Drop a close that has not been sent. One on its way, or being undone, is watched further."""
+    job = lane.state.closing
+    if job is not None and not job.is_on_its_way:
+        lane.drop_closing()
+
+
 def operator_closes(lane: Transition, event: m.CommandRequested) -> None:
     """A person wants the gate closed: only when that is known to be safe."""
     reason = why_not_close(lane.rules, lane.state, lane.now.at)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
-from gateway.lanes.machine import closing, commands_in_flight, stopping
+from gateway.lanes.machine import closing, commands_in_flight, reopening, stopping
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import OPEN_TRIES, PAUSE_SECONDS
 from gateway.lanes.machine.state.lane import LaneState
@@ -61,12 +61,17 @@ def fire_reported(lane: Transition, event: m.InputReported) -> None:
 
 
 def watch(lane: Transition) -> None:
-    """Have the gate opened while it is to be open and is not."""
+    """Open the gate while it is to be open and is not.
+
+    Where a close of ours may still move an open gate, `reopening` undoes it.
+    """
     state, now = lane.state, lane.now.at
-    if not state.kept_open or state.inputs.gate_lost or not _may_move(lane):
+    if not state.kept_open:
         return
-    if state.inputs.gate.position in _ON_ITS_WAY and state.closing is not None:
-        lane.drop_closing()
+    if not state.stop.is_in_force:
+        closing.drop_unsent(lane)
+    if state.inputs.gate_lost or not reopening.may_keep_open(lane):
+        return
     if state.inputs.gate.position in _ON_ITS_WAY or now < state.orders.keeping.not_before or _is_opening(lane):
         return
     keeping = state.orders.keeping
@@ -99,8 +104,6 @@ def _changed(lane: Transition, *, was_kept: Kept | None, order: Order | None) ->
         lane.note("")
     if state.kept_open:
         lane.put(state.troubles.forced(None))
-        if not state.stop.is_in_force:
-            lane.drop_closing()
         return
     if was_kept is not None:
         lane.put(lane.state.orders.was_kept(was_kept))
@@ -113,17 +116,6 @@ def _changed(lane: Transition, *, was_kept: Kept | None, order: Order | None) ->
 def _close_if_idle(lane: Transition) -> None:
     if lane.state.visits.phase not in _RIGHT_OF_WAY and lane.state.closing is None:
         closing.begin(lane)
-
-
-def _may_move(lane: Transition) -> bool:
-    """A fire moves a gate of unknown position too; an order does not, nor one that somebody works at or stopped."""
-    state = lane.state
-    if state.stop.is_in_force:
-        return False
-    if state.inputs.on_fire:
-        return True
-    known = state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is not GatePosition.UNKNOWN
-    return known and (lane.rules.lane.local is None or state.inputs.local.state is PointState.OFF)
 
 
 def _is_opening(lane: Transition) -> bool:

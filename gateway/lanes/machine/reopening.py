@@ -1,12 +1,13 @@
-"""Opening the gate again when something comes into its way while it closes on our word. Part of the machine.
+"""Opening the gate again when something comes into its way, or it is to stay open, while it closes on our word.
 
-The controller's own safety should do so by itself; it is not relied on. For a barrier open is the safe answer, in a
-lock-down too; where a gate has been opened again it is closed once all is clear, after pauses that grow.
+Part of the machine. The controller's own safety should do so by itself; it is not relied on. For a barrier open is the
+safe answer, in a lock-down too; where a gate has been opened again it is closed once all is clear, after pauses that
+grow.
 """
 
 from __future__ import annotations
 
-from drivers.contract import GatePosition
+from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import commands_in_flight
@@ -33,7 +34,7 @@ def watch(lane: Transition, job: Closing) -> bool:
         return False
     if not _has_taken(state) or _is_seen_stopped(state):
         return False
-    reason = what_came_into_the_way(lane.rules, state, lane.now.at)
+    reason = _why_open(lane)
     if not reason:
         return False
     pause = min(_LONGEST_PAUSE, PAUSE_SECONDS * 2.0**job.reopened)
@@ -66,10 +67,10 @@ def is_under_way(state: LaneState) -> bool:
 
 
 def not_sent(lane: Transition) -> None:
-    """Ask again soon when the first open did not go out: a line that was reset is back in a moment."""
+    """Ask again when an open did not go out; soon after the first: a line that was reset is back in a moment."""
     job = lane.state.closing
-    if job is not None and job.reopening == 1:
-        lane.put(job.open_due(lane.now.at + _SOON))
+    if job is not None and job.reopening:
+        lane.put(job.open_not_sent(soon=lane.now.at + _SOON))
 
 
 def follow(lane: Transition, job: Closing) -> bool:
@@ -80,7 +81,7 @@ def follow(lane: Transition, job: Closing) -> bool:
     state = lane.state
     if not job.reopening:
         return False
-    if state.inputs.gate.position in _ON_ITS_WAY:
+    if state.inputs.gate.position in _ON_ITS_WAY and not (job.reopen_unsent or is_under_way(state)):
         acknowledged(lane)
         if _closes_later(lane):
             lane.put(job.reopening_over())
@@ -90,7 +91,7 @@ def follow(lane: Transition, job: Closing) -> bool:
     if _waits_for_other(state) or lane.now.at < job.reopen_at:
         return True
     is_closed = state.inputs.gate.position is GatePosition.CLOSED
-    if is_closed or not what_came_into_the_way(lane.rules, state, lane.now.at):
+    if is_closed or not _why_open(lane):
         goes_on = not is_closed and (state.stop.is_in_force or _closes_later(lane))
         _tell_unacknowledged(lane, job)
         if goes_on:
@@ -107,6 +108,21 @@ def follow(lane: Transition, job: Closing) -> bool:
     return True
 
 
+def may_keep_open(lane: Transition) -> bool:
+    """Whether a gate may be opened because it is to stay open.
+
+    A fire opens a gate of unknown position too. An order does not, nor one that somebody works at. Neither opens one
+    that a person stopped.
+    """
+    state = lane.state
+    if state.stop.is_in_force:
+        return False
+    if state.inputs.on_fire:
+        return True
+    known = state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is not GatePosition.UNKNOWN
+    return known and (lane.rules.lane.local is None or state.inputs.local.state is PointState.OFF)
+
+
 def put_off(lane: Transition) -> None:
     """A person stops the gate: that is given its time before it is asked to open again."""
     job = lane.state.closing
@@ -121,6 +137,12 @@ def deadlines(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, 
     if not job.ours:
         return ()
     return tuple(point.at + rules.policy.stale_seconds for _, point in obstructions(rules, state))
+
+
+def _why_open(lane: Transition) -> str:
+    """Why a gate that may close on our word must open; "" when it need not."""
+    in_the_way = what_came_into_the_way(lane.rules, lane.state, lane.now.at)
+    return in_the_way or (lane.state.kept_open if may_keep_open(lane) else "")
 
 
 def _tell_unacknowledged(lane: Transition, job: Closing) -> None:

@@ -240,14 +240,14 @@ def _open(lane: Transition, visit: Visit) -> None:
     is_open = lane.state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is GatePosition.OPEN
     shown = visit.credential.shown() if visit.credential else ""
     lane.put(lane.state.visits.without_grant_of(shown))
-    lane.drop_closing()
     lane.note("")
     if lane.state.kept_open and is_open:
-        # Nothing to ask of the gate; a second open would close some gates.
+        # Nothing to ask of the gate: a second open would close some gates, and `reopening` undoes a close under way.
         lane.enter(Phase.OPEN, visit.opening())
         _tell_decision(lane, visit)
         stopping.ended(lane, _LET_IN)
         return
+    lane.drop_closing()
     lane.enter(Phase.OPENING, visit.opening())
     if lane.state.inputs.gate_lost:
         _tell_decision(lane, visit)

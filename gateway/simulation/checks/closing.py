@@ -11,6 +11,7 @@ from gateway.simulation import observations as seen
 from gateway.simulation.lane_field import CLOSING, FIRE, PHOTOCELL, POSITION
 
 _SAFETY = (CLOSING, PHOTOCELL)
+_OPENS = (*_SAFETY, FIRE)
 _CLOSES_WITHIN = 14.0
 _ANSWERS_WITHIN = 3.5
 _AT_ONCE = 0.25
@@ -147,7 +148,7 @@ class ClosingCheck:
 
 
 class ReopeningCheck:
-    """Once a close may be on its way, what comes into the way has an open follow, as soon as the line allows.
+    """Once a close may be on its way, an open follows what comes into the way, or a fire, as soon as the line allows.
 
     Until a person's stop is seen to have worked; and except what is gone again before the close was answered: no open
     could have gone out on that line until then. And except where the gate was seen to stand still before: the beam may
@@ -213,6 +214,9 @@ class ReopeningCheck:
         match observation:
             case seen.PointReported(state=PointState.OFF):
                 self._out_of_the_way(observation)
+            case seen.PointReported(point=point, state=state) if point == FIRE:
+                if state is PointState.ON and observation.lane not in self._asked:
+                    self._in_the_way(observation)
             case seen.PointReported():
                 self._in_the_way(observation)
             case seen.PollMissed(points=points, in_a_row=2) if CLOSING in points:
@@ -246,7 +250,7 @@ class ReopeningCheck:
         began = self._closing.get(point.lane)
         if self._has_stopped(point.lane) or point.lane in self._rests:
             return
-        if point.point in _SAFETY and began is not None and point.at - began < _CLOSES_WITHIN:
+        if point.point in _OPENS and began is not None and point.at - began < _CLOSES_WITHIN:
             due = max(point.at, began + _ANSWERS_WITHIN) + _AT_ONCE
             self._due.setdefault((point.lane, point.point), due)
 
@@ -256,7 +260,7 @@ class ReopeningCheck:
 
     def _over(self, lane: str) -> None:
         self._closing.pop(lane, None)
-        for point in _SAFETY:
+        for point in _OPENS:
             self._due.pop((lane, point), None)
 
     def _overdue(self, now: float) -> str:

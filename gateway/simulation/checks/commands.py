@@ -75,6 +75,8 @@ class CommandsCheck:
         match observation:
             case seen.Called(action=GateAction.CLOSE):
                 self._undo.asked(observation.lane, until=observation.at + self._life + _ONE_EXCHANGE)
+            case seen.Called(action=GateAction.OPEN):
+                self._undo.opens(observation)
             case seen.PointReported(point=point) if point == FIRE:
                 on = observation.state is PointState.ON
                 self._fire_until[observation.lane] = float("inf") if on else observation.at + self._life
@@ -169,6 +171,11 @@ class _Undo:
         self._closing[wrote.lane] = wrote.at
         self._left.pop(wrote.lane, None)
 
+    def opens(self, called: seen.Called) -> None:
+        """Note whether a point is stale as an open is given: its age is no report, and the gate may close meanwhile."""
+        if any(lane == called.lane and called.at >= at + self._stale for (lane, _), at in self._read.items()):
+            self._trip(called.lane, called.at)
+
     def refreshed(self, observation: seen.Refreshed) -> None:
         """Note when each safety point was read: one unread for too long may have had the gate opened again."""
         for point in _SAFETY.intersection(observation.points):
@@ -200,8 +207,6 @@ class _Undo:
                 pass
 
     def allows(self, wrote: seen.Wrote) -> bool:
-        if any(lane == wrote.lane and wrote.at - at >= self._stale for (lane, _), at in self._read.items()):
-            self._trip(wrote.lane, wrote.at)
         left, until = self._left.get(wrote.lane, (0, 0.0))
         if not left or wrote.at > until:
             return False

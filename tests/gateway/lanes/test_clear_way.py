@@ -254,6 +254,114 @@ def test_an_open_that_did_not_go_out_is_asked_for_again_soon(lane):
     assert lane.actions() == [OPEN, CLOSE, OPEN, OPEN]
 
 
+@pytest.fixture(params=["fire", "hold_open"])
+def keep_open(request, rules, make_script):
+    """A lane whose close is on its way to an open gate, and what has the gate kept open."""
+    lane = make_script(changed(rules, fire=POINT))
+    lane.ready()
+    let_in(lane)
+    lane.drive_through()
+    assert lane.actions() == [OPEN, CLOSE]
+    return lane, (lambda: lane.fire(ON)) if request.param == "fire" else (lambda: lane.order(OrderKind.HOLD_OPEN))
+
+
+def test_gate_that_is_to_stay_open_is_opened_again_though_its_close_has_not_moved_it_yet(keep_open):
+    lane, begin = keep_open
+    lane.acknowledge()
+    begin()
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+    lane.acknowledge()
+    lane.gate(GatePosition.OPEN)
+    lane.wait(60)
+    assert lane.actions() == [OPEN, CLOSE, OPEN], "and left alone once it is seen open after that"
+    assert E.CLOSING_HELD not in lane.events
+
+
+def test_gate_that_is_to_stay_open_is_opened_again_once_its_close_was_answered(keep_open):
+    lane, begin = keep_open
+    begin()
+    lane.wait(0.3)
+    assert lane.actions() == [OPEN, CLOSE], "an open may come before it"
+    lane.acknowledge()
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
+def test_gate_that_is_to_stay_open_is_left_alone_when_its_close_never_went_out(keep_open):
+    lane, begin = keep_open
+    begin()
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "it is to stay open", sent=False))
+    lane.wait(60)
+    assert lane.actions() == [OPEN, CLOSE]
+    assert E.CLOSING_HELD not in lane.events
+
+
+def test_vehicle_that_is_let_in_before_the_close_is_answered_does_not_keep_it_from_being_undone(keep_open):
+    lane, begin = keep_open
+    begin()
+    lane.arming(ON)
+    lane.card()
+    assert lane.state.visits.phase is Phase.OPEN
+    lane.acknowledge()
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
+def test_controller_that_was_lost_with_a_close_under_way_is_told_to_stay_open(keep_open):
+    lane, begin = keep_open
+    lane.acknowledge()
+    lane.do(m.GateLost("no power"))
+    begin()
+    lane.wait(5, refresh=False)
+    lane.do(m.GateRegained())
+    lane.gate(GatePosition.OPEN)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
+def test_order_to_hold_open_undoes_no_close_while_somebody_works_at_the_gate(rules, make_script):
+    lane = make_script(changed(rules, local=POINT))
+    lane.ready()
+    closing_gate(lane)
+    lane.local(ON)
+    lane.order(OrderKind.HOLD_OPEN)
+    assert lane.actions() == [OPEN, CLOSE]
+    lane.safety(ON)
+    assert lane.actions() == [OPEN, CLOSE, OPEN], "what comes into its way does"
+
+
+def test_stop_of_a_person_in_a_fire_counts_for_more_than_undoing_a_close(rules, make_script):
+    lane = make_script(changed(rules, fire=POINT))
+    lane.ready()
+    lane.fire(ON)
+    lane.open_gate()
+    lane.fire(OFF)
+    lane.clear()
+    assert lane.actions() == [OPEN, CLOSE]
+    lane.acknowledge()
+    lane.wish(STOP)
+    lane.acknowledge()
+    lane.fire(ON)
+    lane.wait(1)
+    assert lane.actions() == [OPEN, CLOSE, STOP], "the same fire, whose contact blinks"
+
+
+def test_open_of_a_gate_that_stands_open_is_asked_for_again_when_it_did_not_go_out(keep_open):
+    lane, begin = keep_open
+    lane.acknowledge()
+    begin()
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "the line was reset", sent=False))
+    lane.wait(0.3)
+    assert lane.actions() == [OPEN, CLOSE, OPEN, OPEN]
+
+
+def test_close_that_has_not_moved_the_gate_yet_is_undone_again_when_the_open_did_not_go_out(lane):
+    let_in(lane)
+    lane.drive_through()
+    lane.acknowledge()
+    lane.safety(ON)
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "the line was reset", sent=False))
+    lane.wait(0.3)
+    assert lane.actions() == [OPEN, CLOSE, OPEN, OPEN]
+
+
 def test_no_close_on_an_input_whose_device_did_not_answer(lane):
     under_the_gate(lane)
     lane.closing(OFF)

@@ -134,6 +134,26 @@ def test_what_closes_onto_something_must_be_opened_again():
     assert "photocell became active" in check.see(later)
 
 
+def test_what_closes_in_a_fire_must_be_opened_again():
+    later = seen.Ended(30.0, "boot1", clean=True)
+    closes = (wrote(10.0), seen.Answered(10.1, LANE, GateAction.CLOSE))
+    fire = seen.PointReported(14.0, LANE, FIRE, PointState.ON)
+    for ends in (
+        seen.PositionReported(13.9, LANE, GatePosition.CLOSED),
+        seen.Called(14.1, LANE, GateAction.OPEN),
+        seen.Asked(13.9, LANE, GateAction.STOP),
+    ):
+        check = ReopeningCheck()
+        told = sorted([*closes, fire, ends, later], key=lambda one: one.at)
+        assert [check.see(one) for one in told] == [""] * 5
+    check = ReopeningCheck()
+    assert [check.see(one) for one in (*closes, fire)] == ["", "", ""]
+    assert "fire became active" in check.see(later)
+    check = ReopeningCheck()
+    unknown = seen.PointReported(14.0, LANE, FIRE, PointState.UNKNOWN)
+    assert [check.see(one) for one in (*closes, unknown, later)] == [""] * 4
+
+
 def test_a_stop_is_no_reason_to_close_onto_something_before_it_is_seen_to_work():
     def told(*more):
         check = ReopeningCheck()
@@ -235,6 +255,19 @@ def test_a_close_of_unknown_outcome_is_undone_however_long_ago_another_was():
     check.see(seen.PointReported(62.1, LANE, "closing_loop", PointState.ON))
     assert [check.see(wrote(64.0, GateAction.OPEN)) for _ in range(3)] == [""] * 3
     assert check.see(wrote(64.1, GateAction.OPEN)) != ""
+
+
+def test_a_close_is_undone_for_a_point_that_was_stale_when_the_open_was_given_and_not_for_one_that_became_so_later():
+    def told(given_at):
+        check = CommandsCheck(command_life=5.0, stale=5.0)
+        check.see(seen.Refreshed(9.0, LANE, EVERYTHING))
+        check.see(wrote(10.0))
+        check.see(seen.Called(given_at, LANE, GateAction.OPEN))
+        check.see(seen.PositionReported(14.01, LANE, GatePosition.CLOSED))
+        return check.see(wrote(14.02, GateAction.OPEN))
+
+    assert told(14.0) == ""
+    assert told(13.99) != ""
 
 
 def test_an_open_needs_a_reason_and_each_counts_once():

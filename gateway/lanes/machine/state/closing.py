@@ -26,6 +26,7 @@ class Closing:
         reopened: how many times in a row it was opened again while it closed.
         reopening: opens sent for that which have not moved it yet.
         reopen_at: when the next one is due.
+        reopen_unsent: the last one did not go out.
         reopens_for: why it was asked to open again, until its controller acknowledges that; "" when it did.
         reopens_since: when it was asked to, in wall micros.
     """
@@ -41,8 +42,14 @@ class Closing:
     reopened: int = 0
     reopening: int = 0
     reopen_at: float = NEVER
+    reopen_unsent: bool = False
     reopens_for: str = ""
     reopens_since: int = 0
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """Whether a close of ours may still move the gate, or is being undone."""
+        return (self.sent and self.ours) or self.reopening > 0
 
     @classmethod
     def wanted(cls, at: float, *, by_device: bool) -> Closing:
@@ -106,7 +113,11 @@ class Closing:
 
     def open_sent(self, *, next_at: float) -> Closing:
         """Return the closing with one more open on its way, the next one due at `next_at`."""
-        return replace(self, reopening=self.reopening + 1, reopen_at=next_at)
+        return replace(self, reopening=self.reopening + 1, reopen_at=next_at, reopen_unsent=False)
+
+    def open_not_sent(self, *, soon: float) -> Closing:
+        """Return the closing after an open that never left; the first is followed by another at `soon`."""
+        return replace(self, reopen_at=soon if self.reopening == 1 else self.reopen_at, reopen_unsent=True)
 
     def open_due(self, at: float) -> Closing:
         """Return the closing with the next open due at `at`."""
