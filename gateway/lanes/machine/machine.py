@@ -237,3 +237,4 @@ def _command_failed(lane: Transition, event: m.CommandFailed) -> None:
         visits.not_opened(lane, event.reason)
     elif flight.command.action is GateAction.OPEN:
         reopening.not_sent(lane)
+        orders.not_sent(lane)

@@ -20,6 +20,7 @@ from gateway.lanes.machine.transition import Transition
 from gateway.lanes.snapshots import Phase
 
 _RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
+_SOON = 0.25
 _ON_ITS_WAY = frozenset({GatePosition.OPEN, GatePosition.OPENING})
 
 
@@ -63,7 +64,7 @@ def fire_reported(lane: Transition, event: m.InputReported) -> None:
 def watch(lane: Transition) -> None:
     """Open the gate while it is to be open and is not.
 
-    Where a close of ours may still move an open gate, `reopening` undoes it.
+    Where a close of ours moves the gate, or may still move an open one, `reopening` undoes it.
     """
     state, now = lane.state, lane.now.at
     if not state.kept_open:
@@ -72,7 +73,10 @@ def watch(lane: Transition) -> None:
         closing.drop_unsent(lane)
     if state.inputs.gate_lost or not reopening.may_keep_open(lane):
         return
-    if state.inputs.gate.position in _ON_ITS_WAY or now < state.orders.keeping.not_before or _is_opening(lane):
+    position, is_undone = state.inputs.gate.position, lane.state.closing is not None
+    if position in _ON_ITS_WAY or (position is GatePosition.CLOSING and is_undone):
+        return
+    if now < state.orders.keeping.not_before or _is_opening(lane):
         return
     keeping = state.orders.keeping
     if not state.inputs.on_fire and keeping.tries >= OPEN_TRIES:
@@ -86,6 +90,12 @@ def watch(lane: Transition) -> None:
     lane.put(state.orders.tried(not_before=now + pause))
     lane.drop_closing()
     commands_in_flight.send(lane, lane.command(GateAction.OPEN), now + lane.rules.policy.command_seconds)
+
+
+def not_sent(lane: Transition) -> None:
+    """Ask again soon when the first open did not go out: a line that was reset is back in a moment."""
+    if lane.state.kept_open:
+        lane.put(lane.state.orders.not_sent(soon=lane.now.at + _SOON))
 
 
 def deadlines(state: LaneState) -> tuple[float, ...]:

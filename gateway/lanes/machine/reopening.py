@@ -91,7 +91,8 @@ def follow(lane: Transition, job: Closing) -> bool:
     if _waits_for_other(state) or lane.now.at < job.reopen_at:
         return True
     is_closed = state.inputs.gate.position is GatePosition.CLOSED
-    if is_closed or not _why_open(lane):
+    reason = _why_open(lane)
+    if is_closed or not reason:
         goes_on = not is_closed and (state.stop.is_in_force or _closes_later(lane))
         _tell_unacknowledged(lane, job)
         if goes_on:
@@ -101,7 +102,7 @@ def follow(lane: Transition, job: Closing) -> bool:
         return False
     if job.reopening >= OPEN_TRIES:
         lane.put(job.reopening_over())
-        text = f"the gate could not be opened again after {job.reopening} commands, though something came into its way"
+        text = f"the gate could not be opened again after {job.reopening} commands: {reason}"
         lane.tell(EventKind.OPENING_TIMED_OUT, text, filmed_from=lane.now.stamp.micros)
         return False
     _open(lane, job)

@@ -321,6 +321,36 @@ def test_fire_supersedes_a_close_under_way(rules, make_script):
     assert lane.actions() == [OPEN, CLOSE, OPEN]
 
 
+@pytest.mark.parametrize("position", [GatePosition.CLOSED, GatePosition.CLOSING, GatePosition.STOPPED])
+def test_fire_opens_again_soon_when_its_first_open_did_not_go_out(rules, make_script, position):
+    lane = make_script(changed(rules, fire=POINT))
+    lane.ready()
+    lane.gate(position)
+    lane.fire(ON)
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "the line was reset", sent=False))
+    lane.wait(0.3)
+    assert lane.actions() == [OPEN, OPEN]
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "the line was reset", sent=False))
+    lane.wait(5)
+    assert lane.actions() == [OPEN, OPEN], "and with the usual pauses after that"
+
+
+def test_fire_opens_a_gate_that_closes_on_our_word_as_what_comes_into_its_way_does(rules, make_script):
+    lane = make_script(changed(rules, fire=POINT))
+    lane.ready()
+    let_in(lane)
+    lane.drive_through()
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+    lane.fire(ON)
+    for opens in (2, 3):
+        lane.do(m.CommandFailed(lane.sent[-1].command_id, "the line was reset", sent=False))
+        lane.wait(1.1)
+        assert lane.actions() == [OPEN, CLOSE, *[OPEN] * opens]
+    lane.acknowledge()
+    assert E.GATE_REOPENED in lane.events
+
+
 def test_passages_during_a_fire_are_counted_as_passages(burning):
     lane = burning
     lane.open_gate()

@@ -106,6 +106,11 @@ class Orders:
         """Return the orders after one more open; the gate is left alone until `not_before`."""
         return replace(self, keeping=Keeping(tries=self.keeping.tries + 1, not_before=not_before))
 
+    def not_sent(self, *, soon: float) -> Orders:
+        """Return the orders after an open that never left; the first is followed by another at `soon`."""
+        is_first = self.keeping.tries == 1
+        return replace(self, keeping=replace(self.keeping, not_before=soon)) if is_first else self
+
     def told_in_vain(self) -> Orders:
         """Return the orders once a person knows that the gate could not be held open."""
         return replace(self, keeping=replace(self.keeping, told=True))
