@@ -33,7 +33,7 @@ from gateway.demo.operations import demo_cards, present_route
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes import Lanes
-from gateway.lanes.places import places_of
+from gateway.lanes.access_rules import places_of
 from gateway.recording import Recording
 from gateway.runtime.clock import SystemClock, boot_id, offset_of
 from gateway.runtime.data_folder import MEDIA_MARKER, DataFolder, media_fault

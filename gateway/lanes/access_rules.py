@@ -1,4 +1,4 @@
-"""What the site file says about access, as the rules of a lane in each direction. Pure."""
+"""Access rules, calendar and names from the site file. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 from gateway.domain.access import AccessRules, Ladder
+from gateway.domain.announcements import Places
 from gateway.domain.presence import OUTSIDE, Area, Way
 from gateway.domain.schedules import Calendar, Schedule, Window
 from gateway.site import AreaSection, LaneSection, Site
@@ -52,6 +53,15 @@ def schedules_of(site: Site) -> Mapping[str, Schedule]:
 def calendar_of(site: Site) -> Calendar:
     """The site's zone and holidays."""
     return Calendar(ZoneInfo(site.site.timezone), {day.date: day.name for day in site.holidays})
+
+
+def places_of(site: Site) -> Places:
+    """Return the names of lanes, and of the lane that each device serves; of several, the first."""
+    devices: dict[int, str] = {}
+    for lane in site.lanes:
+        for device_id in lane.devices:
+            devices.setdefault(device_id, lane.name)
+    return Places(lanes={lane.id: lane.name for lane in site.lanes}, devices=devices)
 
 
 def _area(section: AreaSection) -> Area:

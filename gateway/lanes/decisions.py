@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import structlog
 
@@ -19,14 +20,14 @@ from gateway.domain.access import (
     sentence_of,
     store_unavailable,
 )
-from gateway.domain.credentials import Card, Credential, plate_alias
+from gateway.domain.credentials import Card, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.grants import LaneGrants, listed_id, without_code
 from gateway.domain.passages import PassageOutcome
 from gateway.domain.plates import NearPlate
 from gateway.domain.presence import Movement
-from gateway.lanes.pin_tries import LOCKED_SECONDS, TRIES, PinTries
+from gateway.lanes.machine import messages as m
 from gateway.lanes.presence import Areas
 from gateway.runtime.clock import Clock, Stamp
 from gateway.store import Entry
@@ -34,23 +35,40 @@ from gateway.store.cards.cards import Cards
 
 log = structlog.get_logger(__name__)
 
+TRIES = 5
+LOCKED_SECONDS = 900.0
+_MOST_CARDS = 1000
 _LOOK_UP_SECONDS = 1.0
 _MOVED = frozenset({PassageOutcome.PASSED, PassageOutcome.UNAUTHORISED})
 _NOTICES = {Reason.ANTI_PASSBACK: EventKind.PASSBACK_NOTED, Reason.DURESS: EventKind.DURESS_SIGNALLED}
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A decision that is wanted: on what, for which direction, and for which visit, told by its arrival.
+class PinTries:
+    """Wrong PINs by card: after `TRIES` within `LOCKED_SECONDS` a card is locked at PIN lanes for as long.
 
-    `pin` is what was typed after the card; `plates` were read of the same vehicle.
+    One for the whole site: going to another lane does not help. A restart forgets them. Instants are monotonic seconds.
     """
 
-    credential: Credential
-    direction: str
-    visit: Stamp | None
-    pin: str = field(default="", repr=False)
-    plates: tuple[str, ...] = ()
+    def __init__(self) -> None:
+        self._wrong: OrderedDict[int, tuple[int, float]] = OrderedDict()
+
+    def is_locked(self, card_id: int, now: float) -> bool:
+        """Whether the card must wait."""
+        tries, since = self._wrong.get(card_id, (0, now))
+        return tries >= TRIES and now < since + LOCKED_SECONDS
+
+    def wrong(self, card_id: int, now: float) -> bool:
+        """A wrong PIN was typed; whether the card is locked by it."""
+        tries, since = self._wrong.pop(card_id, (0, now))
+        tries = 1 if now >= since + LOCKED_SECONDS else tries + 1
+        self._wrong[card_id] = (tries, now)
+        if len(self._wrong) > _MOST_CARDS:
+            self._wrong.popitem(last=False)
+        return tries == TRIES
+
+    def right(self, card_id: int) -> None:
+        """The right PIN was typed."""
+        self._wrong.pop(card_id, None)
 
 
 class Decisions:
@@ -92,7 +110,7 @@ class Decisions:
         """The lane's rules by direction."""
         return self._rules
 
-    def at_once(self, wanted: Wanted) -> Decision | None:
+    def at_once(self, wanted: m.Decide) -> Decision | None:
         """The decision without waiting; None while the cards are not in memory."""
         cards = self._cards.at_once(wanted.credential.aliases())
         if cards is None:
@@ -100,7 +118,7 @@ class Decisions:
         plates = self._cards.at_once(_aliases(wanted.plates)) if wanted.plates else ()
         return self._judge(wanted, cards, plates or ())
 
-    async def looked_up(self, wanted: Wanted) -> Decision:
+    async def looked_up(self, wanted: m.Decide) -> Decision:
         """The decision with the cards from the file."""
         try:
             async with asyncio.timeout(_LOOK_UP_SECONDS):
@@ -112,7 +130,7 @@ class Decisions:
             return store_unavailable(rules)
         return self._judge(wanted, cards, plates)
 
-    def noticed(self, wanted: Wanted, decision: Decision) -> Iterator[Entry]:
+    def noticed(self, wanted: m.Decide, decision: Decision) -> Iterator[Entry]:
         """What a person should hear of beside the decision."""
         stamp, shown = self._clock.wall(), without_code(wanted.credential, decision.card).shown()
         noted = [(_NOTICES[reason], sentence_of(reason)) for reason in decision.notices]
@@ -152,7 +170,7 @@ class Decisions:
             self._pin_tries.right(decision.card.card_id)
         return False
 
-    def _judge(self, wanted: Wanted, cards: Sequence[Card], plates: tuple[Card, ...]) -> Decision:
+    def _judge(self, wanted: m.Decide, cards: Sequence[Card], plates: tuple[Card, ...]) -> Decision:
         rules, stamp, now = self._rules[wanted.direction], self._clock.wall(), self._clock.monotonic()
         plate = wanted.credential.plate
         near: tuple[NearPlate, ...] = self._cards.near(plate) if plate and rules.near_plates and not cards else ()
@@ -179,14 +197,14 @@ class Decisions:
             ),
             grants=self._grants(rules.lane_id) if self._grants is not None else LaneGrants(),
         )
-        if decision.reason is Reason.SECOND_CREDENTIAL_AWAITED and decision.card and wanted.visit and first is None:
+        if decision.reason is Reason.SECOND_CREDENTIAL_AWAITED and decision.card and first is None:
             card = replace(decision.card, duress=Reason.DURESS in decision.notices)
-            self._first = (wanted.visit, card, now)
+            self._first = (wanted.arrived, card, now)
         return decision
 
-    def _first_of(self, wanted: Wanted, now: float) -> Card | None:
+    def _first_of(self, wanted: m.Decide, now: float) -> Card | None:
         """The good credential that this visit has shown before, while it still counts."""
-        if self._first is None or self._first[0] != wanted.visit or now >= self._first[2] + self._second_within:
+        if self._first is None or self._first[0] != wanted.arrived or now >= self._first[2] + self._second_within:
             return None
         return self._first[1]
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.grants import Grant
-from gateway.lanes.places import devices_of
 from gateway.runtime.clock import Clock, Stamp
 from gateway.site import LaneSection, Site
 from gateway.store import Store
@@ -32,7 +31,7 @@ class Granting:
 
         Raises NotFoundError for a device of no lane, CommandRefused for one of several.
         """
-        lanes = [lane for lane in self._lanes if device_id in devices_of(lane)]
+        lanes = [lane for lane in self._lanes if device_id in lane.devices]
         if len(lanes) > 1:  # an input module may be of many lanes; a gate or reader says which one is meant
             lanes = [lane for lane in lanes if device_id in (lane.gate, *lane.readers)]
             if len(lanes) != 1:

@@ -19,12 +19,11 @@ from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.access_rules import access_rules
-from gateway.lanes.decisions import Decisions
+from gateway.lanes.decisions import Decisions, PinTries
 from gateway.lanes.device_reports import Intake
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.orders import Order, OrderKind
-from gateway.lanes.pin_tries import PinTries
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.restored_state import last_grants, last_order, last_stop
@@ -111,17 +110,15 @@ class Lanes:
         """What counts over a restart: grants, people's orders and stops, and who was let in last. Call once."""
         await self._store.grants.recall()
         for runner in self._runners:
-            now = self._clock.wall().micros
-            for grant, seconds in await last_grants(self._store.events, lane_id=runner.rules.lane.id, now=now):
-                until = self._clock.monotonic() + seconds
-                runner.post(m.GrantRemembered(grant.card_id, grant.credential, until, grant.holder, grant.opens))
-            order = await last_order(self._store.events, lane_id=runner.rules.lane.id)
+            lane_id, now = runner.rules.lane.id, m.Now(at=self._clock.monotonic(), stamp=self._clock.wall())
+            for grant in await last_grants(self._store.events, lane_id=lane_id, now=now):
+                runner.post(grant)
+            order = await last_order(self._store.events, lane_id=lane_id)
             if order is not None:
                 runner.post(m.OrderGiven(order=order, by=order.by))
-            stop = await last_stop(self._store.events, lane_id=runner.rules.lane.id)
+            stop = await last_stop(self._store.events, lane_id=lane_id)
             if stop is not None:
-                by, during_fire = stop
-                runner.post(m.StopRemembered(by=by, during_fire=during_fire))
+                runner.post(stop)
 
     def lanes(self) -> tuple[LaneSnapshot, ...]:
         """Every lane, in the site file's order."""

@@ -24,15 +24,15 @@ from drivers.contract import (
 )
 from gateway.domain.access import Coming, Decision
 from gateway.domain.commands import GateAction
-from gateway.lanes.decisions import Decisions, Wanted
+from gateway.lanes.decisions import Decisions
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.ability import why_unable
-from gateway.lanes.machine.granted_vehicles import coming, granted
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.safety import is_close_near, why_not_close
 from gateway.lanes.machine.state.inputs import NEVER
 from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.machine.troubles import why_unable
+from gateway.lanes.machine.visits import coming, granted
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.snapshots import LaneSnapshot
 from gateway.lanes.timetable import Timetable
@@ -197,22 +197,21 @@ class LaneRunner:
 
     def _decide(self, group: asyncio.TaskGroup, wish: m.Decide) -> None:
         """At once when the cards are in memory, else beside the lane."""
-        wanted = Wanted(wish.credential, wish.direction, wish.arrived, wish.pin, wish.plates)
-        decision = self._decisions.at_once(wanted)
+        decision = self._decisions.at_once(wish)
         if decision is None:
-            group.create_task(self._look_up(wish.number, wanted), name=f"decide-{self.rules.lane.id}")
+            group.create_task(self._look_up(wish), name=f"decide-{self.rules.lane.id}")
         else:
-            self._decided(wish.number, wanted, decision)
+            self._decided(wish, decision)
 
-    async def _look_up(self, number: int, wanted: Wanted) -> None:
-        self._decided(number, wanted, await self._decisions.looked_up(wanted))
+    async def _look_up(self, wish: m.Decide) -> None:
+        self._decided(wish, await self._decisions.looked_up(wish))
 
-    def _decided(self, number: int, wanted: Wanted, decision: Decision) -> None:
+    def _decided(self, wish: m.Decide, decision: Decision) -> None:
         if decision.granted:
             # Until the machine takes the decision, other lanes must know of it.
-            self._about_to_come = tuple(granted(self._decisions.rules[wanted.direction], decision))
-        self.post(m.Decided(number=number, decision=decision))
-        for entry in self._decisions.noticed(wanted, decision):
+            self._about_to_come = tuple(granted(self._decisions.rules[wish.direction], decision))
+        self.post(m.Decided(number=wish.number, decision=decision))
+        for entry in self._decisions.noticed(wish, decision):
             self._recorder.put(entry)
 
     async def _send(self, wish: m.SendCommand) -> None:

@@ -261,6 +261,13 @@ class LaneSection(_Section):
     near_plates: bool = Field(default=False, description="a misread plate may stand for the one it must be")
     doubt: LadderSection = LadderSection()
 
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """Every device that the lane has a part of, its gate first."""
+        points = (self.arming, self.closing, self.far, self.fire, self.local, *self.safety)
+        devices = (self.gate, *self.readers, *(point.device for point in points if point is not None))
+        return tuple(dict.fromkeys(devices))
+
 
 class DemoSection(_Section):
     """`[demo]`: where the simulated field takes wishes. Only the demo writes this."""

@@ -18,8 +18,8 @@ from aiohttp import web
 from gateway.domain.errors import StoreError
 from gateway.domain.writes import RecordWriter
 from gateway.lanes import Lanes
+from gateway.lanes.access_rules import places_of
 from gateway.lanes.grants import Granting
-from gateway.lanes.places import places_of
 from gateway.lanes.presence import Areas
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock

@@ -39,7 +39,6 @@ from gateway.lanes.machine import (
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules, Side
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.state.visits import RememberedGrant
 from gateway.lanes.machine.transition import Transition
 from gateway.lanes.snapshots import Phase
 
@@ -113,8 +112,7 @@ def _take(lane: Transition, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 
         case m.OrderGiven() | m.OrderScheduled():
             orders.ordered(lane, event)
         case m.GrantRemembered():
-            grant = RememberedGrant(event.card_id, event.credential, event.until, event.holder, event.opens)
-            lane.put(lane.state.visits.remembering(grant))
+            lane.put(lane.state.visits.remembering(event))
         case m.StopRemembered():
             stopping.remembered(lane, event)
         case m.CommandAcknowledged():

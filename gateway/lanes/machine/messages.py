@@ -145,9 +145,9 @@ class OrderGiven:
 
 @dataclass(frozen=True, slots=True)
 class GrantRemembered:
-    """Before the restart this reading was let in, and was not seen to pass; that counts until `until`.
+    """A vehicle that was let in before the restart and was not seen to pass; that counts until `until`.
 
-    `holder` and `opens` are those of the decision.
+    `holder` and `opens` are those of the decision: what its passage does to presence.
     """
 
     card_id: int | None

@@ -12,7 +12,6 @@ from gateway.lanes.machine import messages as m
 from gateway.lanes.machine import visits
 from gateway.lanes.machine.rules import LaneRules, Side
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.state.plates import Reading
 from gateway.lanes.machine.state.readings import AwaitedPin, EarlyCard
 from gateway.lanes.machine.state.visits import Visit
 from gateway.lanes.machine.transition import Transition, named
@@ -71,17 +70,16 @@ def keys_typed(lane: Transition, event: m.KeysTyped) -> None:
         lane.put(lane.state.readings.typed(awaited, keys))
 
 
-def plate_read(lane: Transition, event: m.PlateRead) -> None:
+def plate_read(lane: Transition, reading: m.PlateRead) -> None:
     """A plate camera read a plate: a vote for the vehicle on the arming loop, or for one that is about to be there."""
     state, rules = lane.state, lane.rules
-    reading = Reading(event.camera_id, event.plate, event.confidence, event.vehicle, event.at, event.cards)
     votes, stands = state.readings.votes, state.visits.phase in {Phase.ARMED, Phase.DECIDING}
-    if event.direction == "leaving" and not rules.two_way:
+    if reading.direction == "leaving" and not rules.two_way:
         if stands:
             _plate_ignored(lane, reading, "the camera says that it leaves")
-    elif event.confidence < rules.lane.plate_least:
+    elif reading.confidence < rules.lane.plate_least:
         if stands and not votes.readings:
-            _plate_ignored(lane, reading, f"{event.confidence:.2f} sure, and {rules.lane.plate_least:g} is wanted")
+            _plate_ignored(lane, reading, f"{reading.confidence:.2f} sure, and {rules.lane.plate_least:g} is wanted")
     elif state.visits.phase in visits.HAS_RIGHT_OF_WAY:
         _read_while_one_passes(lane, reading)
     elif stands and (why := votes.why_not(reading)):
@@ -94,7 +92,7 @@ def plate_read(lane: Transition, event: m.PlateRead) -> None:
         )
 
 
-def _read_while_one_passes(lane: Transition, reading: Reading) -> None:
+def _read_while_one_passes(lane: Transition, reading: m.PlateRead) -> None:
     """It is of the vehicle that passes, or of the one behind, on the loop or about to be; in doubt of nobody."""
     state, rules, visit = lane.state, lane.rules, lane.state.visits.present
     another = state.readings.votes.whose_else(reading) or state.readings.votes.is_anothers(reading)
@@ -347,7 +345,7 @@ def _ignored(lane: Transition, reader_id: int, reason: str, credential: Credenti
     lane.tell(kind, text, device_id=reader_id, credential=credential.shown())
 
 
-def _plate_ignored(lane: Transition, reading: Reading, reason: str) -> None:
+def _plate_ignored(lane: Transition, reading: m.PlateRead, reason: str) -> None:
     """Tell of a plate that is left out, once in a while: cameras repeat themselves."""
     readings, now = lane.state.readings, lane.now.at
     if readings.was_told(reading.plate, now):

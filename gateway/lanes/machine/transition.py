@@ -11,7 +11,7 @@ from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules, Side
 from gateway.lanes.machine.state.lane import LaneState, Part
-from gateway.lanes.machine.state.visits import RememberedGrant, Visit
+from gateway.lanes.machine.state.visits import Visit
 from gateway.lanes.snapshots import Phase
 from gateway.store import Entry
 
@@ -85,7 +85,7 @@ class Transition:
         *,
         reason: str = "",
         direction: str = "",
-        before: RememberedGrant | None = None,
+        before: m.GrantRemembered | None = None,
     ) -> Passage:
         """Return this visit's end as a passage.
 

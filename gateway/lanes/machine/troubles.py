@@ -5,13 +5,14 @@ A condition holds from an instant that follows from the state alone, so the mach
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from drivers.contract import GatePosition
+from drivers.contract import GatePosition, PointState
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import closing
 from gateway.lanes.machine.rules import DOUBTED_SECONDS, LATE_OPENING_SECONDS, LaneRules
-from gateway.lanes.machine.safety import obstructions
+from gateway.lanes.machine.safety import obstructions, points_that_forbid
 from gateway.lanes.machine.state.inputs import NEVER, SeenPoint
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.troubles import Trouble
@@ -157,3 +158,25 @@ def _unwanted(lane: Transition) -> None:
     lane.note(text)
     lane.tell(EventKind.OPENED_LATE, text)
     closing.begin(lane)
+
+
+def why_unable(rules: LaneRules, state: LaneState, now: float) -> tuple[str, ...]:
+    """Return why the lane cannot admit vehicles or let them out, a sentence each; empty when it can."""
+    return tuple(_why_unable(rules, state, now))
+
+
+def _why_unable(rules: LaneRules, state: LaneState, now: float) -> Iterator[str]:
+    if state.inputs.gate_lost:
+        yield f"the gate's controller is away: {state.inputs.gate_lost}"
+    elif any(trouble.kind is EventKind.POSITION_UNKNOWN for trouble in state.troubles.present):
+        yield "the gate's position is not known: open it, then close it"
+    far = [("the far arming loop", state.inputs.far)] if rules.two_way else []
+    for name, loop in [("the arming loop", state.inputs.arming), *far]:
+        if loop.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
+            yield f"{name} is not known, so no card counts: look at its device and its wiring"
+    if state.inputs.closing.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
+        yield "the closing loop is not known, so no passage is seen: look at its device and its wiring"
+    if not rules.closes_itself:
+        for name, point in points_that_forbid(rules, state)[1:]:
+            if point.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
+                yield f"{name} is not known, so the gate is not closed: look at its device and its wiring"

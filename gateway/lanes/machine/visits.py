@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from drivers.contract import Feedback, GatePosition
-from gateway.domain.access import Reason
+from gateway.domain.access import AccessRules, Coming, Decision, Reason
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.domain.grants import listed_id
@@ -365,3 +367,19 @@ def _given_up_at(rules: LaneRules, state: LaneState) -> float:
     if free_since is None or (rules.lane.vend != "momentary" and not seen):
         return float("inf")
     return max(free_since, state.visits.since) + (rules.lane.back_out_seconds if seen else rules.lane.waiting_seconds)
+
+
+def coming(rules: LaneRules, state: LaneState, access: Mapping[str, AccessRules]) -> Iterator[Coming]:
+    """The vehicle that has its right of way, and in a counted lane those that are owed a passage after it."""
+    present = (
+        (state.visits.present,) if state.visits.present is not None and state.visits.phase in HAS_RIGHT_OF_WAY else ()
+    )
+    for visit in (*present, *state.visits.owed):
+        yield from granted(access[rules.direction_of(visit.side)], visit.decision)
+
+
+def granted(rules: AccessRules, decision: Decision | None) -> Iterator[Coming]:
+    """A vehicle with this decision on its way, None for one that a person lets in."""
+    if rules.way:
+        card = decision.card if decision is not None else None
+        yield Coming(rules.lane_id, rules.way, rules.holder(card) if card is not None else "")

@@ -14,8 +14,8 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Passage, PassageOutcome
 from gateway.domain.presence import Way
 from gateway.lanes.access_rules import access_rules
-from gateway.lanes.decisions import Decisions, Wanted
-from gateway.lanes.pin_tries import LOCKED_SECONDS, TRIES, PinTries
+from gateway.lanes.decisions import LOCKED_SECONDS, TRIES, Decisions, PinTries
+from gateway.lanes.machine import messages as m
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.runtime.clock import Stamp
@@ -23,6 +23,7 @@ from gateway.site import Site
 from gateway.store import CardRecord, Entry, EventFilter, Store
 
 NOW = 1_769_774_400_000_000
+ARRIVED = Stamp(NOW, trusted=True)
 SITE = {
     "site": {"name": "North", "timezone": "America/Toronto"},
     "policy": {"anti_passback_by": "owner"},
@@ -77,11 +78,11 @@ class Desk:
         )
 
     def ask(self, text, direction="entry", visit=1, **more):
-        return self.decisions.at_once(Wanted(Credential(text=text), direction, Stamp(visit, trusted=True), **more))
+        return self.decisions.at_once(m.Decide(1, Credential(text=text), direction, Stamp(visit, trusted=True), **more))
 
     def type_pin(self, pin, text="4"):
         """A decision and what is told beside it, as the runner asks for both."""
-        wanted = Wanted(Credential(text=text), "entry", None, pin)
+        wanted = m.Decide(1, Credential(text=text), "entry", ARRIVED, pin)
         decision = self.decisions.at_once(wanted)
         told = [event.kind for entry in self.decisions.noticed(wanted, decision) for event in entry.events]
         return decision, told
@@ -196,7 +197,7 @@ async def test_a_blocked_plate_stops_the_card_of_its_vehicle(open_desk):
     desk = open_desk()
     assert desk.ask("1", plates=("GOOD1",)).granted
     assert desk.ask("1", plates=("GOOD1", "BAD1")).reason is Reason.BLOCKED_PLATE
-    wanted = Wanted(Credential(text="1"), "entry", None, plates=("BAD1",))
+    wanted = m.Decide(1, Credential(text="1"), "entry", ARRIVED, plates=("BAD1",))
     assert (await desk.decisions.looked_up(wanted)).reason is Reason.BLOCKED_PLATE
 
 
@@ -244,13 +245,13 @@ async def test_wrong_pins_lock_the_card_for_a_while(open_desk):
 
 async def test_a_pin_lane_does_not_open_to_a_plate(open_desk):
     desk = open_desk(pin=True)
-    decision = desk.decisions.at_once(Wanted(Credential(plate="BAD1"), "entry", None))
+    decision = desk.decisions.at_once(m.Decide(1, Credential(plate="BAD1"), "entry", ARRIVED))
     assert decision.reason is Reason.BLOCKED_PLATE
 
 
 async def test_duress_is_told_and_the_gate_opens(open_desk):
     desk = open_desk()
-    wanted = Wanted(Credential(text="2"), "entry", None)
+    wanted = m.Decide(1, Credential(text="2"), "entry", ARRIVED)
     decision = desk.decisions.at_once(wanted)
     assert decision.granted
     (entry,) = desk.decisions.noticed(wanted, decision)
@@ -260,13 +261,13 @@ async def test_duress_is_told_and_the_gate_opens(open_desk):
 async def test_the_file_says_what_memory_says(open_desk):
     desk = open_desk()
     for text in ("1", "2", "3"):
-        wanted = Wanted(Credential(text=text), "entry", None)
+        wanted = m.Decide(1, Credential(text=text), "entry", ARRIVED)
         assert await desk.decisions.looked_up(wanted) == desk.decisions.at_once(wanted)
 
 
 async def test_cards_that_cannot_be_read(tmp_path):
     store = Store(folder=tmp_path, site_name="North", sends=False)
-    wanted = Wanted(Credential(text="1"), "entry", None)
+    wanted = m.Decide(1, Credential(text="1"), "entry", ARRIVED)
     desk = Desk(store)
     assert desk.decisions.at_once(wanted) is None
     assert (await desk.decisions.looked_up(wanted)).reason is Reason.FAIL_OPEN

@@ -11,23 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from gateway.lanes.machine import messages as m
+
 _MOST_READINGS = 32
 _SAME_VEHICLE_DIFFERS = 2
 _PASSED_SECONDS = 15.0
 _MISREAD_SECONDS = 5.0
 _LEFT_SECONDS = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One reading of a plate."""
-
-    camera_id: int
-    plate: str
-    confidence: float
-    vehicle: str
-    at: float
-    cards: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +32,14 @@ class Votes:
         due: when the best reading is taken; `inf` for not yet.
     """
 
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[m.PlateRead, ...] = ()
     asked: frozenset[str] = frozenset()
-    gone: tuple[Reading, ...] = ()
+    gone: tuple[m.PlateRead, ...] = ()
     gone_until: float = float("-inf")
     alike_until: float = float("-inf")
     due: float = float("inf")
 
-    def heard(self, reading: Reading, *, settle: float, sure: float) -> Votes:
+    def heard(self, reading: m.PlateRead, *, settle: float, sure: float) -> Votes:
         """With one more reading; one of another vehicle changes nothing."""
         if self.why_not(reading):
             return self
@@ -59,7 +49,7 @@ class Votes:
         due = reading.at if reading.confidence >= sure else min(self.due, reading.at + settle)
         return replace(self, readings=readings, due=due)
 
-    def why_not(self, reading: Reading) -> str:
+    def why_not(self, reading: m.PlateRead) -> str:
         """Why the reading does not count for the vehicle that stands there, in one sentence; "" when it does."""
         for before in self.gone:
             if reading.plate == before.plate and _may_be_one_vehicle(reading, before) and reading.at < self.gone_until:
@@ -68,13 +58,13 @@ class Votes:
                 return f"it may be the plate of the vehicle before, {before.plate}, misread"
         return self.whose_else(reading)
 
-    def whose_else(self, reading: Reading) -> str:
+    def whose_else(self, reading: m.PlateRead) -> str:
         """Why the reading is not of the vehicle that was read first, in one sentence; "" when it may be."""
         if not self.readings or _same(reading, self.readings[0]):
             return ""
         return f"the vehicle that stands there was read as {self.readings[0].plate}"
 
-    def is_anothers(self, reading: Reading) -> bool:
+    def is_anothers(self, reading: m.PlateRead) -> bool:
         """Whether it is exactly the plate of another card than the vehicle was read as."""
         return any(_is_anothers(reading, one) for one in self.readings)
 
@@ -82,13 +72,13 @@ class Votes:
         """The plates that were read this surely, each once."""
         return tuple(dict.fromkeys(one.plate for one in self.readings if one.confidence >= least))
 
-    def best(self) -> Reading | None:
+    def best(self) -> m.PlateRead | None:
         """The reading to decide on next: the surest, on a tie the one read more often."""
         open_ones = [reading for reading in self.readings if reading.plate not in self.asked]
         times = {reading.plate: sum(other.plate == reading.plate for other in open_ones) for reading in open_ones}
         return max(open_ones, key=lambda one: (one.confidence, times[one.plate], -one.at), default=None)
 
-    def taken(self, reading: Reading) -> Votes:
+    def taken(self, reading: m.PlateRead) -> Votes:
         """After a decision was asked for on this reading."""
         return replace(self, asked=self.asked | {reading.plate}, due=float("inf"))
 
@@ -116,17 +106,17 @@ class Votes:
         return votes
 
 
-def _is_anothers(one: Reading, other: Reading) -> bool:
+def _is_anothers(one: m.PlateRead, other: m.PlateRead) -> bool:
     """Whether the two are exactly the plates of two different cards."""
     return bool(one.cards and other.cards and not one.cards & other.cards)
 
 
-def _may_be_one_vehicle(one: Reading, other: Reading) -> bool:
+def _may_be_one_vehicle(one: m.PlateRead, other: m.PlateRead) -> bool:
     """Whether the camera itself does not tell two vehicles."""
     return not (one.vehicle and other.vehicle and one.camera_id == other.camera_id) or one.vehicle == other.vehicle
 
 
-def _same(one: Reading, other: Reading) -> bool:
+def _same(one: m.PlateRead, other: m.PlateRead) -> bool:
     """Whether both may be of one vehicle: the camera's own word where it has one, else how alike the plates are."""
     if one.vehicle and other.vehicle and one.camera_id == other.camera_id:
         return one.vehicle == other.vehicle

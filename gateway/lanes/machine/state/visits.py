@@ -90,17 +90,6 @@ class Leaving:
 
 
 @dataclass(frozen=True, slots=True)
-class RememberedGrant:
-    """A vehicle that was let in before the restart and has not been seen to pass, and until when that counts."""
-
-    card_id: int | None
-    credential: str
-    until: float
-    holder: str = ""
-    opens: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Visits:
     """The vehicle in the lane and those whose passages are settled already.
 
@@ -123,9 +112,9 @@ class Visits:
     owed: tuple[Visit, ...] = ()
     queued: tuple[int, Visit] | None = None
     leaving: Leaving | None = None
-    granted_before: tuple[RememberedGrant, ...] = ()
+    granted_before: tuple[m.GrantRemembered, ...] = ()
 
-    def let_in_before(self, now: float) -> RememberedGrant | None:
+    def let_in_before(self, now: float) -> m.GrantRemembered | None:
         """Return the first vehicle that was let in before the restart and may still be on its way."""
         return next((grant for grant in self.granted_before if now < grant.until), None)
 
@@ -157,11 +146,11 @@ class Visits:
         """Return the visits with this vehicle on its way out, None once its loop means something again."""
         return replace(self, leaving=leaving)
 
-    def remembering(self, grant: RememberedGrant) -> Visits:
+    def remembering(self, grant: m.GrantRemembered) -> Visits:
         """Return the visits with one more vehicle that was let in before the restart."""
         return replace(self, granted_before=(*self.granted_before, grant))
 
-    def without_grant(self, gone: RememberedGrant) -> Visits:
+    def without_grant(self, gone: m.GrantRemembered) -> Visits:
         """Return the visits once this vehicle from before the restart has passed."""
         return replace(self, granted_before=tuple(grant for grant in self.granted_before if grant is not gone))
 
