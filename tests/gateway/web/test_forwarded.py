@@ -9,7 +9,7 @@ from certificates import write_pair
 from tls_proxy import tls_proxy
 
 from gateway.domain.events import EventKind
-from tests.gateway.web.conftest import SITE
+from tests.gateway.web.setups.site import SITE
 
 UNCHECKED = ssl.create_default_context()
 UNCHECKED.check_hostname, UNCHECKED.verify_mode = False, ssl.CERT_NONE

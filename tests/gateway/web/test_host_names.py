@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gateway.site.api_section import ApiSection
-from tests.gateway.web.conftest import SITE
+from tests.gateway.web.setups.site import SITE
 
 MACHINE = socket.gethostname()
 OWN = ["127.0.0.1", "[::1]:8480", "192.0.2.7:8480", "localhost:8480", "LOCALHOST.", MACHINE, f"{MACHINE}.local:8480"]

@@ -14,7 +14,7 @@ from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Faults
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.runtime.clock import SystemClock
-from tests.gateway.web.conftest import CENTRAL, SITE
+from tests.gateway.web.setups.site import CENTRAL, SITE
 
 KIOSK = {"name": "Kiosk", "type": "kiosk"}
 

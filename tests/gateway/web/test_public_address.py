@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from gateway.site.api_section import ApiSection
-from tests.gateway.web.conftest import SITE
+from tests.gateway.web.setups.site import SITE
 
 PUBLIC = "https://gate.example.com"
 LIES = {"Host": "192.0.2.66", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "gopher"}

@@ -10,7 +10,7 @@ from gateway.site.api_section import Account
 from gateway.store import Session
 from gateway.web.auth import site_file_accounts as accounts_module
 from gateway.web.auth.site_file_accounts import hash_accounts
-from tests.gateway.web.conftest import SITE
+from tests.gateway.web.setups.site import SITE
 
 
 @pytest.fixture

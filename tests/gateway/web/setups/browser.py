@@ -1,0 +1,59 @@
+"""Chromium, and pages that fail on errors of the console."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from lacks import lacks
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    path = Path("/usr/bin/chromium")
+    if not path.is_file():
+        lacks("Chromium is missing: install Debian's chromium")
+    return path
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def browser(chromium):
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(executable_path=str(chromium), args=FLAGS)
+        yield started
+        await started.close()
+
+
+@pytest.fixture
+def browser_page(browser):
+    """Opens a page with no past and fails on whatever the console calls an error."""
+
+    @asynccontextmanager
+    async def opened(size=None, scheme="light", tolerate=()):
+        faults = []
+        size = size or {"width": 1280, "height": 900}
+        context = await browser.new_context(viewport=size, color_scheme=scheme)
+        context.set_default_timeout(8000)
+        page = await context.new_page()
+        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        yield page
+        await context.close()
+        assert [fault for fault in faults if not any(word in fault for word in tolerate)] == []
+
+    return opened

@@ -1,0 +1,111 @@
+"""A board of one lane in memory, and a clock that tests move."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+from drivers.contract import GatePosition, PointState
+from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.events import Event, EventKind
+from gateway.lanes.machine.state.orders import Order, OrderKind
+from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
+from gateway.runtime.clock import Stamp, SystemClock
+from gateway.store import Entry, Store
+from tests.gateway.web.setups.site import START
+
+
+class SetClock:
+    """The system's clock with a push: tests move both of its hands on. `stepped`: so many seconds wall time alone."""
+
+    def __init__(self) -> None:
+        self._system = SystemClock()
+        self.pushed = 0.0
+        self.stepped = 0.0
+        self.trusted = True
+
+    def monotonic(self) -> float:
+        return self._system.monotonic() + self.pushed
+
+    def wall(self) -> Stamp:
+        return Stamp(
+            micros=self._system.wall().micros + int((self.pushed + self.stepped) * 1_000_000), trusted=self.trusted
+        )
+
+
+class FieldInMemory:
+    """A board of one lane. Commands are recorded as the lanes do, and refused while the gate is away."""
+
+    def __init__(self, *, store: Store, clock: SetClock) -> None:
+        self._store = store
+        self._clock = clock
+        self.lane = LaneSnapshot(
+            lane_id="entry",
+            name="Main entry",
+            direction="entry",
+            phase=Phase.IDLE,
+            since=START,
+            gate_id=101,
+            position=GatePosition.CLOSED,
+            vehicle=PointState.OFF,
+            under=PointState.OFF,
+            note="",
+            can_stop=True,
+        )
+        self.gate = DeviceSnapshot(
+            device_id=101,
+            name="Entry barrier",
+            kind="modbus-gate",
+            online=True,
+            since=START,
+            detail="",
+            position=GatePosition.CLOSED,
+            points=(PointSnapshot("arming", PointState.OFF), PointSnapshot("closing", PointState.OFF)),
+        )
+        self.reader = DeviceSnapshot(102, "Entry reader", "serial-reader", None, START, "", None, ())
+        self.commands: list[Command] = []
+        self.records = True
+
+    def lanes(self) -> tuple[LaneSnapshot, ...]:
+        return (self.lane,)
+
+    def devices(self) -> tuple[DeviceSnapshot, ...]:
+        return (self.gate, self.reader)
+
+    def show(self, **lane: object) -> None:
+        self.lane = replace(self.lane, **lane)  # type: ignore[arg-type]  # fields of the snapshot
+        self.gate = replace(self.gate, position=self.lane.position)
+        self._store.changes.bump()
+
+    def lose(self, reason: str) -> None:
+        self.gate = replace(self.gate, online=False, detail=reason)
+        self._store.changes.bump()
+
+    async def order(self, *, lane_id: str, kind: OrderKind | None, reason: str, source: str) -> None:
+        if lane_id != self.lane.lane_id:
+            raise NotFoundError(f"no lane {lane_id!r} at this site")
+        order = Order(kind, source, reason) if kind is not None else None
+        text = "" if order is None else order.sentence()
+        self.show(order="" if kind is None else kind.value, order_text=text)
+
+    async def command(self, *, device_id: int, action: GateAction, source: str) -> Command:
+        if device_id != self.gate.device_id:
+            raise NotFoundError(f"device {device_id} is no gate of this site")
+        if not self.gate.online:
+            raise CommandRefused(f"the gate is away: {self.gate.detail}")
+        now = self._clock.wall()
+        command = Command(secrets.token_hex(8), device_id, "entry", action, source, now.micros, now.micros + 5_000_000)
+        recorded = Event(
+            kind=EventKind.COMMAND_RECORDED,
+            date_at=now.micros,
+            clock_trusted=now.trusted,
+            description=f"{source} wants gate {device_id} to {action.value}.",
+            device_id=device_id,
+            lane_id="entry",
+        )
+        await self._store.journal.record(Entry(events=(recorded,), commands=(command,)))
+        self.commands.append(replace(command, state=CommandState.SENT))
+        positions = {GateAction.OPEN: GatePosition.OPEN, GateAction.STOP: GatePosition.STOPPED}
+        self.show(position=positions.get(action, GatePosition.CLOSED))
+        return replace(command, recorded=self.records)

@@ -1,0 +1,255 @@
+"""The real application on a free port over a real store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC
+from ipaddress import ip_network
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from aiohttp import ClientSession
+from certificates import Pair
+
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.central.push.refused import OutboxDesk
+from gateway.central.push.writes import CentralWrites
+from gateway.domain.events import Event, EventKind
+from gateway.domain.footage import GapReason, SegmentFinished
+from gateway.domain.passages import Moment
+from gateway.lanes.presence import Areas
+from gateway.lanes.recorder import Recorder
+from gateway.recording.evidence_files import ExhibitFiles
+from gateway.recording.incoming import ExhibitLimits
+from gateway.recording.viewing import Viewing
+from gateway.site.api_section import TlsSection
+from gateway.site.models import Site
+from gateway.store import CardRecord, Entry, KnownRecord, Store
+from gateway.web.app import build_app
+from gateway.web.auth.admission import Route
+from gateway.web.auth.api_keys import key_hash
+from gateway.web.auth.central_sign_in import CentralAccounts
+from gateway.web.auth.site_file_accounts import Accounts
+from gateway.web.http.server import serve
+from gateway.web.relay import Relay
+from gateway.web.status.snapshot import DemoCard
+from gateway.webhooks.desk import WebhookDesk
+from gateway.webhooks.post import Post
+from tests.gateway.web.setups.accounts import KEYS
+from tests.gateway.web.setups.central import CentralInMemory
+from tests.gateway.web.setups.field import FieldInMemory, SetClock
+from tests.gateway.web.setups.footage import Footage, FootageOnDisk
+from tests.gateway.web.setups.site import CENTRAL, SITE, START
+
+
+@dataclass
+class House:
+    """The running gateway as a client meets it."""
+
+    url: str
+    store: Store
+    board: FieldInMemory
+    recording: FootageOnDisk
+    central: CentralInMemory
+    clock: SetClock
+    client: ClientSession
+    not_ready: list[str]
+    stop: Callable[[], bool]
+    camera_event_id: int = 0
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    async def sign_in(self, username: str = "chief") -> dict[str, str]:
+        """The headers of a session of that account."""
+        if username not in self.tokens:
+            async with self.client.post(
+                f"{self.url}/v1/auth/login", json={"username": username, "password": username}
+            ) as answer:
+                assert answer.status == 200, await answer.text()
+                self.tokens[username] = (await answer.json())["session"]
+        return {"SessionID": self.tokens[username]}
+
+    async def call(self, path: str, body: object = None, *, method: str = "POST", user: str = "chief"):
+        """Status and JSON of one call."""
+        headers = await self.sign_in(user) if user else {}
+        sent = {"json": body} if body is not None else {}
+        async with self.client.request(method, self.url + path, headers=headers, **sent) as answer:
+            return answer.status, await answer.json()
+
+    async def program(self, method: str, path: str, body: object = None, *, key: str = "till"):
+        """Status and JSON of one call of a program; without a key when it is ""."""
+        headers = {"Authorization": f"Bearer key-of-{key}"} if key else {}
+        sent = {"json": body} if body is not None else {}
+        async with self.client.request(method, self.url + path, headers=headers, **sent) as answer:
+            return answer.status, await answer.json()
+
+    async def happened(
+        self, description: str, *, kind: EventKind = EventKind.VEHICLE_PASSED, date_at: int | None = None, **more
+    ) -> int:
+        """Record an event and return its id."""
+        event = Event(
+            kind=kind,
+            date_at=date_at or self.clock.wall().micros,
+            clock_trusted=True,
+            description=description,
+            lane_id="entry",
+            **more,
+        )
+        return (await self.store.journal.record(Entry(events=(event,)))).event_ids[0]
+
+    async def passed(
+        self, description: str = "A vehicle passed.", *, footage_seconds: float = 10, ready: bool = True
+    ) -> int:
+        """Record a passage with the last so many of its ten seconds of footage; returns the camera event's id."""
+        now = self.clock.wall().micros
+        event = Event(
+            kind=EventKind.VEHICLE_PASSED,
+            date_at=now,
+            clock_trusted=True,
+            description=description,
+            device_id=101,
+            lane_id="entry",
+        )
+        moment = Moment(201, "Vehicle passed", description, now - 5_000_000, now + 5_000_000, clock_trusted=True)
+        recorded = await self.store.journal.record(Entry(events=(event,), moments=(moment,)))
+        duration = int(footage_seconds * 1_000_000)
+        begin = now + 5_000_000 - duration
+        there = SegmentFinished(
+            camera_id=201, path=f"201/2026010100/{begin}_{duration}.ts", started_at=begin, clock_trusted=True,
+            duration=duration, size=9, gap=GapReason.NETWORK if duration < 10_000_000 else GapReason.NONE,
+        )  # fmt: skip
+        if duration:
+            await self.store.segments.add([there])
+        if ready:
+            await self.store.camera_events.mark_ready(recorded.camera_event_ids[0])
+        return recorded.camera_event_ids[0]
+
+
+OpenHouse = Callable[..., "asynccontextmanager[House]"]
+
+
+@pytest.fixture
+def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHouse:
+    """Opens the house, with more routes and demo cards where wanted."""
+
+    @asynccontextmanager
+    async def opened(
+        routes: tuple[Route, ...] = (),
+        cards: tuple[DemoCard, ...] = (),
+        viewing: Viewing | None = None,
+        relay: Relay | None = None,
+        central_accounts: CentralAccounts | None = None,
+        site: Site = SITE,
+        client: CentralClient | None = None,
+        people: CentralAccounts | None = None,
+        tls: Pair | None = None,
+    ) -> AsyncIterator[House]:
+        loop = asyncio.get_running_loop()
+        clock = SetClock()
+        store = Store(folder=tmp_path, site_name=SITE.site.name, sends=True)
+        await store.open()
+        committing = loop.create_task(store.run())
+        await store.devices.declare(
+            [KnownRecord(device.id, device.name, device.driver, at_site=True) for device in SITE.devices], now=START
+        )
+        await store.cameras.declare(
+            [KnownRecord(camera.id, camera.name, "", at_site=True) for camera in SITE.cameras], now=START
+        )
+        shelf = ExhibitFiles(
+            store=store,
+            media=tmp_path,
+            clock=clock,
+            fault=lambda: "",
+            limits=ExhibitLimits(bytes_each=3_000_000, per_event=3, floor=0),
+        )
+        await shelf.open()
+        board, central = FieldInMemory(store=store, clock=clock), CentralInMemory()
+        recording = FootageOnDisk(footage, shelf, store)
+        record = {
+            "id": 4001,
+            "number": "00111572",
+            "username": "ada",
+            "holder_name": "Ada",
+            "plate": "DM 001",
+            "pin": "4711",
+        }
+        await store.cards.apply(
+            put=[CardRecord(map_card(4001, record, CardFieldMap(), UTC).card, json.dumps(record))], now=START
+        )
+        if viewing is not None:
+            recording.viewing = viewing
+        recorder = Recorder(journal=store.journal, clock=clock)
+        areas = Areas(site=SITE, store=store, recorder=recorder, clock=clock)
+        recording_lanes = loop.create_task(recorder.run())
+        not_ready: list[str] = []
+        post = Post(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=2)
+        known = {key.name for key in await store.api_keys.all()}
+        for name, permissions in KEYS.items():
+            if name in known:
+                continue
+            await store.api_keys.add(
+                name, key_hash=key_hash(f"key-of-{name}"), permissions=permissions, now=START, expires_at=None
+            )
+        app = build_app(
+            site=site if people is None else site.model_copy(update={"central": CENTRAL}),
+            store=store,
+            lanes=board,
+            areas=areas,
+            recording=recording,
+            central=central,
+            writes=CentralWrites(client=client, store=store, clock=clock, zone=ZoneInfo(SITE.site.timezone)),
+            clock=clock,
+            accounts=accounts,
+            data=tmp_path,
+            readiness=lambda: tuple(not_ready),
+            outbox=OutboxDesk(store=store, clock=clock),
+            webhooks=WebhookDesk(webhooks=store.webhooks, post=post, clock=clock),
+            relay=relay,
+            central_accounts=people or central_accounts,
+            extra_routes=routes,
+            demo_cards=cards,
+        )
+        port: asyncio.Future[int] = loop.create_future()
+        serving = loop.create_task(
+            serve(
+                app,
+                host="127.0.0.1",
+                port=0,
+                started=port.set_result,
+                tls=None if tls is None else TlsSection(**tls.tls),
+            )
+        )
+        try:
+            async with ClientSession() as client:
+                house = House(
+                    url=f"{'http' if tls is None else 'https'}://127.0.0.1:{await port}",
+                    store=store,
+                    board=board,
+                    recording=recording,
+                    central=central,
+                    clock=clock,
+                    client=client,
+                    not_ready=not_ready,
+                    stop=serving.cancel,
+                )
+                house.camera_event_id = await house.passed()
+                yield house
+        finally:
+            post.close()
+            for task in (serving, recording_lanes, committing):
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            await store.close()
+
+    return opened
+
+
+@pytest.fixture
+async def house(open_house: OpenHouse) -> AsyncIterator[House]:
+    async with open_house() as opened:
+        yield opened

@@ -1,0 +1,100 @@
+"""A gateway that relays to a central over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from gateway.central.client.client import CentralClient
+from gateway.central.relay.relay import CentralRelay, RelayLimits
+from gateway.demo.central import Central, CentralAccount, seed_site
+from gateway.domain.accounts import CentralAdmission
+from gateway.domain.errors import CentralRefused
+from gateway.domain.writes import JsonObject
+from gateway.runtime.clock import SystemClock
+from gateway.site.central_sections import CentralAccountsSection, CentralSection
+from tests.gateway.web.setups.house import House, OpenHouse
+from tests.gateway.web.setups.site import SITE
+
+
+class Letter:
+    """Central's accounts, asked over its own interface: each has its name for a password."""
+
+    def __init__(self, central: Central) -> None:
+        self._central = central
+
+    async def sign_in(self, username: str, password: str) -> CentralAdmission:
+        session = self._central._sessions.sign_in(username, password)
+        if session is None:
+            raise CentralRefused("no")
+        return CentralAdmission(
+            token=session.token, mfa_enabled=not session.complete, role_name="of central",
+            permissions=session.account.permissions, user={}, role={}, servers=[],
+        )  # fmt: skip
+
+    def admitted(self, answer: JsonObject) -> CentralAdmission | None:
+        raise AssertionError("nobody signs in by a provider here")
+
+    async def prove(self, token: str, code: str) -> None:
+        raise CentralRefused("no")
+
+    async def sign_out(self, token: str) -> None:
+        self._central._sessions.end(token)
+
+
+CENTRAL_ACCOUNTS = (
+    CentralAccount("gateway", "gateway"),
+    CentralAccount("boss", "boss"),
+    CentralAccount("clerk", "clerk", frozenset({"can_view_companies"})),
+    CentralAccount("careful", "careful", mfa_secret="JBSWY3DPEHPK3PXP"),
+)
+
+
+@pytest.fixture
+def central_accounts() -> tuple[CentralAccount, ...]:
+    """Each has its name for a password."""
+    return CENTRAL_ACCOUNTS
+
+
+@pytest.fixture
+async def far_central(central_accounts: tuple[CentralAccount, ...]) -> AsyncIterator[Central]:
+    """A central that runs."""
+    service = Central(clock=SystemClock(), accounts=central_accounts)
+    seed_site(service.tables, now=SystemClock().wall(), devices={101: "Gate"}, cameras={201: "Camera"}, cards=3)
+    await service.start()
+    yield service
+    await service.stop()
+
+
+@pytest.fixture
+def relayed(open_house: OpenHouse, far_central: Central) -> OpenHouse:
+    """Opens a house whose way to central is real; its accounts are that central's, wherever the way leads."""
+
+    @asynccontextmanager
+    async def opened(url: str = "", limits: RelayLimits | None = None) -> AsyncIterator[House]:
+        url = url or far_central.url
+        client = CentralClient(url=url, username="gateway", password="gateway", clock=SystemClock())
+        relay = CentralRelay(client=client, url=url, limits=limits)
+        running = asyncio.get_running_loop().create_task(relay.run())
+        site = SITE.model_copy(
+            update={
+                "central": CentralSection(
+                    url=far_central.url,
+                    username="gateway",
+                    password="gateway",
+                    accounts=CentralAccountsSection(remember_days=0),
+                )
+            }
+        )
+        try:
+            async with open_house(relay=relay, central_accounts=Letter(far_central), site=site) as house:
+                yield house
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await client.close()
+
+    return opened
