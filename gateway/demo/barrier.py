@@ -78,7 +78,7 @@ class Barrier:
         self._locked = False
 
     def command(self, wish: Wish, *, now: float) -> None:
-        """What a pulse on the controller's terminal does. Locked or in fault it does nothing, and nobody is told."""
+        """Act on a pulse at the controller's terminal. A locked or faulty controller ignores it without a word."""
         self._advance(now)
         if self._fault or self._locked:
             return
@@ -95,7 +95,7 @@ class Barrier:
                 self._moving = 0
 
     def state(self, *, now: float) -> BarrierState:
-        """The terminals at `now`."""
+        """Return the terminals at `now`."""
         self._advance(now)
         return BarrierState(
             opening=self._opening,
@@ -109,12 +109,12 @@ class Barrier:
         )
 
     def set_arming_loop(self, *, occupied: bool, now: float) -> None:
-        """A vehicle comes to, or leaves, the loop in front."""
+        """Let a vehicle come to, or leave, the loop in front."""
         self._advance(now)
         self._arming = occupied
 
     def set_closing_loop(self, *, occupied: bool, now: float) -> None:
-        """A vehicle comes to, or leaves, the loop under the arm."""
+        """Let a vehicle come to, or leave, the loop under the arm."""
         self._advance(now)
         if self._closing_loop and not occupied and self._closes_itself:
             self._close_due = now + self._close_delay
@@ -133,14 +133,14 @@ class Barrier:
         self._stop_on_obstruction()
 
     def set_fault(self, *, present: bool, now: float) -> None:
-        """The controller goes into fault, where it stands still, or comes out of it."""
+        """Put the controller into fault, where it stands still, or take it out of it."""
         self._advance(now)
         self._fault = present
         if present:
             self._moving = 0
 
     def set_locked(self, *, locked: bool, now: float) -> None:
-        """A key switch: the controller acknowledges commands and obeys none."""
+        """Turn the key switch: the controller then acknowledges commands and obeys none."""
         self._advance(now)
         self._locked = locked
 

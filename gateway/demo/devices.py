@@ -43,7 +43,7 @@ class PlateReaderFarEnd:
         self._vehicles = count(1)
 
     def present(self, card: str) -> None:
-        """The vehicle whose driver has this card comes into view; the camera reads it twice."""
+        """Bring the vehicle of this card's holder into view; the camera reads it twice."""
         index = self._index.get(card)
         plate = "NOBODY1" if index is None else plate_of(index)
         self.camera.see(plate, vehicle=f"vehicle-{next(self._vehicles)}", times=2)

@@ -61,7 +61,7 @@ def launch(*, data: Path | None, port: int, central_port: int, traffic: bool) ->
 
 
 def _free_port(port: int) -> int:
-    """The port itself, or a free one for 0. Raises GatewayError when somebody else has it."""
+    """Return the port itself, or a free one for 0. Raises GatewayError when another program has it."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -16,7 +16,7 @@ class Wiring(Protocol):
     """What a far end asks for each request to a unit."""
 
     def read(self, read: Read, *, now: float) -> Reply:
-        """The values, or a refusal."""
+        """Return the values, or a refusal."""
         ...
 
     def write(self, write: Write | WriteMany, *, now: float) -> Reply:
@@ -54,7 +54,7 @@ class RelayWiring:
         return _slice(tuple(int(value) for value in inputs), read)
 
     def write(self, write: Write | WriteMany, *, now: float) -> Reply:
-        """A coil switched on is a pulse."""
+        """Treat a coil switched on as a pulse."""
         if isinstance(write, WriteMany) or write.table is not Table.COIL or write.address >= len(self._WISHES):
             return _ILLEGAL_ADDRESS
         if write.value not in {coil_word(on=True), coil_word(on=False)}:
@@ -81,7 +81,7 @@ class CameWiring:
         self._barrier = barrier
 
     def read(self, read: Read, *, now: float) -> Reply:
-        """Holding registers 40101 (state) and 40102 (per cent open)."""
+        """Return holding registers 40101 (state) and 40102 (per cent open)."""
         if read.table is not Table.HOLDING_REGISTER or read.address < self._STATE_ADDRESS:
             return _ILLEGAL_ADDRESS
         state = self._barrier.state(now=now)
@@ -95,7 +95,7 @@ class CameWiring:
         return _slice((number, round(state.opening * 100)), shifted)
 
     def write(self, write: Write | WriteMany, *, now: float) -> Reply:
-        """An output switched on is a pulse."""
+        """Treat an output switched on as a pulse."""
         wish = self.wish_of(write)
         if wish is None:
             return _ILLEGAL_ADDRESS
@@ -103,7 +103,7 @@ class CameWiring:
         return Written()
 
     def wish_of(self, write: Write | WriteMany) -> Wish | None:
-        """The command of an output switched on."""
+        """Return the command of an output switched on."""
         on = isinstance(write, Write) and write.table is Table.COIL and write.value == coil_word(on=True)
         return self._WISHES.get(write.address) if on else None
 

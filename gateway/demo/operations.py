@@ -18,7 +18,7 @@ _SECONDS = 3.0
 
 
 def demo_cards() -> tuple[DemoCard, ...]:
-    """What the page offers to present."""
+    """List the cards that the page offers to present."""
     return tuple(DemoCard(card=card.sent, label=card.label) for card in (*GOOD_CARDS[:2], *BAD_CARDS))
 
 

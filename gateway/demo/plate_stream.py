@@ -19,7 +19,7 @@ PICTURE = b"\xff\xd8\xff\xe0" + bytes(range(256)) * 16 + b"\r\n--not the boundar
 
 
 def hikvision_alert(plate: str, *, uuid: str = "", confidence: int = 95, kind: str = "ANPR") -> bytes:
-    """An EventNotificationAlert."""
+    """Make an EventNotificationAlert."""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<EventNotificationAlert version="2.0" xmlns="http://www.isapi.org/ver20/XMLSchema">\n'
@@ -33,7 +33,7 @@ def hikvision_alert(plate: str, *, uuid: str = "", confidence: int = 95, kind: s
 
 
 def hikvision_heartbeat() -> bytes:
-    """What its alert stream says when nothing happens."""
+    """Make the part that an alert stream sends when nothing happens."""
     return (
         b'<EventNotificationAlert version="2.0"><eventType>videoloss</eventType>'
         b"<eventState>inactive</eventState></EventNotificationAlert>\r\n"
@@ -41,7 +41,7 @@ def hikvision_heartbeat() -> bytes:
 
 
 def dahua_event(plate: str, *, group: int = 0, confidence: int = 240) -> bytes:
-    """The text of a TrafficJunction."""
+    """Make the text of a TrafficJunction."""
     lines = (
         "Events[0].EventBaseInfo.Code=TrafficJunction",
         "Events[0].EventBaseInfo.Action=Pulse",
@@ -121,7 +121,7 @@ class PlateStreamFarEnd:
         return len(self._followers)
 
     def see(self, plate: str, *, vehicle: str = "", times: int = 1) -> None:
-        """A vehicle comes into view; its message goes out with a picture, as often as said."""
+        """Bring a vehicle into view; its message goes out with a picture, as often as said."""
         self._seen += 1
         if self._make == "hikvision":
             text = part("application/xml", hikvision_alert(plate, uuid=vehicle), boundary=self.boundary)

@@ -56,7 +56,7 @@ class ProfileWiring:
         self._settings = {self._place(part.write, part.address): _shipped(part) for part in self._profile.prepare}
 
     def read(self, read: Read, *, now: float) -> Reply:
-        """What the tables hold; refused as a whole when one address is not there."""
+        """Return the values of the tables; refuse all of them when one address does not exist."""
         held = self._held(now)
         values = [held.get((read.table, read.address + place)) for place in range(read.count)]
         whole = [self._profile.ordered(read.table, value) for value in values if value is not None]
@@ -157,7 +157,7 @@ class ProfileWiring:
                     held[table, first + place] = word
 
     def _watch(self, now: float) -> None:
-        """The watchdog: it runs from the first heartbeat on."""
+        """Run the watchdog from the first heartbeat on."""
         beat = self._profile.heartbeat
         if beat is None or self._beat is None or now - self._beat[1] <= _PATIENCE * beat.every_ms / 1000:
             return

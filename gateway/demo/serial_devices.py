@@ -28,7 +28,7 @@ class SerialBarrier:
         self._barrier = barrier
 
     def requests(self, *, unit: int) -> Mapping[bytes, str]:
-        """The status query and all commands."""
+        """List the status query and all commands."""
         return _requests(self._profile, unit)
 
     def answer(self, what: str, *, unit: int, refuses: bool, now: float) -> bytes:
@@ -99,11 +99,11 @@ class SerialTags:
         self.field: tuple[bytes, ...] = ()
 
     def requests(self, *, unit: int) -> Mapping[bytes, str]:
-        """The query."""
+        """Return the query."""
         return _requests(self._profile, unit)
 
     def answer(self, what: str, *, unit: int, refuses: bool, now: float) -> bytes:  # noqa: ARG002 (as every device)
-        """The tags in the field; a frame of another state when there are none."""
+        """Return the tags in the field; a frame of another state when there are none."""
         profile = self._profile
         reading, places = profile.readings[0], profile.tags
         head = bytearray(reading.filled(unit=unit))
@@ -138,7 +138,7 @@ def _padded(template: Template, framing: Framing, unit: int) -> bytes:
 
 
 def _unsealed(template: Template, framing: Framing, unit: int, *, at_least: int) -> bytes:
-    """The template's bytes, made as long as a frame must be, with its terminator."""
+    """Make the template's bytes, as long as a frame must be, with its terminator."""
     body = template.filled(unit=unit)
     if framing.terminator is not None:
         padding = b"0" * (at_least - len(framing.terminator) - len(body))

@@ -24,7 +24,7 @@ class CardList:
         self._suspended: dict[str, bool | None] = {}
 
     def pick(self, *, good: bool, chance: float) -> str:
-        """What a card sends; `chance` 0.0 to 1.0 says which one."""
+        """Choose what a card sends; `chance` 0.0 to 1.0 selects it."""
         numbers = tuple(self._good) if good else (*self._bad, UNKNOWN_CARD)
         return numbers[int(chance * len(numbers))]
 
@@ -48,7 +48,7 @@ class CardList:
             self._world.see(seen.CardJudged(0.0, card.card_id, card.number in self._good))
 
     async def suspend(self, *, chance: float, seconds: float) -> None:
-        """A card is suspended on the list for a while, as a sweep would do it."""
+        """Suspend a card on the list for a while, as a sweep would do it."""
         number = tuple(self._good)[int(chance * len(self._good))]
         if number in self._suspended or not self._world.box.is_up:
             return

@@ -48,7 +48,7 @@ class CentralFarEnd:
         return self._taken, site_id_in(source), again
 
     def page(self, resource: str, number: int, limit: int) -> JsonObject:
-        """A page of a list, the newest records first."""
+        """Return a page of a list, the newest records first."""
         records = self._records[resource]
         there = sorted(records, reverse=True)[(number - 1) * limit : number * limit]
         return {resource: [records[found] for found in there], "count": len(records)}

@@ -40,7 +40,7 @@ class _Post:
         self._read = read
 
     def present(self, card: str) -> None:
-        """A card is held to it."""
+        """Hold a card to a reader."""
         self._read(card)
 
 
@@ -183,14 +183,14 @@ class Director:
             await self._wish(replace(wish, action=1.0, stops_after=None))
 
     async def _reach_in(self, field: LaneField) -> None:
-        """What a gate is stopped for: something is about to come into its way."""
+        """Stop the gate because something is about to come into its way."""
         await asyncio.sleep(self._world.dice.uniform(0.05, 1.0))
         field.barrier.set_photocell(interrupted=True, now=self._world.now())
         await asyncio.sleep(self._world.dice.uniform(1.0, 4.0))
         field.barrier.set_photocell(interrupted=False, now=self._world.now())
 
     async def _ask(self, life: Life, field: LaneField, action: GateAction) -> None:
-        """A person waits for an answer, but not for ever: a gateway that dies gives none."""
+        """Wait for an answer as a person would, with an end: a gateway that dies gives none."""
         try:
             async with asyncio.timeout(30):
                 await life.command(field.gate_id, action)
@@ -224,7 +224,7 @@ class Director:
         return field.troubles.last_until(), self._disturbed.get(field.lane_id, -_FOREVER)
 
     async def _guard(self) -> None:
-        """A gate that stays open with nobody there is closed: by the gateway, or else by hand."""
+        """Have a gate closed that stays open with nobody there: by the gateway, or else by hand."""
         while True:
             await asyncio.sleep(_GUARD_LOOKS)
             for field in self._world.fields.values():

@@ -59,7 +59,7 @@ class Disk:
         return _ConnectionInPlace(connector, name=name, do=partial(self._do, thread=name, writes="write" in name))
 
     def _do(self, job: Callable[[], Any], *, thread: str, writes: bool) -> tuple[Callable[[], Any], float]:
-        """Writes of one thread end in their order; a hanging disk holds them, and not what is read from memory."""
+        """End one thread's writes in their order; a hanging disk holds them, but not what is read from memory."""
         outcome = self._do_with_cut(job) if writes else _attempt(job)
         now = self._monotonic()
         took = self._dice.uniform(0.0005, 0.004)
@@ -80,12 +80,12 @@ class Disk:
         self._move_on(self.folder)
 
     def restarted(self) -> None:
-        """The box is up again."""
+        """Start the box again."""
         self._free_at.clear()
         self._cut = None
 
     def surviving_copy(self) -> Path:
-        """A copy of what would be left if the power went now."""
+        """Copy what would be left if the power went now."""
         copy = self._base / f"copy-{self._number}"
         _copy(self.folder, copy)
         return copy
@@ -106,7 +106,7 @@ class Disk:
         return outcome
 
     def _move_on(self, surviving: Path) -> None:
-        """What survived becomes the data of the next life; the old folder is left to the ghost of the last one."""
+        """Make what survived the data of the next life; the old folder stays with what still runs of the last one."""
         self._number += 1
         fresh = self._base / f"life-{self._number}"
         _copy(surviving, fresh)

@@ -157,7 +157,7 @@ class LaneField:
         self.vehicles = 0
 
     def known_in_the_way(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The safety points that are occupied: those that were read so by honest inputs, and the others."""
+        """Return the occupied safety points: those that honest inputs read so, and the others."""
         there = {point: since for point, since in self.barrier.occupied_since.items() if point in {CLOSING, PHOTOCELL}}
         known = tuple(point for point, since in sorted(there.items()) if self._was_read(point, since))
         return known, tuple(sorted(set(there) - set(known)))

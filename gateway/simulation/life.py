@@ -104,7 +104,7 @@ class Life:
         self.up = False
 
     async def live(self) -> None:
-        """The whole life. Returns once everything of it has ended."""
+        """Run the whole life. Returns once everything of it has ended."""
         clock = self._around.clock
         await self.store.open()
         try:
@@ -135,7 +135,7 @@ class Life:
         self._ended.set()
 
     def die(self) -> None:
-        """The power is gone, in this instant. What still runs is a ghost: nobody sees what it does."""
+        """Cut the power in this instant. Nobody sees what the tasks that still run do."""
         if self._pulse.beats:
             self._around.witness.see(seen.Ended(self._around.clock.monotonic(), self._boot, clean=False))
         self.up = self._pulse.beats = self._clean = False
@@ -143,13 +143,13 @@ class Life:
         self._ended.set()
 
     def present(self, reader_id: int, card: str) -> None:
-        """A reader read a card."""
+        """Report a card that a reader read."""
         if self.up:
             at = self._around.clock.monotonic()
             self.lanes.report(CardPresented(reader_id, bit_length=0, bits=0, text=card, at=at))
 
     async def command(self, device_id: int, action: GateAction) -> str:
-        """A person's wish; why it was refused, or ""."""
+        """Pass on a person's command; return why it was refused, or ""."""
         try:
             await self.lanes.command(device_id=device_id, action=action, source="user:guard")
         except (CommandRefused, StoreError) as error:
@@ -181,7 +181,7 @@ class Life:
 
 
 async def read_back(store: Store, *, above: int) -> tuple[dict[int, tuple[int, int, str]], frozenset[int]]:
-    """What a store holds: the events with higher ids, and, when it is read from the beginning, the passages."""
+    """Read a store: the events with higher ids and, when read from the beginning, the passages."""
     events: dict[int, tuple[int, int, str]] = {}
     before = 0
     while True:

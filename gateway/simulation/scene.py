@@ -20,7 +20,7 @@ UNKNOWN_CARD = "NOT-ON-THE-LIST"
 
 
 def site_of(lanes: int) -> Site:
-    """A site file with so many lanes, closed by the gateway, each with a photocell, a reader and a camera.
+    """Make a site file with so many lanes, closed by the gateway, each with a photocell, a reader and a camera.
 
     Every second lane has its photocell on an input module and a fire input on another. Every fourth refuses cards with
     days while the time is not certain.
@@ -44,7 +44,7 @@ def site_of(lanes: int) -> Site:
 
 
 def lane_id(number: int) -> str:
-    """A lane's id."""
+    """Return a lane's id."""
     return f"lane-{number + 1}"
 
 
@@ -59,7 +59,7 @@ def reader_id(number: int) -> int:
 
 
 def modules_of(number: int) -> dict[int, tuple[str, ...]]:
-    """A lane's input modules with their points: every second lane has one for its photocell and one for a fire."""
+    """List a lane's input modules and points: every second lane has one for its photocell and one for a fire."""
     return {} if number % 2 else {700 + number: (PHOTOCELL,), 800 + number: (FIRE,)}
 
 

@@ -203,7 +203,7 @@ async def _run(
 
 
 async def _read_all(parts: Parts, disk: Disk, witness: Witness, now: float) -> None:
-    """What is on disk after everything: all that was ever acknowledged."""
+    """Read from disk, after everything, all that was ever acknowledged."""
     store = parts.store(folder=disk.folder, site_name="", sends=True, connect=disk.connect)
     await store.open()
     found = await read_back(store, above=0)

@@ -21,7 +21,7 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 (a folder in memory; what goes there ge
 
 
 def fresh_folder() -> Path:
-    """A new folder, in memory where there is one. Whoever asked removes it."""
+    """Make a new folder, in memory where possible. The caller removes it."""
     return Path(tempfile.mkdtemp(prefix="edge-gateway-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
 
 

@@ -84,7 +84,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 handle._run()  # noqa: SLF001 (this is the loop, whose handles these are)
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """It stays where it is until its time."""
+        """Leave a cancelled timer in the heap until its time."""
 
     def _pass_time_to(self, when: float) -> None:
         if self.quiet_until is not None:
@@ -150,7 +150,7 @@ class VirtualClock:
         return self._monotonic()
 
     def true_micros(self) -> int:
-        """What the wall should show."""
+        """Return what the wall clock should show."""
         return self._start + int(self._monotonic() * 1_000_000)
 
     def wall(self) -> Stamp:
@@ -159,9 +159,9 @@ class VirtualClock:
         return self._kept.stamp(shown, monotonic=monotonic, trusted=self._trusted)
 
     def step(self, seconds: float) -> None:
-        """The wall is off by this much from now on, and nobody vouches for it."""
+        """Put the wall clock off by this much, and untrusted."""
         self._offset, self._trusted = int(seconds * 1_000_000), False
 
     def synchronise(self) -> None:
-        """The wall is right again and known to be."""
+        """Set the wall clock right, and trusted."""
         self._offset, self._trusted = 0, True

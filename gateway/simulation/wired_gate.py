@@ -49,7 +49,7 @@ _INPUTS = ("closed_limit", "open_limit", ARMING, CLOSING, PHOTOCELL)
 
 
 def _profile(poll: float) -> GateProfile:
-    """A relay barrier, asked every `poll` seconds."""
+    """Make a relay barrier that is polled every `poll` seconds."""
     table = Table.DISCRETE_INPUT.value
     points = {name: {"table": table, "address": address} for address, name in enumerate(_INPUTS)}
     names = ("open", "close", "stop")

@@ -77,7 +77,7 @@ class Witness:
                 self._break(check.promise, text, observation)
 
     def all_taped(self) -> Sequence[seen.Observation]:
-        """The last observations."""
+        """Return the last observations."""
         return tuple(self._tape)
 
     def _break(self, promise: str, text: str, observation: seen.Observation) -> None:

@@ -50,7 +50,7 @@ class CentralAccount:
     enabled: bool = True
 
     def role(self) -> JsonObject:
-        """The role as central shows it."""
+        """Return the role as central shows it."""
         names = sorted(self.permissions)
         shown: dict[RoleForm, JsonObject] = {
             RoleForm.NAMES: {"permissions": [*names]},
@@ -85,12 +85,12 @@ class Sessions:
         self._used_steps: dict[str, int] = {}
 
     def put_account(self, account: CentralAccount) -> None:
-        """An account, new or changed; its sessions end."""
+        """Add or change an account and end its sessions."""
         self._accounts[account.username] = account
         self._open = {token: one for token, one in self._open.items() if one.account.username != account.username}
 
     def sign_in(self, username: str, password: str) -> CentralSession | None:
-        """A new session, or None when the credentials are wrong."""
+        """Begin a session; None when the credentials are wrong."""
         account = self._accounts.get(username)
         if (
             account is None
@@ -108,7 +108,7 @@ class Sessions:
         return session
 
     def find(self, token: str) -> CentralSession | None:
-        """The open session of that token."""
+        """Return the open session of that token."""
         session = self._open.get(token)
         if session is not None and self._clock.monotonic() - session.opened_at > self._lifetime:
             del self._open[token]
@@ -145,7 +145,7 @@ class Sessions:
 
 
 def totp(secret: str, at: int) -> str:
-    """The six-digit code of a base32 secret at a moment in Unix seconds (RFC 6238 with SHA-1)."""
+    """Return the six-digit code of a base32 secret at a moment in Unix seconds (RFC 6238 with SHA-1)."""
     try:
         key = base64.b32decode(secret.upper() + "=" * (-len(secret) % 8))
     except binascii.Error as error:

@@ -36,12 +36,12 @@ class Call:
     key: str = ""
 
     def body(self, model: type[Body]) -> Body:
-        """The request's body as a model. Raises Refusal (400) that names every fault."""
+        """Parse the request's body as a model. Raises Refusal (400) that names every fault."""
         return parse_body(self.raw, model)
 
 
 def parse_body(raw: bytes, model: type[Body]) -> Body:
-    """A JSON body as a model. Raises Refusal (400) that names every fault."""
+    """Parse a JSON body as a model. Raises Refusal (400) that names every fault."""
     try:
         parsed = json.loads(raw)
     except ValueError as error:
@@ -57,10 +57,10 @@ def parse_body(raw: bytes, model: type[Body]) -> Body:
 
 
 def failure(resource: str, message: str) -> JsonObject:
-    """The envelope of a failure: the resource is null."""
+    """Make the envelope of a failure: the resource is null."""
     return {"success": False, resource: None, "error": message}
 
 
 def success(resource: str, value: JsonValue) -> JsonObject:
-    """The envelope of a single record."""
+    """Make the envelope of a single record."""
     return {"success": True, resource: value, "error": None}

@@ -55,7 +55,7 @@ class Books:
 
 
 def books_of(tables: Tables) -> Books:
-    """The books of this moment."""
+    """Return the books of this moment."""
     return Books(
         camera_events=_gathered(_sources(tables.camera_events)),
         entries=_gathered(_sources(tables.entries)),

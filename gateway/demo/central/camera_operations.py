@@ -152,7 +152,7 @@ async def _small(part: BodyPartReader) -> bytes:
 
 
 def _named(changed: ChangedCamera | ChangedCameraEvent) -> JsonObject:
-    """The fields that were sent. Raises Refusal for an empty name."""
+    """Return the fields that were sent. Raises Refusal for an empty name."""
     fields = changed.model_dump(exclude_unset=True, exclude={"id"})
     if fields.get("name") == "":
         raise Refusal(400, "name: must not be empty")

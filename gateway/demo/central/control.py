@@ -28,7 +28,7 @@ class Controlled(Protocol):
         ...
 
     def books(self) -> Books:
-        """What is held."""
+        """Return the records that central holds."""
         ...
 
     def expire_sessions(self) -> None:

@@ -26,7 +26,7 @@ class Door:
         app.router.add_get("/v1/auth/logout", self._logout, allow_head=False)
 
     def session_of(self, request: web.Request) -> CentralSession | None:
-        """The open session that a request carries, in whichever way."""
+        """Return the open session that a request carries, in whichever way."""
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         for token in (request.headers.get("SessionID", ""), request.cookies.get("session", ""), bearer):
             if token and (session := self._sessions.find(token)) is not None:

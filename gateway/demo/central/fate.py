@@ -68,7 +68,7 @@ class Fate:
         return places[int(self.where * len(places))]
 
     def bent(self, resource: str, answer: JsonObject) -> JsonObject:
-        """A list's answer as this fate has it; any other answer as it is."""
+        """Change a list's answer as this fate says; return any other answer as it is."""
         records, count = answer.get(resource), answer.get("count")
         if not isinstance(records, list) or not isinstance(count, int):
             return answer
@@ -87,7 +87,7 @@ class Fate:
 
 
 def fate_of(chances: Chances, dice: random.Random) -> Fate:
-    """The next request's fate. Takes as many throws whatever comes of them."""
+    """Draw the next request's fate. Takes as many throws whatever comes of them."""
     before, after, bend, where, lateness = (dice.random() for _ in range(5))
     return Fate(
         before=_fallen(

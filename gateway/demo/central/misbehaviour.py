@@ -49,7 +49,7 @@ class Misbehaviour:
         return _fate(request).shift
 
     def bend_list(self, request: web.Request, resource: str, answer: JsonObject) -> JsonObject:
-        """A list's answer with its count and length put wrong as asked."""
+        """Return a list's answer with the count and length wrong as asked."""
         records, count = answer.get(resource), answer.get("count")
         if not self.faults.touch(request.path) or not isinstance(records, list) or not isinstance(count, int):
             return answer
@@ -82,7 +82,7 @@ class Misbehaviour:
         return instead or await self._after(request, fate.after, await handler(request))
 
     async def _before(self, request: web.Request, before: Before) -> web.StreamResponse | None:
-        """What is answered to a request that is not carried out; None when it may be."""
+        """Return the answer to a request that is not carried out; None when it may be."""
         if before is Before.NOTHING:
             return None
         if before in {Before.UNAUTHENTICATED, Before.EXPIRED} and request.path.startswith(_SIGN_IN):
@@ -161,7 +161,7 @@ def _fate(request: web.Request) -> Fate:
 
 
 async def _begun(request: web.Request, response: web.StreamResponse) -> tuple[bytes, web.StreamResponse]:
-    """An answer's body, and the answer with its head sent."""
+    """Return an answer's body, and the answer with its head sent."""
     body = response.body if isinstance(response, web.Response) and isinstance(response.body, bytes) else b""
     begun = web.StreamResponse(status=response.status, headers={"Content-Type": "application/json"})
     begun.content_length = len(body)

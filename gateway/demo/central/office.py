@@ -123,7 +123,7 @@ class Office:
         return _json({"success": True, "analytics": {"entries": len(self._tables.entries)}, "error": None})
 
     async def _upload(self, request: web.Request, at: Stamp) -> web.StreamResponse:
-        """A multipart form with one part `file`."""
+        """Read a multipart form with one part `file`."""
         if not request.content_type.startswith("multipart/form-data"):
             raise Refusal(400, "file: the body must be multipart/form-data")
         part = await (await request.multipart()).next()

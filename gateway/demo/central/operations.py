@@ -84,7 +84,7 @@ class Lifecycle(Asked):
 
 
 def card_of_user(tables: Tables, call: Call) -> JsonObject:
-    """The card of a username."""
+    """Return the card of a username."""
     wanted = call.body(ByUsername).username.casefold()
     for card in tables.cards.values():
         if str(card.get("username", "")).casefold() == wanted:

@@ -41,7 +41,7 @@ class Table(Mapping[int, JsonObject]):
         return len(self._rows)
 
     def find(self, record_id: int) -> JsonObject:
-        """The record of that id. Raises Refusal (404)."""
+        """Return the record of that id. Raises Refusal (404)."""
         if record_id not in self._rows:
             raise Refusal(404, f"{self._noun} {record_id} not found")
         return self._rows[record_id]
@@ -82,7 +82,7 @@ class Table(Mapping[int, JsonObject]):
         return self._batch(chosen, len(ids))
 
     def older_than(self, matches: Filter, *, cursor: int, limit: int, shift: int = 0) -> Batch:
-        """The matching records below the cursor, from `shift` records off that place on."""
+        """Return the matching records below the cursor, from `shift` records off that place on."""
         ids = self._matching(matches)
         start = max(0, bisect_left(ids, -cursor + 1, key=neg) + shift)
         chosen = ids[start : start + limit]

@@ -72,7 +72,7 @@ def card_number(index: int) -> tuple[int, int]:
 
 
 def plate_of(index: int) -> str:
-    """The plate of the vehicle that a seeded card belongs to."""
+    """Return the plate of the vehicle that a seeded card belongs to."""
     return f"DM{index:05d}"
 
 

@@ -40,7 +40,7 @@ class KeysSeen:
         self._answers: OrderedDict[tuple[str, str], tuple[bytes, JsonObject]] = OrderedDict()
 
     def answered(self, operation: str, key: str, body: bytes) -> JsonObject | None:
-        """The answer to this write when it came before. Raises Refusal (409) when it came with another body."""
+        """Return the answer to this write when it came before. Raises Refusal (409) when it came with another body."""
         known = self._answers.get((operation, key))
         if known is None:
             return None
@@ -49,7 +49,7 @@ class KeysSeen:
         return known[1]
 
     def remember(self, operation: str, key: str, body: bytes, answer: JsonObject) -> None:
-        """A write was carried out."""
+        """Note that a write was carried out."""
         if self._honoured and key:
             self._answers[operation, key] = (hashlib.sha256(body).digest(), answer)
             while len(self._answers) > _KEPT:
@@ -129,7 +129,7 @@ class Central:
         return self._misbehaviour.happened
 
     def books(self) -> Books:
-        """What it holds of camera events, entries and evidence, by what is the same."""
+        """Count the camera events, entries and evidence held, by the fields that make them the same."""
         return books_of(self.tables)
 
     @property
@@ -163,7 +163,7 @@ class Central:
         return f"{'https' if self._tls else 'http'}://{self._host}:{self._port}"
 
     def put_account(self, account: CentralAccount) -> None:
-        """An account, new or changed; its sessions end."""
+        """Add or change an account and end its sessions."""
         self._sessions.put_account(account)
 
     def expire_sessions(self) -> None:
@@ -271,7 +271,7 @@ class Central:
         return handle
 
     def _carried_out(self, operation: Operation, request: web.Request, call: Call) -> JsonObject:
-        """An operation's answer; of one that was carried out already under its key, where keys count, the same."""
+        """Answer an operation; one carried out before under its key, where keys count, gets the same answer."""
         name = f"{operation.method} {operation.path}"
         if (before := self._keys.answered(name, call.key, call.raw)) is not None:
             return before
@@ -305,7 +305,7 @@ class Central:
         return response
 
     def _now(self) -> Stamp:
-        """What central's clock shows."""
+        """Return the time on central's clock."""
         stamp = self._clock.wall()
         return replace(stamp, micros=stamp.micros + int(self.faults.clock_skew_seconds * 1_000_000))
 
@@ -328,7 +328,7 @@ class Central:
 
 
 def _resource(request: web.Request) -> str:
-    """What the operation that was asked for names its resource."""
+    """Return the name that the requested operation gives its resource."""
     there = request.match_info.route.resource
     path = "" if there is None else there.canonical
     own = (item.resource for item in operations() if (item.method, item.path) == (request.method, path))

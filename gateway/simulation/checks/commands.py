@@ -162,7 +162,7 @@ class _Undo:
         self._left: dict[str, tuple[int, float]] = {}
 
     def asked(self, lane: str, *, until: float) -> None:
-        """What may still be undone is from now on this close's, also when nobody sees it go out."""
+        """Count what may still be undone as this close's, also when nobody sees it go out."""
         self._asked[lane] = until
         self._unfinished.add(lane)
         self._left.pop(lane, None)

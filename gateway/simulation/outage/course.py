@@ -107,7 +107,7 @@ class Course:
         self._next_at = self._now()
 
     def _agenda(self, number: int) -> Iterator[tuple[float, Callable[[], Awaitable[None]]]]:
-        """A day's happenings with their times."""
+        """List a day's happenings with their times."""
         plan, dice = self._scene.plan, self._scene.dice
         share = min(1.0, plan.days - number)
         begins = self._now() if not number else number * _DAY
@@ -154,7 +154,7 @@ class Course:
         return drive
 
     async def _see_gate_close(self, field: LaneField) -> None:
-        """A gate that stays open, because the power went, is closed by hand."""
+        """Close a gate by hand that stays open because the power went."""
         until = self._now() + _GATE_CLOSES_WITHIN
         while not field.barrier.state(now=self._now()).closed_limit:
             if self._now() > until and not field.barrier.occupied_since:
@@ -212,7 +212,7 @@ class Course:
             self.counts[f"{what}: unanswered"] += 1
 
     async def _come_back(self) -> None:
-        """The line is there again and bad, the power goes again and again, and traffic goes on."""
+        """Bring the line back in a bad state and cut the power again and again while traffic goes on."""
         scene, plan = self._scene, self._scene.plan
         scene.central.faults = Faults(
             chances=plan.chances,
@@ -300,6 +300,6 @@ class _Post:
         self._field = field
 
     def present(self, card: str) -> None:
-        """A card is held to it."""
+        """Hold a card to a reader."""
         if self._box.is_up:
             self._box.life.present(self._field.reader_id, card)

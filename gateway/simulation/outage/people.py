@@ -113,7 +113,7 @@ class SitePeople:
             self.promised.unsure.discard(number)
 
     async def add_file(self, house: WiredSync, alive: Callable[[], bool]) -> None:
-        """A file for one of the newest camera events."""
+        """Add a file to one of the newest camera events."""
         events = (await house.store.camera_events.page(limit=_RECENT)).events
         if not events:
             return
@@ -174,7 +174,7 @@ class CentralPeople:
 
 
 def card(number: str, *, at: str, **fields: str) -> JsonObject:
-    """A card as central keeps it."""
+    """Make a card as central keeps it."""
     return {
         "number": number,
         "type": "proximity",

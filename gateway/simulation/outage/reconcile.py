@@ -109,7 +109,7 @@ def _entries(site: SiteHolds, central: CentralHolds, _: Acknowledged) -> Iterato
 def _differing(
     noun: str, site: SiteHolds, central_ids: Mapping[int, int | None], records: Mapping[int, JsonObject]
 ) -> Iterator[str]:
-    """What both sides have of a record, field by field."""
+    """Compare a record of both sides, field by field."""
     differ = {
         number
         for number, central_id in central_ids.items()

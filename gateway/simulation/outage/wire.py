@@ -40,7 +40,7 @@ class Line:
         return self._state
 
     def put(self, state: LineState) -> None:
-        """It is otherwise from now on. What was silent once stays without a word: its bytes are lost."""
+        """Change the line's state. A connection that was silent once stays silent: its bytes are lost."""
         self._state = state
         if state is LineState.REFUSED:
             for plug in self._plugs:
@@ -56,7 +56,7 @@ class Line:
         return made
 
     def forget(self, plug: Plug) -> None:
-        """A user is gone."""
+        """Note that a user is gone."""
         self._plugs.discard(plug)
 
 
@@ -93,7 +93,7 @@ class Plug:
             end.break_off()
 
     def deafen(self) -> None:
-        """Connections stay, and carry nothing."""
+        """Keep connections open that carry nothing."""
         for end in self._ends:
             end.deaf = True
 
@@ -190,7 +190,7 @@ class _End(asyncio.Transport):
             self._loop.call_soon(self.other.break_off)
 
     def break_off(self) -> None:
-        """The connection is reset."""
+        """Reset the connection."""
         self._closing = True
         self._come.clear()
         self._loop.call_later(_A_MOMENT, self._lose, ConnectionResetError(errno.ECONNRESET, "connection reset by peer"))
