@@ -14,12 +14,15 @@ from datetime import UTC, tzinfo
 from gateway.central.pull.field_map import CardFieldMap, map_card
 from gateway.domain.errors import CommandRefused, StoreError
 from gateway.domain.writes import (
+    CARD_CREATE,
+    CARD_FIELDS,
     FIRST_PROVISIONAL_ID,
     Effect,
     JsonObject,
     WaitingWrite,
     WriteOperation,
     changed_by,
+    is_twin,
     laid_over,
 )
 from gateway.runtime.clock import Clock
@@ -83,7 +86,9 @@ class SiteCards:
         if operation.effect is Effect.DELETE:
             await self._apply(remove=(card_id,))
             return None
-        at_site = await self.record(card_id if old is None else old)
+        at_site: JsonObject | None = None
+        if operation.effect is not Effect.CREATE or formerly is not None:  # else any card under this id is another one
+            at_site = await self.record(card_id if old is None else old)
         whole: JsonObject | None = None
         if at_site is not None or record is not None:
             whole = {
@@ -97,6 +102,32 @@ class SiteCards:
             return None
         await self._put(card_id, shown, instead_of=old)
         return shown
+
+    async def make_again(self, records: Mapping[int, JsonObject], *, given_to: int | None = None) -> int:
+        """Let cards that central has lost go up again under new ids; return how many there were.
+
+        `records` are by central's ids; of those only cards that were made here are taken. `given_to`: the card to which
+        central gave the id.
+        """
+        bodies: dict[int, JsonObject] = {
+            central_id: {name: value for name, value in record.items() if name in CARD_FIELDS and value is not None}
+            for central_id, record in records.items()
+        }
+        now = self._clock.wall().micros
+        made = await self._store.given.make_cards_again(bodies, now=now, given_to=given_to)
+        for central_id, number in made.items():
+            await self.forget(central_id)
+            await self.follow(CARD_CREATE, Held(number, None, waits=True), bodies[central_id])
+        return len(made)
+
+    async def make_way(self, central_id: int, created: JsonObject, *, card_id: int) -> None:
+        """Let the card go up again that had the id until now which central gave to a new one.
+
+        A central that was set back gives ids a second time. `created`: what the new card was made of.
+        """
+        record = await self.record(central_id)
+        if record is not None and not is_twin(created, record):
+            await self.make_again({central_id: record}, given_to=card_id)
 
     async def forget(self, card_id: int) -> None:
         """Central has the card no more."""

@@ -41,7 +41,7 @@ from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
 from gateway.domain.conflicts import READS, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.domain.writes import WRITES, Effect, WriteOperation
+from gateway.domain.writes import CARD_CREATE, WRITES, Effect, WriteOperation
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
 from gateway.store import OutboxRow, Resolved, Store
@@ -320,11 +320,14 @@ class OutboxSender:
     async def _delivered(self, row: OutboxRow, request: DeliveryRequest, answer: JsonObject) -> None:
         operation = request.operation
         record = answered_record(answer, operation.resources)
+        central_id = given_id(answer, operation.resources)
         async with self._store.cards.turn:
+            if operation is CARD_CREATE and central_id is not None:
+                await self._cards.make_way(central_id, request.body, card_id=row.record_id)
             now = self._clock.wall()
             known = await self._store.outbox.delivered(
                 row,
-                central_id=given_id(answer, operation.resources),
+                central_id=central_id,
                 record=record,
                 now=now.micros,
                 trusted=now.trusted,

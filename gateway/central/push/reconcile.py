@@ -17,10 +17,10 @@ from gateway.central.push.restored_central import SetBack
 from gateway.central.site_cards import KIND, SiteCards
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.writes import CARD_CREATE, CARD_FIELDS, JsonObject
+from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
-from gateway.store import Entry, Held, Store
+from gateway.store import Entry, Store
 from gateway.store.outbox.delivered_records import Kind
 
 log = structlog.get_logger(__name__)
@@ -191,18 +191,12 @@ class Reconcile:
         ]
         # All at once: central gives the first that goes up an id that one of the others still has here.
         async with self._store.cards.turn:
-            bodies = dict[int, JsonObject]()
+            records = dict[int, JsonObject]()
             for central_id in gone:
                 record = await self._cards.record(central_id)
                 if record is not None and is_still(KIND, compared.marks[central_id], record):
-                    bodies[central_id] = {
-                        name: value for name, value in record.items() if name in CARD_FIELDS and value is not None
-                    }
-            made = await self._store.given.make_cards_again(bodies, now=self._clock.wall().micros)
-            for central_id, number in made.items():
-                await self._cards.forget(central_id)
-                await self._cards.follow(CARD_CREATE, Held(number, None, waits=True), bodies[central_id])
-        sent.cards += len(made)
+                    records[central_id] = record
+            sent.cards += await self._cards.make_again(records)
 
     async def _compare(self, kind: Kind, since: int, sent: _Sent) -> None:
         compared = await self._known(kind, since)

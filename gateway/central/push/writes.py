@@ -15,18 +15,21 @@ from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.push.events import EventLimit
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import answered_record, given_id
+from gateway.central.push.unknown_outcomes import Looks, OutcomeSearch, Sought
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
 from gateway.domain.errors import CentralRefused, CentralUnavailable, NoRoom, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
 from gateway.runtime.clock import Clock
-from gateway.store import Entry, Held, Store
+from gateway.store import Entry, Held, OutboxRow, Store
 from gateway.store.outbox.rows import new_key
 
 log = structlog.get_logger(__name__)
 
 _CONFLICT = 409
+_PULLED = frozenset({"access_card", "device", "camera"})
+_MAY_TAKE = 60.0
 
 
 class _Way(Enum):
@@ -122,6 +125,7 @@ class CentralWrites:
             raise CentralRefused(resolved.reason, status=_CONFLICT)
         sent = resolved.body if central_id is None else {**resolved.body, "id": central_id}
         key, begun_at, before, asked = new_key(), self._newest.now(), None, False
+        started = self._clock.wall().micros
         try:
             before = await self._newest_before(operation)
             asked = True
@@ -139,7 +143,20 @@ class CentralWrites:
             if record_id is not None and error.status == NOT_FOUND:
                 await self._forget(operation, record_id)
             raise
-        return await self._keep(operation, record_id, sent, answer)
+        if operation.effect is Effect.CREATE:
+            row = OutboxRow(
+                id=0, key=key, kind=operation.kind, record_id=0, body="", created_at=started, tries=0, next_at=0,
+                parked=False, error="", begun=True, newest_before=before, begun_at=begun_at,
+            )  # fmt: skip
+            answer = await self._search(self._client, self._newest).named(Sought(row, operation, sent), answer)
+        return await self._keep(operation, record_id, sent, answer, body=body)
+
+    def _search(self, client: CentralClient, newest: NewestIds) -> OutcomeSearch:
+        """Return a search for one record: writes that run at the same time do not share what they saw."""
+        looks = Looks(monotonic=self._clock.monotonic, may_take=_MAY_TAKE)
+        return OutcomeSearch(
+            client=client, store=self._store, clock=self._clock, looks=looks, newest=newest, may_take=_MAY_TAKE
+        )
 
     async def _newest_before(self, operation: WriteOperation) -> int | None:
         """The highest id that central has given to the kind of a record that is about to be made."""
@@ -228,16 +245,32 @@ class CentralWrites:
             log.warning("turned_away_not_recorded", error=str(failed))  # the caller is told all the same
 
     async def _keep(
-        self, operation: WriteOperation, record_id: int | None, sent: JsonObject, answer: JsonObject
+        self,
+        operation: WriteOperation,
+        record_id: int | None,
+        sent: JsonObject,
+        answer: JsonObject,
+        *,
+        body: JsonObject,
     ) -> Written:
-        """Keep what central has carried out."""
+        """Keep what central has carried out. A record without a known id stays under one of the site's own.
+
+        Central has that, so it is not sent again. One that the next pull brings is not kept twice.
+        """
         said = answered_record(answer, operation.resources)
         known = record_id if record_id is not None else given_id(answer, operation.resources)
         if known is None:
-            return Written(None, said or sent, held=False)
+            if operation.kind in _PULLED:
+                return Written(None, said or sent, held=False)
+            return await self._hold(operation, None, body, sends=False)
         now = self._clock.wall().micros
         async with self._store.cards.turn:
-            before = await self._at_site(operation, known)
+            if operation.effect is not Effect.CREATE:
+                before = await self._at_site(operation, known)
+            else:
+                before = sent
+                if operation.kind == CARD:
+                    await self._cards.make_way(known, sent, card_id=known)
             # An answer may hold less than the whole record; to a deletion it may hold anything.
             record = before if operation.effect is Effect.DELETE else {**before, **(said or sent)}
             shown = await self._store.held.written(operation, known, record, sent=sent, now=now)

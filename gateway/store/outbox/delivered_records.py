@@ -11,15 +11,17 @@ from typing import Final, Literal
 from gateway.domain.events import EventKind
 from gateway.domain.presence import card_holder
 from gateway.domain.writes import CARD_CREATE, JsonObject
+from gateway.runtime.clock import Stamp
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database
 from gateway.store.events.entry_rows import entry_bodies
 from gateway.store.events.presence import record_rename
 from gateway.store.footage.camera_events import camera_event_body, camera_event_of
 from gateway.store.outbox.central_ids import disown
+from gateway.store.outbox.deliveries import take_id_from
 from gateway.store.outbox.outbox import FILES
 from gateway.store.outbox.record_kinds import KEEPERS
-from gateway.store.outbox.rows import body_text, insert_outbox
+from gateway.store.outbox.rows import body_text, insert_outbox, outbox_rows, take_out
 
 Kind = Literal["camera_event", "entry"]
 _TABLES: Final[dict[Kind, Literal["camera_event", "parking_entry"]]] = {
@@ -167,10 +169,13 @@ class GivenRecords:
 
         return await self._database.write(job, then=self._changes.bump)
 
-    async def make_cards_again(self, bodies: Mapping[int, JsonObject], *, now: int) -> dict[int, int]:
+    async def make_cards_again(
+        self, bodies: Mapping[int, JsonObject], *, now: int, given_to: int | None = None
+    ) -> dict[int, int]:
         """Let cards go up again, all in one commit; return their new ids of the site's by central's.
 
-        Those of which that was done already are left out. Whoever is inside with a card is so under its new id.
+        Those of which that was done already are left out. Whoever is inside with a card is so under its new id, and
+        what waits of the card is in the body that creates it. `given_to`: the record to which central gave the id.
         """
         keeper = KEEPERS["access_card"]
 
@@ -178,7 +183,13 @@ class GivenRecords:
             made = dict[int, int]()
             for central_id, owner in keeper.owners(connection, tuple(bodies)).items():
                 body = bodies[central_id]
-                keeper.disown(connection, owner, central_id)
+                waiting = outbox_rows(connection, CARD_CREATE.kind, central_id)
+                take_out(connection, (row.id for row in waiting), "replaced")
+                if given_to is None:
+                    keeper.disown(connection, owner, central_id)
+                else:
+                    at = Stamp(now, trusted=False)
+                    take_id_from(connection, CARD_CREATE.kind, owner, central_id, to=given_to, at=at)
                 made[central_id] = keeper.add(connection, body, now=now)
                 insert_outbox(
                     connection,

@@ -12,7 +12,7 @@ from gateway.domain.writes import FIRST_PROVISIONAL_ID, WRITES, Effect, JsonObje
 from gateway.runtime.clock import Stamp
 from gateway.store.events.events import insert_event
 from gateway.store.outbox.recent_writes import RecentWrites
-from gateway.store.outbox.record_kinds import CAMERA_EVENTS, IDS, KEEPERS
+from gateway.store.outbox.record_kinds import CAMERA_EVENTS, IDS, KEEPERS, GivenIds
 from gateway.store.outbox.rows import (
     OutboxRow,
     body_object,
@@ -136,8 +136,14 @@ def _made_here(row: OutboxRow) -> bool:
 def take_id_from(
     connection: sqlite3.Connection, kind: str, record_id: int, central_id: int, *, to: int, at: Stamp
 ) -> None:
-    """The id that central gave to this record is another one's now, which is told. Within a transaction."""
-    IDS[kind].disown(connection, record_id, central_id)
+    """Note, with an event, that central gave the id of this record to another one. Within a transaction.
+
+    Where the site knows records by central's ids, what waited under this one must not reach the other record.
+    """
+    ids = IDS[kind]
+    if isinstance(ids, GivenIds):
+        take_out(connection, (row.id for row in outbox_rows(connection, kind, central_id)), "dropped")
+    ids.disown(connection, record_id, central_id)
     text = (
         f"central gave {kind} {to} the id {central_id}, which {kind} {record_id} had: it may have been set back to an"
         f" older state. {kind} {record_id} counts as not at central"

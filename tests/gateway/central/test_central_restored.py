@@ -18,15 +18,18 @@ from gateway.central.push.writes import CentralWrites
 from gateway.central.runner import Sync
 from gateway.central.site_cards import SiteCards
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
+from gateway.domain.errors import CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Exhibit, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
-from gateway.domain.writes import CARD_CREATE, ENTRY_CREATE
+from gateway.domain.writes import CARD_CREATE, CARD_UPDATE, ENTRY_CREATE
 from gateway.recording.lost_evidence import LostExhibits
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
 
+LOST = {"number": "8801", "holder_name": "Lena", "uid": "04AABB"}
+NEWER = {"number": "8802", "holder_name": "Nora", "status": "active"}
 SOON = Backoff(first=0.02, longest=0.1)
 SECOND = 1_000_000
 
@@ -351,3 +354,39 @@ async def test_an_entry_that_goes_up_again_names_its_card_by_whichever_id_it_has
     await site.go_up()
     (card,) = [number for number, card in site.central.cards.items() if card.get("number") == "8800"]
     assert [entry["access_id"] for entry in site.central.entries] == [card]
+
+
+@pytest.mark.parametrize("through", [True, False])
+async def test_a_new_card_that_gets_a_lost_ones_id_leaves_both_whole(site, store, through):
+    await site.backup()
+    lost = (await site.writes.write(CARD_CREATE, {**LOST, "status": "active"})).record_id
+    await site.passes(card_id=lost)
+    await site.restore()
+    if not through:
+        site.central.faults = Faults(down=True)
+        with pytest.raises(CentralUnavailable):
+            await site.client.look()
+    made = await site.writes.write(CARD_CREATE, NEWER)
+    if not through:
+        await site.writes.write(CARD_UPDATE, {"id": lost, "note": "of the lost one"})
+    site.central.faults = Faults()
+    assert made.held is not through
+    await site.go_up()
+    assert await store.held.site_id("access_card", made.record_id) == lost
+    at_central = {card["number"]: card for card in site.central.cards.values()}
+    assert at_central["8801"].items() >= LOST.items()
+    assert at_central["8802"]["id"] == lost
+    assert not at_central["8802"].get("uid")
+    (ours,) = await store.cards.matching(["text:8801"])
+    assert json.loads((await store.cards.get(ours.card_id)).record).items() >= LOST.items()
+    assert ours.card_id == at_central["8801"]["id"]
+    assert through or at_central["8801"]["note"] == "of the lost one"
+    (newer,) = await store.cards.matching(["text:8802"])
+    record = json.loads((await store.cards.get(newer.card_id)).record)
+    assert (newer.card_id, record["holder_name"]) == (lost, "Nora")
+    assert not record.get("uid")
+    assert not record.get("note")
+    (told,) = await site.told(EventKind.ID_GIVEN_TWICE)
+    assert f"the id {lost}" in told
+    await site.down.pull()
+    assert await store.cards.count() == len(site.central.cards)

@@ -18,7 +18,7 @@ from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Exhibit, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
-from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_UPDATE
+from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_UPDATE, ENTRY_CREATE
 from gateway.recording.lost_evidence import LostExhibits
 from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, EventFilter
@@ -71,6 +71,26 @@ async def test_records_of_which_central_does_not_say_the_id_are_known_by_it_all_
     for kind, made in (("camera_event", central.camera_events), ("entry", central.entries)):
         given = await store.given.newest(kind, 0, most=50)
         assert {record.central_id for record in given} == {record["id"] for record in made}
+
+
+@pytest.mark.parametrize("deny", ["", "can_view_entries"])
+async def test_a_record_that_goes_straight_through_is_kept_though_central_does_not_say_its_id(
+    store, writes, central, deny
+):
+    central.tables.entries.add({"device_id": 102, "type": "entry", "date_at": "2025-12-31T12:00:00Z"})
+    central.faults = Faults(unnamed=True, deny=deny)
+    body = {"device_id": 101, "type": "entry", "date_at": "2026-01-01T12:00:00Z", "plate": "UNNAMED1"}
+    made = await writes.write(ENTRY_CREATE, body)
+    card = await writes.write(CARD_CREATE, {"number": "77123", "status": "active"})
+    assert (made.held, card.held) == (False, False)
+    assert central.cards[card.record_id]["number"] == "77123"
+    assert (await store.cards.get(card.record_id)) is not None
+    there = max(central.entries, key=lambda entry: entry["id"])
+    known = await store.held.site_id("entry", made.record_id)
+    central_id = await store.held.central_id("entry", known)
+    assert central_id == (None if deny else there["id"])
+    assert (await store.held.record("entry", known))["plate"] == "UNNAMED1"
+    assert (await store.outbox.books()).accepted == 0
 
 
 async def test_a_list_that_does_not_come_in_time_is_looked_through_in_smaller_pages(store, connect, central):
