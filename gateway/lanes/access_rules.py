@@ -16,7 +16,7 @@ _HOUR = 3_600_000_000
 
 
 def access_rules(site: Site, lane: LaneSection) -> Mapping[str, AccessRules]:
-    """The rules of a lane by direction, "entry" and "exit": an exit leads the way of an entry backwards."""
+    """Return the rules of a lane by direction, "entry" and "exit": an exit leads the way of an entry backwards."""
     schedules = schedules_of(site)
     inward = Way(leaves=lane.outside or OUTSIDE, enters=lane.inside or OUTSIDE)
 
@@ -41,7 +41,7 @@ def access_rules(site: Site, lane: LaneSection) -> Mapping[str, AccessRules]:
 
 
 def schedules_of(site: Site) -> Mapping[str, Schedule]:
-    """The site's schedules by their ids."""
+    """Return the site's schedules by their ids."""
     return {
         section.id: Schedule(
             section.id, tuple(Window(frozenset(item.days), item.start, item.end) for item in section.windows)
@@ -51,7 +51,7 @@ def schedules_of(site: Site) -> Mapping[str, Schedule]:
 
 
 def calendar_of(site: Site) -> Calendar:
-    """The site's zone and holidays."""
+    """Return the site's time zone and holidays."""
     return Calendar(ZoneInfo(site.site.timezone), {day.date: day.name for day in site.holidays})
 
 

@@ -53,12 +53,12 @@ class PinTries:
         self._wrong: OrderedDict[int, tuple[int, float]] = OrderedDict()
 
     def is_locked(self, card_id: int, now: float) -> bool:
-        """Whether the card must wait."""
+        """Return whether the card must wait."""
         tries, since = self._wrong.get(card_id, (0, now))
         return tries >= TRIES and now < since + LOCKED_SECONDS
 
     def wrong(self, card_id: int, now: float) -> bool:
-        """A wrong PIN was typed; whether the card is locked by it."""
+        """Count a wrong PIN, and return whether it locks the card."""
         tries, since = self._wrong.pop(card_id, (0, now))
         tries = 1 if now >= since + LOCKED_SECONDS else tries + 1
         self._wrong[card_id] = (tries, now)
@@ -67,7 +67,7 @@ class PinTries:
         return tries == TRIES
 
     def right(self, card_id: int) -> None:
-        """The right PIN was typed."""
+        """Forget the card's wrong PINs."""
         self._wrong.pop(card_id, None)
 
 
@@ -111,7 +111,7 @@ class Decisions:
         return self._rules
 
     def at_once(self, wanted: m.Decide) -> Decision | None:
-        """The decision without waiting; None while the cards are not in memory."""
+        """Decide without waiting; None while the cards are not in memory."""
         cards = self._cards.at_once(wanted.credential.aliases())
         if cards is None:
             return None
@@ -119,7 +119,7 @@ class Decisions:
         return self._judge(wanted, cards, plates or ())
 
     async def looked_up(self, wanted: m.Decide) -> Decision:
-        """The decision with the cards from the file."""
+        """Decide with the cards from the file."""
         try:
             async with asyncio.timeout(_LOOK_UP_SECONDS):
                 cards = await self._cards.matching(wanted.credential.aliases())
@@ -131,7 +131,7 @@ class Decisions:
         return self._judge(wanted, cards, plates)
 
     def noticed(self, wanted: m.Decide, decision: Decision) -> Iterator[Entry]:
-        """What a person should hear of beside the decision."""
+        """Yield what a person should hear of beside the decision."""
         stamp, shown = self._clock.wall(), without_code(wanted.credential, decision.card).shown()
         noted = [(_NOTICES[reason], sentence_of(reason)) for reason in decision.notices]
         if self._is_locked_by(decision):
@@ -149,7 +149,7 @@ class Decisions:
             yield Entry(events=(event,))
 
     def with_movement(self, entry: Entry) -> Entry:
-        """The entry of a passage with what it changes about who is where; other entries as they are."""
+        """Add to a passage's entry what it changes about who is where; return other entries as they are."""
         passage = entry.passage
         if passage is None or passage.outcome not in _MOVED:
             return entry
@@ -203,7 +203,7 @@ class Decisions:
         return decision
 
     def _first_of(self, wanted: m.Decide, now: float) -> Card | None:
-        """The good credential that this visit has shown before, while it still counts."""
+        """Return the good credential that this visit has shown before, while it still counts."""
         if self._first is None or self._first[0] != wanted.arrived or now >= self._first[2] + self._second_within:
             return None
         return self._first[1]

@@ -1,4 +1,4 @@
-"""What drivers report, brought to the lanes that it concerns, and each device as it was reported last."""
+"""Reports of drivers, brought to the lanes that they concern, and each device as it was reported last."""
 
 from __future__ import annotations
 
@@ -98,11 +98,11 @@ class Intake:
         self._points = _routes(zip(site.lanes, runners, strict=True))
 
     def device(self, device_id: int) -> DeviceSnapshot:
-        """One device of the site."""
+        """Return one device of the site."""
         return self._devices[device_id]
 
     def devices(self) -> tuple[DeviceSnapshot, ...]:
-        """Every device, in the site file's order."""
+        """Return every device, in the site file's order."""
         return tuple(self._devices.values())
 
     def take(self, report: Report) -> None:
@@ -226,7 +226,7 @@ class Intake:
         self._tell(EventKind.DEVICE_LOST, self._devices[report.device_id].away, report.device_id)
 
     def _still_lost(self, report: LossExplained) -> None:
-        """The newest reason is shown; the loss itself was told when it came."""
+        """Show the newest reason; the loss itself was told when it came."""
         device = self._devices[report.device_id]
         self._devices[report.device_id] = replace(device, detail=report.reason, answers=report.answers)
         runner = self._by_gate.get(report.device_id)

@@ -27,7 +27,7 @@ class Granting:
         self._clock = clock
 
     def lane_of(self, device_id: int) -> LaneSection:
-        """The lane that a device serves.
+        """Return the lane that a device serves.
 
         Raises NotFoundError for a device of no lane, CommandRefused for one of several.
         """
@@ -42,7 +42,7 @@ class Granting:
         return lanes[0]
 
     def standing(self) -> tuple[Grant, ...]:
-        """Grants that stand now, the newest first."""
+        """Return the grants that are valid now, the newest first."""
         return self._store.grants.standing(now=self._clock.wall().micros)
 
     async def give(self, *, user_id: str, device_id: int, length: int | None, by: str) -> Grant:
@@ -70,7 +70,7 @@ class Granting:
         return grant
 
     async def revoke(self, access_id: str, *, by: str) -> None:
-        """From now on the grant opens nothing. One that was revoked already stays so.
+        """Revoke a grant: it opens nothing from now on. One that was revoked already stays so.
 
         Raises NotFoundError, and StoreError when it holds but is not recorded.
         """
@@ -90,7 +90,7 @@ class Granting:
 
 
 def _code() -> str:
-    """Digits that nobody guesses at a reader; the first is no 0, which some readers leave out."""
+    """Make a code that nobody guesses at a reader; its first digit is no 0, which some readers leave out."""
     return str(secrets.randbelow(9) + 1) + "".join(str(secrets.randbelow(10)) for _ in range(_DIGITS - 1))
 
 

@@ -90,13 +90,13 @@ class Lanes:
             supervisor.keep(f"lane-{runner.rules.lane.id}", runner.run)
 
     def under_control(self) -> tuple[str, ...]:
-        """What is not yet known of the site's devices, a sentence each; empty once every one answered or was lost."""
+        """Return what is not known of the devices yet, a sentence each; empty once each has answered or was lost."""
         return tuple(
             f"{device.name} has not answered yet" for device in self._intake.devices() if device.online is None
         )
 
     async def settle_unfinished(self) -> int:
-        """Commands that the last run left open are of unknown outcome now. None is sent again."""
+        """Record the commands that the last run left open as of unknown outcome. None is sent again."""
         unfinished = await self._store.commands.unfinished()
         for command in unfinished:
             reason = "the gateway restarted before the outcome was known"
@@ -107,7 +107,7 @@ class Lanes:
         return len(unfinished)
 
     async def resume(self) -> None:
-        """What counts over a restart: grants, people's orders and stops, and who was let in last. Call once."""
+        """Restore what counts over a restart: grants, people's orders and stops, and who was let in last. Call once."""
         await self._store.grants.recall()
         for runner in self._runners:
             lane_id, now = runner.rules.lane.id, m.Now(at=self._clock.monotonic(), stamp=self._clock.wall())
@@ -121,15 +121,15 @@ class Lanes:
                 runner.post(stop)
 
     def lanes(self) -> tuple[LaneSnapshot, ...]:
-        """Every lane, in the site file's order."""
+        """Return every lane, in the site file's order."""
         return tuple(map(self._snapshot, self._site.lanes, self._runners))
 
     def unable(self) -> tuple[str, ...]:
-        """The lanes that cannot admit vehicles or let them out, a sentence each with why."""
+        """Return the lanes that cannot admit vehicles or let them out, a sentence each with why."""
         return tuple(f"{lane.name} cannot work: {'; '.join(lane.unable)}" for lane in self.lanes() if lane.unable)
 
     def _snapshot(self, lane: LaneSection, runner: LaneRunner) -> LaneSnapshot:
-        """The lane as it is; one whose readers are all away lets in nobody by itself."""
+        """Return the lane as it is; one whose readers are all away lets in nobody by itself."""
         snapshot = runner.snapshot()
         readers = [self._intake.device(reader) for reader in lane.readers]
         if not readers or any(reader.online is not False for reader in readers):
@@ -137,7 +137,7 @@ class Lanes:
         return replace(snapshot, unable=(*snapshot.unable, *(reader.away for reader in readers)))
 
     def devices(self) -> tuple[DeviceSnapshot, ...]:
-        """Every device, in the site file's order."""
+        """Return every device, in the site file's order."""
         return self._intake.devices()
 
     async def command(self, *, device_id: int, action: GateAction, source: str, command_id: str = "") -> Command:
@@ -214,7 +214,7 @@ class Lanes:
         return runner.why_not_close()
 
     async def _record_now(self, entry: Entry) -> bool:
-        """Whether this is on disk, within a second; otherwise it is recorded once the disk takes it."""
+        """Return whether this is on disk within a second; otherwise it is recorded once the disk takes it."""
         lost = self.recorder.lost
         self.recorder.put(entry)
         within = 0 if self._store.failing else _COMMAND_RECORDED_WITHIN
@@ -236,7 +236,7 @@ class Lanes:
         )
 
     def _coming(self) -> Iterator[Coming]:
-        """Vehicles on their way at every lane."""
+        """Yield the vehicles on their way at every lane."""
         for runner in self._runners:
             yield from runner.coming()
 

@@ -38,7 +38,7 @@ class Areas:
         self._presence = await self._store.presence.load()
 
     def counts(self) -> Mapping[str, int]:
-        """How many are in each area of the site file, in its order."""
+        """Return how many are in each area of the site file, in its order."""
         return {area_id: self._presence.count(area_id) for area_id in self._areas}
 
     def areas(self) -> tuple[AreaSnapshot, ...]:
@@ -48,15 +48,15 @@ class Areas:
         )
 
     def move(self, movement: Movement) -> None:
-        """A passage is being recorded: from now on decisions know of it."""
+        """Let decisions know of a passage that is being recorded."""
         self._presence.move(movement)
 
     def card_renamed(self, card_id: int, new_id: int) -> None:
-        """Central gave a card its id: whoever went in with it comes out with it. The store has noted that already."""
+        """Follow a card to the id that central gave it. The store has noted that already."""
         self._presence.rename(card_holder(card_id), card_holder(new_id))
 
     async def correct_count(self, area_id: str, count: int, *, source: str) -> None:
-        """An operator says how many are in an area; recorded on return.
+        """Set how many are in an area, on an operator's word; recorded on return.
 
         Raises NotFoundError for an area that the site has not, StoreError when it is not on disk in time (it takes
         effect and stays queued), ValueError for a count below 0.
@@ -70,7 +70,7 @@ class Areas:
         await self._correct(correction, EventKind.COUNT_CORRECTED, text, area=area_id, count=count, counted=before)
 
     async def forgive(self, card_id: int | None, *, source: str) -> None:
-        """An operator lets a card's next passage be its first, None everybody's. Raises as `correct_count`.
+        """Let a card's next passage be its first, None everybody's. Raises as `correct_count`.
 
         Where owners are counted instead of cards, all of the owner's cards are meant.
         """

@@ -1,4 +1,4 @@
-"""Writes down what a lane says, in order, beside the lane. A disk that refuses does not stop a gate.
+"""A queue of records in front of the journal, in order. A disk that refuses does not stop a gate.
 
 Entries wait in a bounded queue and are tried until the disk takes them; what does not fit any more is counted.
 """
@@ -115,7 +115,7 @@ class Recorder:
                 return
 
     def _tell_of_failure(self) -> None:
-        """Once the disk takes records again: what was the matter, right behind the first that waited for it."""
+        """Record once the disk takes records again what was the matter, right behind the first that waited for it."""
         since, self._failing_since = self._failing_since, None
         if since is None:
             return

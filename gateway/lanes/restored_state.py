@@ -25,7 +25,7 @@ _TOLD_BY = (int(EventKind.ORDER_BEGAN), int(EventKind.ORDER_ENDED))
 
 
 async def last_order(events: Events, *, lane_id: str) -> Order | None:
-    """The order that a person gave for this lane and nobody has ended, or None.
+    """Return the order that a person gave for this lane and nobody has ended, or None.
 
     What the schedule wanted is not remembered: it says so again. Raises StoreError.
     """

@@ -129,7 +129,7 @@ class LaneRunner:
         return True
 
     def snapshot(self) -> LaneSnapshot:
-        """The lane as it is now."""
+        """Return the lane as it is now."""
         now, state, stale = self._clock.monotonic(), self._state, self.rules.policy.stale_seconds
         return LaneSnapshot(
             lane_id=self.rules.lane.id,
@@ -196,7 +196,7 @@ class LaneRunner:
                     reader.show(command.feedback)
 
     def _decide(self, group: asyncio.TaskGroup, wish: m.Decide) -> None:
-        """At once when the cards are in memory, else beside the lane."""
+        """Decide at once when the cards are in memory, else beside the lane."""
         decision = self._decisions.at_once(wish)
         if decision is None:
             group.create_task(self._look_up(wish), name=f"decide-{self.rules.lane.id}")
@@ -247,20 +247,20 @@ class LaneRunner:
         return self._latest.locked_down
 
     def coming(self) -> Iterator[Coming]:
-        """Vehicles that were granted a way here and have not passed yet."""
+        """Yield the vehicles that were granted a way here and have not passed yet."""
         yield from coming(self.rules, self._state, self._decisions.rules)
         yield from self._about_to_come
 
     def why_not_close(self) -> str:
-        """What forbids a close now. The driver asks right before the first byte, so the freshest reports count."""
+        """Return what forbids a close now. The driver asks right before the first byte: the freshest reports count."""
         return why_not_close(self.rules, self._latest, self._clock.monotonic())
 
     def _why_not(self, wish: m.SendCommand) -> str:
-        """What forbids this close: a later command, too, which may have overtaken it on a busy line."""
+        """Return what forbids this close: a later command, too, which may have overtaken it on a busy line."""
         return self._why_overtaken(wish) or self.why_not_close()
 
     def _why_overtaken(self, wish: m.SendCommand) -> str:
-        """What forbids any command: that a later one was sent, which counts instead of it."""
+        """Return what forbids any command: that a later one was sent, which counts instead of it."""
         return "" if wish.command.command_id == self._newest else "a later command has taken its place"
 
     def _look(self, event: m.LaneEvent) -> None:
@@ -268,7 +268,7 @@ class LaneRunner:
         self._latest = self._latest.observed(self.rules, event)
 
     def _vehicle(self, now: float) -> PointState:
-        """The arming loop; of a two-way lane, that side's which has a vehicle."""
+        """Return the state of the arming loop; of a two-way lane, that side's which has a vehicle."""
         near, far = (
             loop.fresh(now, self.rules.policy.stale_seconds)
             for loop in (self._state.inputs.arming, self._state.inputs.far)

@@ -1,4 +1,4 @@
-"""What the schedule wants of a lane at a moment. Pure."""
+"""Orders of a lane by its schedules. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Timetable:
     stance: Stance = Stance.USUAL
 
     def wants(self, stamp: Stamp, *, before: Order | None) -> Order | None:
-        """The order that counts at this moment, `before` the one until now."""
+        """Return the order that counts at this moment, `before` the one until now."""
         wanted = self._by_clock(stamp)
         if stamp.trusted or wanted == before:
             return wanted
@@ -57,7 +57,7 @@ class Timetable:
         return wanted if locks else None
 
     def doubt(self, stamp: Stamp) -> str:
-        """What a clock that is not trusted means for this lane, in one sentence; "" for nothing."""
+        """Return what a clock that is not trusted means for this lane, in one sentence; "" for nothing."""
         if stamp.trusted or (self.hold_open is None and self.lock_down is None):
             return ""
         parts = []
@@ -79,7 +79,7 @@ class Timetable:
 
 
 def timetable_of(site: Site, lane: LaneSection) -> Timetable:
-    """The lane's timetable by the site file."""
+    """Return the lane's timetable by the site file."""
     schedules = schedules_of(site)
     return Timetable(
         calendar=calendar_of(site),

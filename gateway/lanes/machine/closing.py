@@ -26,7 +26,7 @@ _WAITS = "closing waits: "
 
 
 def begin(lane: Transition) -> None:
-    """The way is clear: the gate is to be closed, by us or by its own controller, unless somebody keeps it open."""
+    """Have the gate closed, by us or by its own controller, unless somebody keeps it open."""
     supervised = lane.rules.lane.vend == "supervised" and not lane.state.locked_down
     if lane.state.kept_open or lane.state.stop.by or supervised:
         return
@@ -42,7 +42,7 @@ def drop_unsent(lane: Transition) -> None:
 
 
 def operator_closes(lane: Transition, event: m.CommandRequested) -> None:
-    """A person wants the gate closed: only when that is known to be safe."""
+    """Close the gate for a person, only when that is known to be safe."""
     reason = why_not_close(lane.rules, lane.state, lane.now.at)
     if reason:
         lane.refuse(event.command, reason)
@@ -82,7 +82,7 @@ def seen(lane: Transition, position: GatePosition, *, has_rested: bool) -> None:
 
 
 def failed(lane: Transition, reason: str) -> None:
-    """A close could not be given to the device."""
+    """Wait, or try again, after a close that could not be given to the device."""
     job = lane.state.closing
     if job is None or not job.sent:
         return
@@ -94,14 +94,14 @@ def failed(lane: Transition, reason: str) -> None:
 
 
 def gate_lost(lane: Transition) -> None:
-    """Where the gate is must be read before anything of a close under way is judged."""
+    """Judge nothing of a close under way until the position was read again."""
     job = lane.state.closing
     if job is not None:
         lane.put(job.controller_lost())
 
 
 def overtaken(lane: Transition) -> None:
-    """A close never went out: a person's stop took its place. It is still to come, if that stop fails."""
+    """Keep a close to come that never went out since a person's stop took its place, in case that stop fails."""
     job, flight = lane.state.closing, lane.state.commands.flight
     if job is not None and job.sent and (flight is None or flight.command.action is not GateAction.CLOSE):
         lane.put(job.close_overtaken(lane.now.at))
@@ -123,7 +123,7 @@ def watch(lane: Transition) -> None:
 
 
 def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """When `watch` has something to do."""
+    """Return when `watch` has something to do."""
     job = state.closing
     if job is None:
         return ()
@@ -138,7 +138,7 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 
 def _safe_from(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """What time alone makes safe: inputs that have been quiet for a while, and points that have been off for long."""
+    """Return when time alone makes a close safe: inputs quiet for a while, and points off for long enough."""
     quiet = (point.chatters_until() for _, point in points_that_forbid(rules, state))
     return (*quiet, *(clears_at(rules, state, point) for _, point in obstructions(rules, state)))
 
@@ -157,7 +157,7 @@ def _judge_start(lane: Transition) -> None:
 
 
 def _who_may_come(lane: Transition) -> str:
-    """A vehicle that was let in before the restart may still stand before the gate, which is open for it."""
+    """Return which vehicle, let in before the restart, may still stand before the gate that is open for it."""
     grant = lane.state.visits.let_in_before(lane.now.at)
     if grant is None or not any(lane.state.inputs.loop(side).is_on() for side in lane.sides()):
         return ""

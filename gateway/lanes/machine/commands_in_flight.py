@@ -37,7 +37,7 @@ def open_again(lane: Transition, deadline: float) -> None:
 
 
 def acknowledged(lane: Transition, event: m.CommandAcknowledged) -> None:
-    """The device took the command."""
+    """Note that the device has taken the command."""
     flight = lane.state.commands.flight
     if flight is not None and flight.command.command_id == event.command_id:
         lane.put(lane.state.commands.acknowledged(flight, event.at))
@@ -47,7 +47,7 @@ def acknowledged(lane: Transition, event: m.CommandAcknowledged) -> None:
 
 
 def superseded_ended(lane: Transition, command_id: str, *, sent: bool) -> None:
-    """A driver tells what became of a command whose place another had taken."""
+    """Record what its driver tells of a command whose place another had taken."""
     for one in lane.state.commands.superseded:
         if one.command.command_id == command_id:
             lane.put(lane.state.commands.without(one))
@@ -60,7 +60,7 @@ def superseded_ended(lane: Transition, command_id: str, *, sent: bool) -> None:
 
 
 def settle(lane: Transition, event: m.GateReported) -> None:
-    """The gate is seen where the command wanted it, or on its way there: done, acknowledged or not."""
+    """Record a command as done once the gate is seen where it was wanted, or on its way there."""
     flight = lane.state.commands.flight
     if flight is None:
         return
@@ -73,7 +73,7 @@ def settle(lane: Transition, event: m.GateReported) -> None:
 
 
 def failed(lane: Transition, event: m.CommandFailed) -> None:
-    """The command did not reach the device, or nobody knows whether it did: then its movement may still tell."""
+    """Record a command that did not reach the device; wait for its movement where nobody knows whether it did."""
     flight = lane.state.commands.flight
     if flight is None:
         return
@@ -87,7 +87,7 @@ def failed(lane: Transition, event: m.CommandFailed) -> None:
 
 
 def gate_lost(lane: Transition, event: m.GateLost) -> None:
-    """The controller is away: nothing of it is known any more."""
+    """Forget what is known of a gate whose controller is away."""
     flight = lane.state.commands.flight
     lane.observe(event)
     lane.put(lane.state.inputs.gate_reported(GatePosition.UNKNOWN, lane.now.at))
@@ -99,14 +99,14 @@ def gate_lost(lane: Transition, event: m.GateLost) -> None:
 
 
 def gate_loss_explained(lane: Transition, event: m.GateLossExplained) -> None:
-    """It is away for another reason than was noted."""
+    """Note another reason for a loss that is known."""
     if lane.state.note == _away(lane.state.inputs.gate_lost):
         lane.note(_away(event.reason))
     lane.observe(event)
 
 
 def why_not_moved(lane: Transition) -> str:
-    """What is known of an open that has not moved the gate."""
+    """Return what is known of an open that has not moved the gate."""
     flight = lane.state.commands.flight
     if flight is not None and flight.doubt:
         return flight.doubt
@@ -132,7 +132,7 @@ def watch(lane: Transition) -> None:
 
 
 def deadlines(state: LaneState) -> tuple[float, ...]:
-    """When `watch` has something to do."""
+    """Return when `watch` has something to do."""
     superseded = tuple(one.give_up_at for one in state.commands.superseded)
     return superseded if state.commands.flight is None else (state.commands.flight.give_up_at, *superseded)
 

@@ -39,7 +39,7 @@ def on_closing_loop(lane: Transition) -> None:
 
 
 def gate_seen(lane: Transition, position: GatePosition) -> None:
-    """A gate that is off its closed limit lets pass whoever waits under it, or is open for who has the right of way."""
+    """Let through whoever waits under a gate that is off its closed limit, unless it is open for another."""
     intruder = lane.state.intruders.present
     if intruder is None or not intruder.shut or position in {GatePosition.CLOSED, GatePosition.UNKNOWN}:
         return
@@ -55,7 +55,7 @@ def _moved_at(state: LaneState, now: float) -> float:
 
 
 def is_the_one_before(lane: Transition) -> bool:
-    """Whether what comes onto the closing loop is who passed a moment ago, and not who may pass now."""
+    """Return whether what comes onto the closing loop passed a moment ago, and is not who may pass now."""
     state, visit = lane.state, lane.state.visits.present
     if visit is None or lane.now.at - state.intruders.left_at >= _DROPS_OUT_SECONDS:
         return False
@@ -63,7 +63,7 @@ def is_the_one_before(lane: Transition) -> bool:
 
 
 def came_from_behind(lane: Transition) -> bool:
-    """Whether what comes onto the arming loop came over the closing loop first; then it wants out, not in."""
+    """Return whether what comes onto the arming loop came over the closing loop first; then it wants out."""
     intruder = lane.state.intruders.present
     may_go_since = max(lane.state.inputs.closing.since, lane.state.troubles.off_closed_at or 0.0)
     recent = lane.now.at - may_go_since <= LEAVING_SECONDS
@@ -76,7 +76,7 @@ def came_from_behind(lane: Transition) -> bool:
 
 
 def left_closing_loop(lane: Transition, intruder: Intruder) -> None:
-    """The closing loop is free again: tell what that was."""
+    """Tell what has left the closing loop."""
     lane.put(lane.state.intruders.gone())
     if lane.now.at < lane.state.inputs.closing.chatters_until() or intruder.shut:
         return
@@ -100,7 +100,7 @@ def left_closing_loop(lane: Transition, intruder: Intruder) -> None:
 
 
 def without_own_decision(lane: Transition, visit: Visit, *, since: float, behind: bool) -> None:
-    """A vehicle has passed on nobody's word; `behind` another that had the right of way, or not.
+    """Record a passage on nobody's word; `behind` another that had the right of way, or not.
 
     Who came, at `since`, while the gate was kept open was welcome, though that may be over now.
     """
@@ -138,7 +138,7 @@ def without_own_decision(lane: Transition, visit: Visit, *, since: float, behind
 
 
 def _sees_arrivals(lane: Transition) -> bool:
-    """Whether the arming loops are known, so that a second vehicle would have been seen there."""
+    """Return whether the arming loops are known, so that a second vehicle would have been seen there."""
     state, rules = lane.state, lane.rules
     return all(
         state.inputs.loop(side).fresh(lane.now.at, rules.policy.stale_seconds) is not PointState.UNKNOWN
@@ -147,7 +147,7 @@ def _sees_arrivals(lane: Transition) -> bool:
 
 
 def went_wrong_way(lane: Transition, visit: Visit) -> None:
-    """A vehicle left against the lane's direction, and is on the arming loop still. Whoever opened let it pass."""
+    """Record a vehicle that left against the lane's direction; it still is on the arming loop."""
     direction = lane.rules.lane.direction
     against = "exit" if direction == "entry" else "entry"
     outcome, reason = PassageOutcome.UNAUTHORISED, "wrong_way"

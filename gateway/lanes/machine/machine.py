@@ -66,7 +66,7 @@ def handle(rules: LaneRules, state: LaneState, event: m.LaneEvent, now: m.Now) -
 
 
 def wake_at(rules: LaneRules, state: LaneState) -> float | None:
-    """The next instant (monotonic seconds) at which `Ticked` is due though nothing else happens, or None.
+    """Return the next instant (monotonic seconds) at which `Ticked` is due though nothing else happens, or None.
 
     Always later than the last step: what was due by then has been done.
     """
@@ -211,7 +211,7 @@ def _command_acknowledged(lane: Transition, event: m.CommandAcknowledged) -> Non
     command = lane.state.commands.under_way(event.command_id)
     commands_in_flight.acknowledged(lane, event)
     if command is not None and command.action is GateAction.STOP:
-        stopping.taken(lane)
+        stopping.acknowledged(lane)
     elif command is not None and command.action is GateAction.OPEN:
         reopening.acknowledged(lane)
 

@@ -1,4 +1,4 @@
-"""What goes into a lane's machine and what comes out of it: events in the past tense, commands imperative.
+"""Messages of a lane's machine: events go in, named in the past tense; commands come out, imperative.
 
 Instants called `at` are seconds on the monotonic clock; stamps are wall time.
 """
@@ -167,7 +167,7 @@ class StopRemembered:
 
 @dataclass(frozen=True, slots=True)
 class OrderScheduled:
-    """What the schedule wants from now on; None for nothing. `doubt`: what an untrusted clock means for that, or ""."""
+    """The schedule's order from now on, None for none. `doubt`: what an untrusted clock means for that, or ""."""
 
     order: Order | None
     doubt: str = ""

@@ -25,7 +25,7 @@ _ON_ITS_WAY = frozenset({GatePosition.OPEN, GatePosition.OPENING})
 
 
 def ordered(lane: Transition, event: m.OrderGiven | m.OrderScheduled) -> None:
-    """A person or the schedule wants something else from now on."""
+    """Follow a person or the schedule who wants something else from now on."""
     before, was_kept, doubt = lane.state.orders.in_force, _kept_until_now(lane), lane.state.orders.doubt
     lane.observe(event)
     if lane.state.orders.doubt != doubt:
@@ -51,7 +51,7 @@ def ordered(lane: Transition, event: m.OrderGiven | m.OrderScheduled) -> None:
 
 
 def fire_reported(lane: Transition, event: m.InputReported) -> None:
-    """The fire input: it opens the gate at once, and what it kept open is closed once it is over."""
+    """Follow the fire input: it opens the gate at once, and what it kept open is closed once it is over."""
     was_kept, was_on_fire = _kept_until_now(lane), lane.state.inputs.on_fire
     lane.observe(event)
     if event.state is PointState.OFF and lane.state.stop.fire_over_at == float("inf"):
@@ -99,7 +99,7 @@ def not_sent(lane: Transition) -> None:
 
 
 def deadlines(state: LaneState) -> tuple[float, ...]:
-    """When `watch` has something to do."""
+    """Return when `watch` has something to do."""
     return (state.orders.keeping.not_before,) if state.kept_open else ()
 
 

@@ -1,4 +1,4 @@
-"""What readers read: cards, PINs and plates, and for which vehicle it counts. Part of the machine.
+"""Readings of cards, PINs and plates, and the vehicle for which they count. Part of the machine.
 
 Only a vehicle on an arming loop may ask, and only from its own side of a two-way lane.
 """
@@ -22,7 +22,7 @@ _END, _CLEAR = "#", "*"
 
 
 def card_read(lane: Transition, event: m.CardRead) -> None:
-    """A reader of the lane read a card."""
+    """Take a card: decide on it, hold it until its vehicle is seen, or tell why it does not count."""
     phase, reader_id, credential = lane.state.visits.phase, event.reader_id, event.credential
     if phase is Phase.DECIDING:
         visit = lane.state.visits.present
@@ -44,7 +44,7 @@ def card_read(lane: Transition, event: m.CardRead) -> None:
 
 
 def keys_typed(lane: Transition, event: m.KeysTyped) -> None:
-    """Keys of a keypad: the PIN of the card read before. `#` ends it, `*` begins it anew; other keys do not count."""
+    """Add keys to the PIN of the card read before. `#` ends it, `*` begins it anew; other keys do not count."""
     awaited, visit = lane.state.readings.awaited_pin, lane.state.visits.present
     if (
         awaited is None
@@ -71,7 +71,7 @@ def keys_typed(lane: Transition, event: m.KeysTyped) -> None:
 
 
 def plate_read(lane: Transition, reading: m.PlateRead) -> None:
-    """A plate camera read a plate: a vote for the vehicle on the arming loop, or for one that is about to be there."""
+    """Count a plate as a vote for the vehicle on the arming loop, or for one that is about to be there."""
     state, rules = lane.state, lane.rules
     votes, stands = state.readings.votes, state.visits.phase in {Phase.ARMED, Phase.DECIDING}
     if reading.direction == "leaving" and not rules.two_way:
@@ -87,13 +87,13 @@ def plate_read(lane: Transition, reading: m.PlateRead) -> None:
     else:
         lane.put(
             state.readings.voted(
-                votes.heard(reading, settle=rules.lane.plate_settle_seconds, sure=rules.lane.plate_sure)
+                votes.with_reading(reading, settle=rules.lane.plate_settle_seconds, sure=rules.lane.plate_sure)
             )
         )
 
 
 def _read_while_one_passes(lane: Transition, reading: m.PlateRead) -> None:
-    """It is of the vehicle that passes, or of the one behind, on the loop or about to be; in doubt of nobody."""
+    """Count a plate for the vehicle that passes or for the one behind it; in doubt for nobody."""
     state, rules, visit = lane.state, lane.rules, lane.state.visits.present
     another = state.readings.votes.whose_else(reading) or state.readings.votes.is_anothers(reading)
     released = visit is not None and visit.arming_released
@@ -101,17 +101,19 @@ def _read_while_one_passes(lane: Transition, reading: m.PlateRead) -> None:
     comes = behind or (released and state.visits.phase is Phase.PASSING)
     readings = state.readings
     if comes and another and not readings.was_told(reading.plate, lane.now.at):
-        votes = readings.votes_behind.heard(reading, settle=rules.lane.plate_settle_seconds, sure=rules.lane.plate_sure)
+        votes = readings.votes_behind.with_reading(
+            reading, settle=rules.lane.plate_settle_seconds, sure=rules.lane.plate_sure
+        )
         lane.put(readings.voted_behind(votes))
     elif another or (behind and not state.readings.votes.readings):
         _plate_ignored(lane, reading, _WAY_IS_GIVEN)
     else:
-        votes = readings.votes.heard(reading, settle=rules.lane.plate_settle_seconds, sure=rules.lane.plate_sure)
+        votes = readings.votes.with_reading(reading, settle=rules.lane.plate_settle_seconds, sure=rules.lane.plate_sure)
         lane.put(readings.voted(votes))
 
 
 def watch(lane: Transition) -> None:
-    """Cards that were read before their vehicle was seen, plates that were read long enough, PINs that did not come."""
+    """Look at cards that came before their vehicle, plates that were read long enough, and PINs that did not come."""
     _watch_early(lane)
     _watch_early_plates(lane)
     _watch_second(lane)
@@ -136,7 +138,7 @@ def watch(lane: Transition) -> None:
         return
     credential = Credential(plate=best.plate)
     visit = state.visits.present.asking(credential, best.camera_id)
-    lane.put(state.readings.voted(state.readings.votes.taken(best)))
+    lane.put(state.readings.voted(state.readings.votes.asked_on(best)))
     if state.locked_down:
         lane.put(state.visits.with_present(visit))
         visits.deny_locked(lane, visit)
@@ -145,7 +147,7 @@ def watch(lane: Transition) -> None:
 
 
 def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """When `watch` has something to do."""
+    """Return when `watch` has something to do."""
     early = (state.readings.early.until,) if state.readings.early is not None else ()
     if state.visits.phase is Phase.IDLE:
         early = (*early, *(reading.at + rules.lane.plate_early_seconds for reading in state.readings.votes.readings))
@@ -162,7 +164,7 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 
 def _presented(lane: Transition, visit: Visit, reader_id: int, credential: Credential) -> None:
-    """The vehicle on the arming loop shows this card."""
+    """Take this card for the vehicle on the arming loop."""
     visit = visit.asking(credential, reader_id)
     lane.put(lane.state.readings.holding(None))
     if lane.state.locked_down:
@@ -189,7 +191,7 @@ def _presented_unless_suppressed(lane: Transition, visit: Visit, reader_id: int,
 
 
 def _is_suppressed(lane: Transition) -> bool:
-    """Whether a vehicle stands behind the closed gate that came there first: opened for another, it would come out.
+    """Return whether a vehicle behind the closed gate was there first: opened for another, it would come out.
 
     A closing loop that counts as stuck tells of no vehicle.
     """
@@ -203,7 +205,7 @@ def _is_suppressed(lane: Transition) -> bool:
 
 
 def _may_come(lane: Transition, reader_id: int) -> bool:
-    """Whether a vehicle may be about to be seen at this reader: nobody is on its loop, nor in the lane unasked."""
+    """Return whether a vehicle may soon be seen at this reader: nobody is on its loop, nor in the lane unasked."""
     side = Side.FAR if reader_id in lane.rules.lane.far_readers else Side.NEAR
     intruder = lane.state.intruders.present
     return (intruder is None or intruder.shut) and not lane.state.inputs.loop(side).is_on()
@@ -234,7 +236,7 @@ def _watch_early(lane: Transition) -> None:
 
 
 def _watch_early_plates(lane: Transition) -> None:
-    """Plates whose vehicle did not come onto the loop."""
+    """Drop plates whose vehicle did not come onto the loop."""
     state = lane.state
     if state.visits.phase is not Phase.IDLE or not state.readings.votes.readings:
         return
@@ -248,7 +250,7 @@ def _watch_early_plates(lane: Transition) -> None:
 
 
 def _watch_second(lane: Transition) -> None:
-    """A first credential whose second did not come. A new first one may follow."""
+    """Give up a first credential whose second did not come. A new first one may follow."""
     state = lane.state
     if (
         state.readings.second_until is None
@@ -274,7 +276,7 @@ def _ask(lane: Transition, visit: Visit, credential: Credential, *, pin: str = "
 
 
 def _queue(lane: Transition, reader_id: int, credential: Credential) -> bool:
-    """In a counted lane the vehicle behind may ask while the one before it passes; whether it does."""
+    """Let the vehicle behind ask in a counted lane while the one before it passes, and return whether it does."""
     state, visit = lane.state, lane.state.visits.present
     if lane.rules.lane.vend != "counted" or visit is None or lane.rules.lane.pin or state.locked_down:
         return False
@@ -295,7 +297,7 @@ def _queue(lane: Transition, reader_id: int, credential: Credential) -> bool:
 
 
 def _turn_to_reader(lane: Transition, reader_id: int) -> None:
-    """In a two-way lane with readers on both sides, the vehicle at this reader is the one that asks."""
+    """Turn to the vehicle at this reader, in a two-way lane with readers on both sides."""
     visit, rules = lane.state.visits.present, lane.rules
     if visit is None or lane.state.visits.phase is not Phase.ARMED or not rules.lane.far_readers:
         return
@@ -311,7 +313,7 @@ def _stands(lane: Transition, side: Side) -> bool:
 
 
 def _missing(lane: Transition, visit: Visit, text: str, reason: str) -> None:
-    """What was to follow a reading did not come in time."""
+    """Deny a visit whose PIN or second credential timed out."""
     who, shown = named(visit.credential), visit.credential.shown() if visit.credential else ""
     lane.note(f"{who} denied: {text}")
     lane.commands.append(m.Show(visit.asked_by, Feedback.DENIED))

@@ -32,7 +32,7 @@ def watch(lane: Transition, job: Closing) -> bool:
     state = lane.state
     if not job.ours or job.lost or state.inputs.gate_lost or state.inputs.gate.position is GatePosition.CLOSED:
         return False
-    if not _has_taken(state) or _is_seen_stopped(state):
+    if not _has_reached_controller(state) or _is_seen_stopped(state):
         return False
     reason = _why_open(lane)
     if not reason:
@@ -60,7 +60,7 @@ def acknowledged(lane: Transition) -> None:
 
 
 def is_under_way(state: LaneState) -> bool:
-    """Whether an open that was asked for because of that may still move the gate, even one that is closed by now."""
+    """Return whether an open asked for because of that may still move the gate, even one that is closed by now."""
     job, flight = state.closing, state.commands.flight
     is_open = flight is not None and flight.command.action is GateAction.OPEN
     return is_open and job is not None and job.reopening > 0
@@ -110,7 +110,7 @@ def follow(lane: Transition, job: Closing) -> bool:
 
 
 def may_keep_open(lane: Transition) -> bool:
-    """Whether a gate may be opened because it is to stay open.
+    """Return whether a gate may be opened because it is to stay open.
 
     A fire opens a gate of unknown position too. An order does not, nor one that somebody works at. Neither opens one
     that a person stopped.
@@ -125,14 +125,14 @@ def may_keep_open(lane: Transition) -> bool:
 
 
 def put_off(lane: Transition) -> None:
-    """A person stops the gate: that is given its time before it is asked to open again."""
+    """Give a person's stop its time before the gate is asked to open again."""
     job = lane.state.closing
     if job is not None and job.reopening:
         lane.put(job.open_due(lane.now.at + _OPEN_PAUSE))
 
 
 def deadlines(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, ...]:
-    """When `watch` or `follow` has something to do."""
+    """Return when `watch` or `follow` has something to do."""
     if job.reopening:
         return (job.reopen_at,)
     if not job.ours:
@@ -141,7 +141,7 @@ def deadlines(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, 
 
 
 def _why_open(lane: Transition) -> str:
-    """Why a gate that may close on our word must open; "" when it need not."""
+    """Return why a gate that may close on our word must open; "" when it need not."""
     in_the_way = what_came_into_the_way(lane.rules, lane.state, lane.now.at)
     return in_the_way or (lane.state.kept_open if may_keep_open(lane) else "")
 
@@ -159,20 +159,20 @@ def _open(lane: Transition, job: Closing) -> None:
 
 
 def _is_seen_stopped(state: LaneState) -> bool:
-    """Whether a person's stop has worked. An open gate may still begin to close while the stop is under way."""
+    """Return whether a stop has worked. An open gate may still begin to close while the stop is under way."""
     if state.inputs.gate.position is GatePosition.OPEN:
         return bool(state.stop.by)
     return state.stop.is_in_force and state.inputs.gate.position in {GatePosition.OPENING, GatePosition.STOPPED}
 
 
 def _waits_for_other(state: LaneState) -> bool:
-    """Whether nothing can be asked now. A stop under way holds up no open, unless it is seen to have worked."""
+    """Return whether nothing can be asked now. A stop under way holds up no open, unless it is seen to work."""
     if state.commands.flight is None or state.commands.flight.command.action is not GateAction.STOP:
         return state.commands.flight is not None or bool(state.inputs.gate_lost)
     return state.inputs.gate.position is GatePosition.STOPPED
 
 
-def _has_taken(state: LaneState) -> bool:
+def _has_reached_controller(state: LaneState) -> bool:
     flight = state.commands.flight
     if state.inputs.gate.position is GatePosition.CLOSING:
         return True

@@ -1,4 +1,4 @@
-"""What the site file says of a lane, and what no site file says."""
+"""Rules of a lane: its sections of the site file, and constants that no site file sets."""
 
 from __future__ import annotations
 

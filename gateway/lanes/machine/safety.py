@@ -19,12 +19,12 @@ _MAY_BE_CLOSED = frozenset({GatePosition.OPENING, GatePosition.OPEN, GatePositio
 
 
 def why_not_close(rules: LaneRules, state: LaneState, now: float) -> str:
-    """One sentence on what forbids closing at `now` (monotonic seconds); "" when every point is known to be clear."""
+    """Return what forbids closing at `now` (monotonic seconds); "" when every point is known to be clear."""
     return what_forbids(rules, state, now) or what_is_not_clear(rules, state, now)
 
 
 def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa: PLR0911 (one per reason)
-    """What is in the way, or not known, at `now`; "" for nothing."""
+    """Return what is in the way, or not known, at `now`; "" for nothing."""
     if state.inputs.gate_lost:
         return f"the gate's controller is away: {state.inputs.gate_lost}"
     if state.kept_open:
@@ -47,7 +47,7 @@ def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa
 
 
 def what_is_not_clear(rules: LaneRules, state: LaneState, now: float) -> str:
-    """Which point that a vehicle may hold is free, but not for long enough yet; "" for none."""
+    """Return which point that a vehicle may hold is free, but not for long enough yet; "" for none."""
     for name, point in obstructions(rules, state):
         if now < clears_at(rules, state, point) or not point.is_confirmed:
             seconds, why = rules.lane.clear_seconds, ""
@@ -58,7 +58,7 @@ def what_is_not_clear(rules: LaneRules, state: LaneState, now: float) -> str:
 
 
 def clears_at(rules: LaneRules, state: LaneState, point: SeenPoint) -> float:
-    """From when on this point counts as clear, if it stays off."""
+    """Return from when on this point counts as clear, if it stays off."""
     return max(
         point.clears_at(rules.lane.clear_seconds, rules.lane.clear_after_loss_seconds),
         state.orders.kept.until + rules.lane.clear_seconds,
@@ -66,7 +66,7 @@ def clears_at(rules: LaneRules, state: LaneState, point: SeenPoint) -> float:
 
 
 def is_close_near(rules: LaneRules, state: LaneState) -> bool:
-    """Whether the gate closes on our word, or may be closed as soon as the way is clear.
+    """Return whether the gate closes on our word, or may be closed as soon as the way is clear.
 
     Its safety points are then polled as fast as their lines allow. A controller that starts again tells of it by the
     poll that it misses, and a vehicle on its loop is not seen for a second or two after that; so no restart must fit
@@ -80,7 +80,7 @@ def is_close_near(rules: LaneRules, state: LaneState) -> bool:
 
 
 def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> str:
-    """Which point that was clear when a close was sent is not known to be free any more; "" for none."""
+    """Return which point, clear when a close was sent, is not known to be free any more; "" for none."""
     for name, point in obstructions(rules, state):
         if point.is_on():
             return f"{name} is active"
@@ -94,7 +94,7 @@ def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> st
 
 
 def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, SeenPoint], ...]:
-    """Each input that must be free for a close, with its name for people."""
+    """Return each input that must be free for a close, with its name for people."""
     points = list(obstructions(rules, state))
     if rules.lane.fire is not None:
         points.append(("the fire input", state.inputs.fire))
@@ -104,6 +104,6 @@ def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, S
 
 
 def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[str, SeenPoint], ...]:
-    """The inputs that a vehicle under the gate holds, with their names for people."""
+    """Return the inputs that a vehicle under the gate holds, with their names for people."""
     others = zip(rules.safety_names, state.inputs.safety, strict=False)  # before the first reading there are no points
     return (("the closing loop", state.inputs.closing), *others)

@@ -21,18 +21,18 @@ _SAME_FIRE_SECONDS = 10.0
 
 
 def asked(lane: Transition, event: m.CommandRequested) -> None:
-    """A person wants the gate stopped."""
+    """Send a person's stop."""
     by = event.command.source.removeprefix("user:")
     commands_in_flight.send(lane, event.command, event.deadline)
     lane.put(lane.state.stop.asked_for(event.command.command_id, by))
 
 
-def taken(lane: Transition) -> None:
-    """The stop that is under way was acknowledged, or is seen to have worked."""
+def acknowledged(lane: Transition) -> None:
+    """Hold the gate stopped: the stop under way was acknowledged, or is seen to have worked."""
     stop, state = lane.state.stop.asked, lane.state
     if stop is None:
         return
-    lane.put(state.stop.taken())
+    lane.put(state.stop.acknowledged())
     at_rest_closed = state.inputs.gate.position is GatePosition.CLOSED and state.visits.phase is not Phase.OPENING
     if at_rest_closed and not state.kept_open:
         return
@@ -48,20 +48,20 @@ def taken(lane: Transition) -> None:
 
 
 def remembered(lane: Transition, event: m.StopRemembered) -> None:
-    """Somebody stopped the gate before the restart; if that was in a fire, a fire that goes on is the same."""
+    """Hold a gate that was stopped before the restart; if that was in a fire, a fire that goes on is the same."""
     lane.put(lane.state.stop.held(event.by, lane.now.at, during_old_fire=event.during_fire))
     lane.drop_closing()
 
 
 def failed(lane: Transition, command_id: str) -> None:
-    """This stop did not reach the device."""
+    """Forget a stop that did not reach the device."""
     stop = lane.state.stop.asked
     if stop is not None and stop.command_id == command_id:
         lane.put(lane.state.stop.dropped())
 
 
 def ended(lane: Transition, why: str) -> None:
-    """Somebody, or something that counts for more, wants the gate moved again."""
+    """End a stop: somebody, or something that counts for more, wants the gate moved again."""
     by = lane.state.stop.by
     lane.put(lane.state.stop.ended())
     if by:
@@ -69,7 +69,7 @@ def ended(lane: Transition, why: str) -> None:
 
 
 def fire_changed(lane: Transition) -> None:
-    """A fire that begins counts for more than a stop from before it; a contact that blinks tells of no new fire."""
+    """End a stop from before a fire that begins; a contact that blinks tells of no new fire."""
     if not lane.state.inputs.on_fire:
         lane.put(lane.state.stop.fire_over(lane.now.at))
     elif lane.now.at >= lane.state.stop.fire_over_at + _SAME_FIRE_SECONDS:
@@ -80,7 +80,7 @@ def seen(lane: Transition, position: GatePosition, *, before: GatePosition) -> N
     """Follow the gate; `before` is where it last was, as far as that was known."""
     state, stop = lane.state, lane.state.stop.asked
     if stop is not None and position is GatePosition.STOPPED and (state.commands.flight is None or stop.given_up):
-        taken(lane)
+        acknowledged(lane)
     elif stop is not None and stop.given_up and position is not GatePosition.UNKNOWN:
         lane.put(lane.state.stop.dropped())
     if not lane.state.stop.by:
@@ -93,12 +93,12 @@ def seen(lane: Transition, position: GatePosition, *, before: GatePosition) -> N
 
 
 def watch(lane: Transition) -> None:
-    """Stops of which nothing more will be heard, and what a stop that failed must not have taken away."""
+    """Give up stops of which nothing more will be heard, and restore what a failed stop must not take away."""
     state, stop = lane.state, lane.state.stop.asked
     if stop is not None and not stop.given_up and state.commands.under_way(stop.command_id) is None:
         lane.put(state.stop.given_up(stop))
         if state.inputs.gate.position is GatePosition.STOPPED:
-            taken(lane)
+            acknowledged(lane)
         elif state.inputs.gate.position is not GatePosition.UNKNOWN:
             lane.put(lane.state.stop.dropped())
     if lane.state.stop.by and lane.now.at >= _watched_until(lane.rules, lane.state):
@@ -107,19 +107,19 @@ def watch(lane: Transition) -> None:
 
 
 def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """When `watch` has something to do."""
+    """Return when `watch` has something to do."""
     return (_watched_until(rules, state),) if state.stop.by else ()
 
 
 def _watched_until(rules: LaneRules, state: LaneState) -> float:
-    """For so long a gate that took the stop may still go on closing, though it is not seen to."""
+    """Return how long a gate that took the stop may still go on closing, though it is not seen to."""
     if state.closing is None or state.inputs.gate.position is GatePosition.CLOSING:
         return float("inf")
     return state.stop.since + rules.lane.closing_seconds
 
 
 def _open_after_all(lane: Transition) -> None:
-    """The stop took the place of an open that had not been sent, and was not sent either."""
+    """Send the open that had not gone out when a stop took its place, where that stop did not go out either."""
     state, deadline = lane.state, lane.state.stop.overtaken_open
     if deadline is None or state.stop.asked is not None or state.commands.flight is not None:
         return

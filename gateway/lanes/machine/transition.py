@@ -50,7 +50,7 @@ class Transition:
         self.put(self.state.visits.entered(phase, visit, self.now))
 
     def rest(self, *, passed: bool = False) -> None:
-        """The visit is over: wait for the next vehicle, which may already stand on an arming loop."""
+        """End the visit: wait for the next vehicle, which may already stand on an arming loop."""
         rules = self.rules
         inputs, readings = self.state.inputs, self.state.readings
         waiting = [side for side in self.sides() if inputs.loop(side).is_on() and not self.is_leaving(side)]
@@ -66,16 +66,16 @@ class Transition:
             self.enter(Phase.IDLE, None)
 
     def sides(self) -> tuple[Side, ...]:
-        """From where vehicles come."""
+        """Return from where vehicles come."""
         return (Side.NEAR, Side.FAR) if self.rules.two_way else (Side.NEAR,)
 
     def is_leaving(self, side: Side) -> bool:
-        """Whether what is on this side's loop is the vehicle that has just passed."""
+        """Return whether what is on this side's loop is the vehicle that has just passed."""
         leaving = self.state.visits.leaving
         return leaving is not None and leaving.side is side
 
     def direction(self, side: Side) -> str:
-        """Which way a vehicle from this side goes: "entry" or "exit"."""
+        """Return which way a vehicle from this side goes: "entry" or "exit"."""
         return self.rules.direction_of(side)
 
     def passage(
@@ -119,7 +119,7 @@ class Transition:
         self.state = self.state.observed(self.rules, event)
 
     def command(self, action: GateAction) -> Command:
-        """A new command of the lane's own."""
+        """Make a new command of the lane's own."""
         self.put(self.state.commands.numbered())
         number = self.state.commands.made
         now = self.now.stamp.micros
@@ -146,11 +146,11 @@ class Transition:
         self.commands.append(m.Record(Entry(events=events, commands=(reached,))))
 
     def refuse(self, command: Command, reason: str) -> None:
-        """A command will not be sent."""
+        """Record that a command will not be sent."""
         self.write(command, CommandState.REFUSED, reason)
 
     def event(self, kind: EventKind, text: str, *, device_id: int | None = None, **data: Scalar) -> Event:
-        """An event of this lane at this moment."""
+        """Make an event of this lane at this moment."""
         return Event(
             kind=kind,
             date_at=self.now.stamp.micros,
@@ -196,7 +196,7 @@ class Transition:
 
 
 def named(credential: Credential | None) -> str:
-    """A reading for people: "card 0007", "plate ABC123"."""
+    """Name a reading for people: "card 0007", "plate ABC123"."""
     if credential is None:
         return "a card"
     return f"{'plate' if credential.plate else 'card'} {credential.shown()}"

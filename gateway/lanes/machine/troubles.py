@@ -1,4 +1,4 @@
-"""What is wrong and lasts: told when it begins and again when it is over. Part of the machine.
+"""Lasting troubles: told when they begin and again when they are over. Part of the machine.
 
 A condition holds from an instant that follows from the state alone, so the machine knows when to look again.
 """
@@ -52,7 +52,7 @@ def watch(lane: Transition) -> None:
 
 
 def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """When `watch` has something to do."""
+    """Return when `watch` has something to do."""
     known = {(one.kind, one.subject) for one in state.troubles.present}
     return tuple(
         one.until if (one.trouble.kind, one.trouble.subject) in known else one.since
@@ -61,7 +61,7 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 
 def has(state: LaneState, kind: EventKind) -> bool:
-    """Whether there is trouble of this kind now."""
+    """Return whether there is trouble of this kind now."""
     return any(trouble.kind is kind for trouble in state.troubles.present)
 
 
@@ -80,7 +80,7 @@ def follow_gate(lane: Transition, before: GatePosition) -> None:
 
 
 def right_of_way_began(lane: Transition) -> None:
-    """A vehicle is let in or has passed: the time of an open gate counts anew, and nothing is forced any more."""
+    """Count the time of an open gate anew: a vehicle is let in or has passed, and nothing is forced any more."""
     if lane.state.troubles.off_closed_at is not None and not has(lane.state, EventKind.HELD_OPEN):
         lane.put(lane.state.troubles.off_closed(lane.now.at))
     lane.put(lane.state.troubles.forced(None))
@@ -128,7 +128,7 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
 
 
 def _inputs(rules: LaneRules, state: LaneState) -> list[tuple[str, SeenPoint]]:
-    """Every input that a vehicle may hold; fire and key switch may be on for as long as they want."""
+    """Return every input that a vehicle may hold; fire and key switch may be on for as long as they want."""
     far = [("the far arming loop", state.inputs.far)] if rules.two_way else []
     return [("the arming loop", state.inputs.arming), *far, *obstructions(rules, state)]
 

@@ -26,7 +26,7 @@ HAS_RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 
 
 def arrived(lane: Transition, side: Side, *, free_for: float = float("inf")) -> None:
-    """An arming loop came on, after it was free for so many seconds; for a moment only, it had dropped out."""
+    """Begin a visit when an arming loop comes on; one that was free for a moment only had dropped out."""
     if lane.is_leaving(side):
         return
     visit, phase = lane.state.visits.present, lane.state.visits.phase
@@ -49,7 +49,7 @@ def arrived(lane: Transition, side: Side, *, free_for: float = float("inf")) -> 
 
 
 def arming_released(lane: Transition, side: Side, *, held_for: float) -> None:
-    """An arming loop went off: before a grant the vehicle has left, after it the vehicle moves on.
+    """Follow an arming loop that goes off: before a grant the vehicle has left, after it the vehicle moves on.
 
     It was on for `held_for` seconds; for less than a vehicle needs, it tells of no second one.
     """
@@ -82,7 +82,7 @@ def arming_released(lane: Transition, side: Side, *, held_for: float) -> None:
 
 
 def decided(lane: Transition, event: m.Decided) -> None:
-    """The decision came; one that is no longer waited for changes nothing."""
+    """Take the decision; one that is no longer waited for changes nothing."""
     visit, queued = lane.state.visits.present, lane.state.visits.queued
     if (
         lane.state.visits.phase is Phase.DECIDING
@@ -103,7 +103,7 @@ def decided(lane: Transition, event: m.Decided) -> None:
 
 
 def deny_locked(lane: Transition, visit: Visit) -> None:
-    """Nobody is let in while the lane is locked down."""
+    """Deny a visit while the lane is locked down."""
     shown = visit.credential.shown() if visit.credential else ""
     why = lane.state.locked_down
     lane.note(f"{named(visit.credential)} denied: {why}")
@@ -118,7 +118,7 @@ def deny_locked(lane: Transition, visit: Visit) -> None:
 
 
 def operator_opens(lane: Transition, event: m.CommandRequested) -> None:
-    """A person wants the gate open."""
+    """Open the gate for a person."""
     source = event.command.source
     commands_in_flight.send(lane, event.command, event.deadline)
     troubles.right_of_way_began(lane)
@@ -135,19 +135,19 @@ def operator_opens(lane: Transition, event: m.CommandRequested) -> None:
 
 
 def opened(lane: Transition) -> None:
-    """The gate is seen open for this visit."""
+    """Note that the gate is seen open for this visit."""
     lane.enter(Phase.OPEN, lane.state.visits.present)
     lane.note("")
     lane.tell(EventKind.GATE_OPENED, "the gate is open")
 
 
 def passing(lane: Transition) -> None:
-    """A vehicle with its right of way is on the closing loop, perhaps before the gate was fully up."""
+    """Follow a vehicle with its right of way onto the closing loop, perhaps before the gate was fully up."""
     lane.enter(Phase.PASSING, lane.state.visits.present)
 
 
 def left_closing_loop(lane: Transition) -> None:
-    """The closing loop is free: passed when the arming loop was released too, else it stands before the gate again."""
+    """Record a passage once the closing loop is free, if the arming loop was released too; else wait again."""
     visit, passing_since = lane.state.visits.present, lane.state.visits.since
     if visit is None:
         return
@@ -178,7 +178,7 @@ def left_closing_loop(lane: Transition) -> None:
 
 
 def not_opened(lane: Transition, reason: str) -> None:
-    """The gate did not open for this visit."""
+    """End a visit for which the gate did not open."""
     visit = lane.state.visits.present
     lane.note(reason)
     if visit is None:
@@ -197,7 +197,7 @@ def not_opened(lane: Transition, reason: str) -> None:
 
 
 def closed_before_passing(lane: Transition) -> None:
-    """The gate closed by hand or by itself before the vehicle passed."""
+    """End a visit whose gate closed by hand or by itself before the vehicle passed."""
     visit = lane.state.visits.present
     if visit is not None:
         _backed_out(lane, visit, "the gate closed before the vehicle passed")
@@ -206,7 +206,7 @@ def closed_before_passing(lane: Transition) -> None:
 
 
 def watch(lane: Transition) -> None:
-    """Openings that take too long, open gates that nobody drives through, and loops that belong to who has left."""
+    """End openings that take too long, open gates that nobody drives through, and claims of who has left."""
     state, now = lane.state, lane.now.at
     if state.visits.phase is Phase.OPENING and now >= state.visits.since + lane.rules.lane.opening_seconds:
         stopped = lane.state.stop.by and f"stopped by {lane.state.stop.by}"
@@ -226,7 +226,7 @@ def watch(lane: Transition) -> None:
 
 
 def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """When `watch` has something to do."""
+    """Return when `watch` has something to do."""
     moments: list[float] = []
     if state.visits.phase is Phase.OPENING:
         moments.append(state.visits.since + rules.lane.opening_seconds)
@@ -262,7 +262,7 @@ def _open(lane: Transition, visit: Visit) -> None:
 
 
 def _queued_decided(lane: Transition, visit: Visit) -> None:
-    """The vehicle behind, in a counted lane: its passage is owed beside the present one."""
+    """Owe the vehicle behind, in a counted lane, its passage beside the present one."""
     lane.put(lane.state.visits.with_queued(None))
     if lane.state.locked_down:
         deny_locked(lane, visit)
@@ -346,7 +346,7 @@ def _give_up(lane: Transition) -> None:
 
 
 def _next(lane: Transition, *, passed: bool = False) -> None:
-    """This visit is over: the next vehicle that is owed a passage goes, or the gate is closed."""
+    """Turn to the next vehicle that is owed a passage, or have the gate closed."""
     if lane.state.visits.owed:
         following = lane.state.visits.owed[0]
         lane.put(lane.state.visits.one_owed_less())
@@ -361,7 +361,7 @@ def _next(lane: Transition, *, passed: bool = False) -> None:
 
 
 def _given_up_at(rules: LaneRules, state: LaneState) -> float:
-    """When an open gate is given up. A loop that is on, or unknown, holds it without limit."""
+    """Return when an open gate is given up. A loop that is on, or unknown, holds it without limit."""
     free_since = state.free_since(rules)
     seen = state.visits.present is not None and state.visits.present.vehicle_seen
     if free_since is None or (rules.lane.vend != "momentary" and not seen):
@@ -370,7 +370,7 @@ def _given_up_at(rules: LaneRules, state: LaneState) -> float:
 
 
 def coming(rules: LaneRules, state: LaneState, access: Mapping[str, AccessRules]) -> Iterator[Coming]:
-    """The vehicle that has its right of way, and in a counted lane those that are owed a passage after it."""
+    """Yield the vehicle that has its right of way, and in a counted lane those that are owed a passage after it."""
     present = (
         (state.visits.present,) if state.visits.present is not None and state.visits.phase in HAS_RIGHT_OF_WAY else ()
     )
@@ -379,7 +379,7 @@ def coming(rules: LaneRules, state: LaneState, access: Mapping[str, AccessRules]
 
 
 def granted(rules: AccessRules, decision: Decision | None) -> Iterator[Coming]:
-    """A vehicle with this decision on its way, None for one that a person lets in."""
+    """Yield a vehicle with this decision on its way, None for one that a person lets in."""
     if rules.way:
         card = decision.card if decision is not None else None
         yield Coming(rules.lane_id, rules.way, rules.holder(card) if card is not None else "")

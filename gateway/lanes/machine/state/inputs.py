@@ -41,11 +41,11 @@ class SeenPoint:
     missed: int = 0
 
     def fresh(self, now: float, stale: float) -> PointState:
-        """Its state, or unknown once it is older than `stale` seconds."""
+        """Return its state, or unknown once it is older than `stale` seconds."""
         return self.state if now - self.at <= stale else PointState.UNKNOWN
 
     def reported(self, state: PointState, at: float, *, stale: float = float("inf")) -> SeenPoint:
-        """The point after another reading; one that comes more than `stale` seconds after the last is a return.
+        """Return the point after another reading; one more than `stale` seconds after the last is a return.
 
         So is one after missed polls: two in a row, or one with the point on before or after it. Its detector may have
         been without power: it may tell of a vehicle while it starts, and sees none for a moment then.
@@ -65,7 +65,7 @@ class SeenPoint:
         return SeenPoint(state, at, since=at, changes=changes, returned=returned, resumed=resumed)
 
     def clears_at(self, clear: float, after_loss: float) -> float:
-        """From when on it counts as clear, if it is off and stays so for `clear` seconds.
+        """Return from when on it counts as clear, if it is off and stays so for `clear` seconds.
 
         That is `after_loss` seconds after a return or a missed poll: a detector that has just got its power may not see
         a vehicle yet.
@@ -78,17 +78,17 @@ class SeenPoint:
         return self.at > max(self.since, self.resumed)
 
     def chatters_until(self) -> float:
-        """Until when it counts as chattering if it does not change again; `NEVER` when it does not chatter."""
+        """Return until when it counts as chattering if it does not change again; `NEVER` when it does not."""
         if len(self.changes) < CHATTER_CHANGES or self.changes[-1] - self.changes[0] > CHATTER_SECONDS:
             return NEVER
         return self.changes[-1] + CHATTER_SECONDS
 
     def is_on(self) -> bool:
-        """Whether it was on when last read."""
+        """Return whether it was on when last read."""
         return self.state is PointState.ON
 
     def is_off(self) -> bool:
-        """Whether it was off when last read."""
+        """Return whether it was off when last read."""
         return self.state is PointState.OFF
 
 
@@ -111,17 +111,17 @@ class SeenGate:
     has_rested: bool = False
 
     def fresh(self, now: float, stale: float) -> GatePosition:
-        """Its position, or unknown once it is older than `stale` seconds."""
+        """Return its position, or unknown once it is older than `stale` seconds."""
         return self.position if now - self.at <= stale else GatePosition.UNKNOWN
 
     def reported(self, position: GatePosition, at: float) -> SeenGate:
-        """The gate after another reading."""
+        """Return the gate after another reading."""
         known = self.known if position is GatePosition.UNKNOWN else position
         since = self.since if position is self.position else at
         return SeenGate(position, at, known, since, has_rested=self.has_rested or position in _AT_REST)
 
     def regained(self, at: float) -> SeenGate:
-        """The gate once its controller answers again; its position is still to be read."""
+        """Return the gate once its controller answers again; its position is still to be read."""
         return replace(self, since=at)
 
 

@@ -38,7 +38,7 @@ class Order:
     reason: str = ""
 
     def sentence(self) -> str:
-        """The order for people."""
+        """Return the order in a sentence for people."""
         who = self.by.removeprefix("user:")
         return f"the lane {_WORDS[self.kind]} by {who}" + (f": {self.reason}" if self.reason else "")
 

@@ -22,7 +22,7 @@ _LEFT_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """What was read for the vehicle that stands on the arming loop, or is about to.
+    """Plates read for the vehicle that stands on the arming loop, or is about to.
 
     Attributes:
         readings: of one vehicle, the oldest first.
@@ -39,8 +39,8 @@ class Votes:
     alike_until: float = float("-inf")
     due: float = float("inf")
 
-    def heard(self, reading: m.PlateRead, *, settle: float, sure: float) -> Votes:
-        """With one more reading; one of another vehicle changes nothing."""
+    def with_reading(self, reading: m.PlateRead, *, settle: float, sure: float) -> Votes:
+        """Return the votes with one more reading; one of another vehicle changes nothing."""
         if self.why_not(reading):
             return self
         readings = (*self.readings[1 - _MOST_READINGS :], reading)
@@ -50,7 +50,7 @@ class Votes:
         return replace(self, readings=readings, due=due)
 
     def why_not(self, reading: m.PlateRead) -> str:
-        """Why the reading does not count for the vehicle that stands there, in one sentence; "" when it does."""
+        """Return why the reading does not count for the vehicle that stands there; "" when it does."""
         for before in self.gone:
             if reading.plate == before.plate and _may_be_one_vehicle(reading, before) and reading.at < self.gone_until:
                 return "it is the plate of the vehicle before"
@@ -59,36 +59,36 @@ class Votes:
         return self.whose_else(reading)
 
     def whose_else(self, reading: m.PlateRead) -> str:
-        """Why the reading is not of the vehicle that was read first, in one sentence; "" when it may be."""
+        """Return why the reading is not of the vehicle that was read first; "" when it may be."""
         if not self.readings or _same(reading, self.readings[0]):
             return ""
         return f"the vehicle that stands there was read as {self.readings[0].plate}"
 
     def is_anothers(self, reading: m.PlateRead) -> bool:
-        """Whether it is exactly the plate of another card than the vehicle was read as."""
+        """Return whether it is exactly the plate of another card than the vehicle was read as."""
         return any(_is_anothers(reading, one) for one in self.readings)
 
     def sure(self, least: float) -> tuple[str, ...]:
-        """The plates that were read this surely, each once."""
+        """Return the plates that were read this surely, each once."""
         return tuple(dict.fromkeys(one.plate for one in self.readings if one.confidence >= least))
 
     def best(self) -> m.PlateRead | None:
-        """The reading to decide on next: the surest, on a tie the one read more often."""
+        """Return the reading to decide on next: the surest, on a tie the one read more often."""
         open_ones = [reading for reading in self.readings if reading.plate not in self.asked]
         times = {reading.plate: sum(other.plate == reading.plate for other in open_ones) for reading in open_ones}
         return max(open_ones, key=lambda one: (one.confidence, times[one.plate], -one.at), default=None)
 
-    def taken(self, reading: m.PlateRead) -> Votes:
-        """After a decision was asked for on this reading."""
+    def asked_on(self, reading: m.PlateRead) -> Votes:
+        """Return the votes after a decision was asked for on this reading."""
         return replace(self, asked=self.asked | {reading.plate}, due=float("inf"))
 
     def recent(self, *, since: float) -> Votes:
-        """With readings later than `since` alone: others waited for a vehicle that did not come."""
+        """Return the votes later than `since` alone: others waited for a vehicle that did not come."""
         kept = tuple(reading for reading in self.readings if reading.at > since)
         return self if len(kept) == len(self.readings) else replace(self, readings=kept, due=float("inf"))
 
     def ended(self, now: float, *, passed: bool) -> Votes:
-        """The vehicle has gone: what is still read of it counts for nobody.
+        """Return the votes after the vehicle has gone: what is still read of it counts for nobody.
 
         One that has `passed` is not at the loop again soon; one that went back may be.
         """
@@ -99,32 +99,32 @@ class Votes:
         return Votes(gone=self.readings, gone_until=gone_until, alike_until=alike_until)
 
     def followed_by(self, behind: Votes, *, settle: float, sure: float) -> Votes:
-        """With what was read of the vehicle behind while this one passed."""
+        """Return the votes with what was read of the vehicle behind while this one passed."""
         votes = self
         for reading in behind.readings:
-            votes = votes.heard(reading, settle=settle, sure=sure)
+            votes = votes.with_reading(reading, settle=settle, sure=sure)
         return votes
 
 
 def _is_anothers(one: m.PlateRead, other: m.PlateRead) -> bool:
-    """Whether the two are exactly the plates of two different cards."""
+    """Return whether the two are exactly the plates of two different cards."""
     return bool(one.cards and other.cards and not one.cards & other.cards)
 
 
 def _may_be_one_vehicle(one: m.PlateRead, other: m.PlateRead) -> bool:
-    """Whether the camera itself does not tell two vehicles."""
+    """Return whether the camera itself does not tell two vehicles."""
     return not (one.vehicle and other.vehicle and one.camera_id == other.camera_id) or one.vehicle == other.vehicle
 
 
 def _same(one: m.PlateRead, other: m.PlateRead) -> bool:
-    """Whether both may be of one vehicle: the camera's own word where it has one, else how alike the plates are."""
+    """Return whether both may be of one vehicle: by the camera where it tells, else by how alike the plates are."""
     if one.vehicle and other.vehicle and one.camera_id == other.camera_id:
         return one.vehicle == other.vehicle
     return _differ(one.plate, other.plate) <= _SAME_VEHICLE_DIFFERS
 
 
 def _differ(one: str, other: str) -> int:
-    """Edits between two plates (Levenshtein)."""
+    """Return the edits between two plates (Levenshtein)."""
     row = list(range(len(other) + 1))
     for number, letter in enumerate(one, start=1):
         before, row[0] = row[0], number

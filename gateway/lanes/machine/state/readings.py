@@ -1,4 +1,4 @@
-"""What readers and cameras read of the vehicle that stands there, and what is still waited for."""
+"""Readings of the vehicle that stands there, and the PIN or second credential that is waited for."""
 
 from __future__ import annotations
 

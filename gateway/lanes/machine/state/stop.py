@@ -55,7 +55,7 @@ class Stop:
         """Return the stop with none asked for."""
         return replace(self, asked=None)
 
-    def taken(self) -> Stop:
+    def acknowledged(self) -> Stop:
         """Return the stop once the device has taken the one asked for."""
         return replace(self, asked=None, overtaken_open=None)
 

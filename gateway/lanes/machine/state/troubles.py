@@ -1,4 +1,4 @@
-"""What is wrong and lasts, and since when the gate is off its closed limit."""
+"""Troubles that last, and since when the gate is off its closed limit."""
 
 from __future__ import annotations
 
