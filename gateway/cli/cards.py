@@ -16,7 +16,7 @@ cards = typer.Typer(name="cards", no_args_is_help=True)
 
 @cards.callback()
 def _group() -> None:
-    """Questions about cards and their numbers.
+    """Explain card numbers.
 
     Example: edge-gateway cards explain 001,11572 --read 00000000100101101001101001
     """
@@ -24,14 +24,16 @@ def _group() -> None:
 
 @cards.command("explain")
 def explain_number(
-    number: Annotated[str, typer.Argument(metavar="NUMBER", help="What is printed on the card.", show_default=False)],
+    number: Annotated[
+        str, typer.Argument(metavar="NUMBER", help="The number printed on the card.", show_default=False)
+    ],
     read: Annotated[
         str | None,
-        typer.Option("--read", metavar="BITS", help="What the reader read: 0 and 1, or hexadecimal after 0x."),
+        typer.Option("--read", metavar="BITS", help="The bits that the reader read: 0 and 1, or hexadecimal after 0x."),
     ] = None,
-    length: Annotated[int | None, typer.Option("--length", help="How many bits that is, for hexadecimal.")] = None,
+    length: Annotated[int | None, typer.Option("--length", help="The number of bits, for hexadecimal.")] = None,
 ) -> None:
-    """Say which format, bit order and shift make a printed number fit what a reader read.
+    """Find the format, bit order and shift by which a printed number matches what a reader read.
 
     Present the card once, take the bits from its event on the status page, and type what the card says. Without --read
     it lists what the number may mean and which bits a reader would send. Exit status 1 when nothing fits.

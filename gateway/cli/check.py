@@ -13,7 +13,7 @@ from gateway.site import GateDevice, ModbusIoDevice, ReaderDevice, Site, doubtfu
 def check(
     site: Annotated[Path, typer.Argument(metavar="SITE.toml", help="The site file.", show_default=False)],
 ) -> None:
-    """Say everything that is wrong with a site file, each fault with its place. Exit status 2 when there is any.
+    """Check a site file and list every fault with its place. The exit status is 2 when there is one.
 
     Secrets and device profiles that it names are looked up too. What may be a slip is warned of, and what of a profile
     was never seen on a device is noted. Nothing is connected to.

@@ -23,7 +23,7 @@ SiteFile = Annotated[
     Path, typer.Option("--site", metavar="SITE.toml", help="The site file of the gateway that runs here.")
 ]
 User = Annotated[
-    str, typer.Option("--user", help=f"An account of the site; its password is asked for, or in {PASSWORD}.")
+    str, typer.Option("--user", help=f"An account of the site. The password is asked for, or read from {PASSWORD}.")
 ]
 _SECONDS = 90.0
 _AT_A_TIME = 1 << 20

@@ -11,13 +11,19 @@ import typer
 def demo(
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep the demo's data here; otherwise it is thrown away.", show_default=False),
+        typer.Option(
+            metavar="DIR",
+            help="Keep the demo's data here. Without it, the data is deleted at the end.",
+            show_default=False,
+        ),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 takes a free one.")] = 8480,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page. 0 picks a free one.")] = 8480,
     central_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the simulated central service.")] = 8490,
-    no_traffic: Annotated[bool, typer.Option("--no-traffic", help="No vehicles come unless you send one.")] = False,
+    no_traffic: Annotated[
+        bool, typer.Option("--no-traffic", help="Send no vehicles except those you send from the page.")
+    ] = False,
 ) -> None:
-    """Run a simulated site: barriers, card readers, cameras and a central service, with vehicles coming by.
+    """Run a simulated site with barriers, card readers, cameras, a central service and vehicles.
 
     Example: edge-gateway demo --port 8480 --no-traffic
     """

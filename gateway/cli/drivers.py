@@ -20,13 +20,13 @@ from gateway.site import Device
 
 def drivers(
     profile: Annotated[
-        str | None, typer.Argument(metavar="[PROFILE]", help="Show all of one profile.", show_default=False)
+        str | None, typer.Argument(metavar="[PROFILE]", help="Show this profile in full.", show_default=False)
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--profiles", metavar="DIR", help="Your own profiles too.", show_default=False)
+        Path | None, typer.Option("--profiles", metavar="DIR", help="Include your own profiles.", show_default=False)
     ] = None,
 ) -> None:
-    """List the drivers that a site file can name, and the device profiles with what they can do.
+    """List the drivers and the device profiles, or show one profile.
 
     Example: edge-gateway drivers came-gard-ptx
     """

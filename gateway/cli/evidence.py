@@ -37,7 +37,7 @@ class _Leaves(Answer):
 app = typer.Typer(
     cls=_EventFirst,
     no_args_is_help=True,
-    help="Fetch the proof of an event as one signed file, or judge such a file on any machine.\n\n"
+    help="Fetch the proof of an event as one signed file, or verify such a file on any machine.\n\n"
     "Example: edge-gateway evidence 4711 --site /etc/edge-gateway/site.toml --user technician\n\n"
     "Example: edge-gateway evidence verify event-4711.zip",
 )
@@ -51,7 +51,11 @@ def fetch(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Where to. Else event-EVENT.zip, here.", show_default=False
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The file to write. Default: event-EVENT.zip in this folder.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -72,11 +76,9 @@ def fetch(
 @app.command("verify")
 def judge(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The package.")],
-    key: Annotated[
-        str, typer.Option(metavar="FINGERPRINT", help="The site's fingerprint, as its operator told it.")
-    ] = "",
+    key: Annotated[str, typer.Option(metavar="FINGERPRINT", help="The site's fingerprint, from its operator.")] = "",
 ) -> None:
-    """Say whether a package is as it was signed, and what it proves. Exit status 1 with every fault when it is not.
+    """Verify a package and say what it proves. The exit status is 1, with every fault, when it was changed.
 
     Without --key that proves only that nothing was changed since; compare the fingerprint with the site's own.
 
@@ -95,12 +97,12 @@ def judge(
 
 @app.command("chain")
 def chain(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="A package that was fetched earlier.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="A later one of a camera that is in both.")],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="The earlier package.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The later package, with a camera that is in both.")],
     site: SiteFile,
     user: User,
 ) -> None:
-    """Prove that between the footage of two packages nothing that was recorded was changed or left out.
+    """Prove that no footage between two packages was changed or left out.
 
     The gateway tells what links the one to the other, whether that footage is still kept or not. Exit status 1 when it
     does not fit.

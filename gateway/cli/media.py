@@ -11,18 +11,16 @@ from gateway.runtime.data_folder import adopt_media
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="The disk of footage.\n\nExample: edge-gateway media adopt /var/lib/edge-gateway",
+    help="Prepare the disk for footage.\n\nExample: edge-gateway media adopt /var/lib/edge-gateway",
 )
 
 
 @app.command("adopt")
 def adopt(
-    data: Annotated[Path, typer.Argument(metavar="DIR", help="The data folder, e.g. /var/lib/edge-gateway.")],
-    same_disk: Annotated[
-        bool, typer.Option("--same-disk", help="Footage is to be kept on the data folder's own disk.")
-    ] = False,
+    data: Annotated[Path, typer.Argument(metavar="DIR", help="The data folder, for example /var/lib/edge-gateway.")],
+    same_disk: Annotated[bool, typer.Option("--same-disk", help="Keep footage on the data folder's own disk.")] = False,
 ) -> None:
-    """Take the disk that is mounted at DIR/media now into use for footage: a new one, or one of another gateway.
+    """Start to use the disk mounted at DIR/media for footage: a new one, or one from another gateway.
 
     A gateway that runs notices within some seconds and records on. Without this command it writes to no disk but the
     one it knows, so that a disk that is not mounted does not fill the one beneath it.

@@ -27,7 +27,7 @@ _KEY_BYTES = 16
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="""Keys of OSDP readers.
+    help="""Set the keys of OSDP readers.
 
     Example: edge-gateway osdp provision /etc/edge-gateway/site.toml 201
     """,
@@ -37,7 +37,9 @@ app = typer.Typer(
 @app.command("provision")
 def provision(
     site: Annotated[Path, typer.Argument(metavar="SITE.toml", help="The site file.", show_default=False)],
-    device: Annotated[int, typer.Argument(metavar="DEVICE", help="The reader's id in it.", show_default=False)],
+    device: Annotated[
+        int, typer.Argument(metavar="DEVICE", help="The reader's id in the site file.", show_default=False)
+    ],
 ) -> None:
     """Make a key for an OSDP reader, set it in the reader, and keep it in the folder `secrets` beside the site file.
 

@@ -14,12 +14,12 @@ from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="What waits for central, and what central refused: look at it, send it again, edit it, let it go.\n\n"
+    help="Show what waits for central or was refused. Send it again, edit it, or drop it.\n\n"
     "Example: edge-gateway outbox list --site /etc/edge-gateway/site.toml --user technician",
 )
 _PAGE = 500
 _UNTRIED = "not tried yet"
-_Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="Its number, as `outbox list` shows it.")]
+_Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="The number that `outbox list` shows.")]
 
 
 class _Row(Answer):
@@ -72,9 +72,7 @@ class _Whole(Answer):
 def show(
     site: SiteFile,
     user: User,
-    waiting: Annotated[
-        bool, typer.Option("--all", help="What waits for its turn, too; not only what was refused.")
-    ] = False,
+    waiting: Annotated[bool, typer.Option("--all", help="Include records that wait, not only refused ones.")] = False,
 ) -> None:
     """List what central refused, oldest first, with central's own words, and why the rest waits.
 
@@ -95,7 +93,7 @@ def show(
 
 @app.command("show")
 def one(number: _Number, site: SiteFile, user: User) -> None:
-    """One of them with all its fields, as JSON.
+    """Show one record with all its fields, as JSON.
 
     Example: edge-gateway outbox show 17 --site /etc/edge-gateway/site.toml --user technician
     """
@@ -106,7 +104,7 @@ def one(number: _Number, site: SiteFile, user: User) -> None:
 
 @app.command("retry")
 def retry(number: _Number, site: SiteFile, user: User) -> None:
-    """Send it to central again as it is, once what it was refused for is set right there.
+    """Send a record again unchanged, after its problem was solved at central.
 
     Example: edge-gateway outbox retry 17 --site /etc/edge-gateway/site.toml --user technician
     """
@@ -117,11 +115,11 @@ def retry(number: _Number, site: SiteFile, user: User) -> None:
 @app.command("edit")
 def edit(
     number: _Number,
-    fields: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE...", help="A value is JSON, or else a text.")],
+    fields: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE...", help="The new value, as JSON or text.")],
     site: SiteFile,
     user: User,
 ) -> None:
-    """Change fields of it and send it again; null takes a field out. What results counts at the site too.
+    """Change fields of a record and send it again. null removes a field. The site uses the result too.
 
     Example: edge-gateway outbox edit 17 number=00199573 note=null --site site.toml --user technician
     """
@@ -134,10 +132,12 @@ def settle(
     number: _Number,
     site: SiteFile,
     user: User,
-    central_id: Annotated[int | None, typer.Option(min=1, help="Central has it, under this id.")] = None,
-    not_there: Annotated[bool, typer.Option("--not-there", help="Central does not have it: send it again.")] = False,
+    central_id: Annotated[int | None, typer.Option(min=1, help="Central has the record under this id.")] = None,
+    not_there: Annotated[
+        bool, typer.Option("--not-there", help="Central does not have the record: send it again.")
+    ] = False,
 ) -> None:
-    """Say of one of which nobody knows whether central has it what you have found there.
+    """Settle a record of unknown outcome, after you looked for it at central.
 
     Example: edge-gateway outbox settle 17 --central-id 5012 --site /etc/edge-gateway/site.toml --user technician
     """
@@ -154,9 +154,9 @@ def drop(
     number: _Number,
     site: SiteFile,
     user: User,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Let go of it: central never gets it. Recorded as an event, with who did it.
+    """Drop a record: central never gets it. An event records who did it.
 
     A changed record is central's again with the next pull; one that was made here and that central never had is gone.
 

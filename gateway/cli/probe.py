@@ -85,18 +85,20 @@ Result = TypeVar("Result")
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="""Look at a line: what comes from a port, who is on a bus, what one unit holds. Raw bytes are shown.
+    help="""Test a line: listen to a port, scan a bus, or read one device. Shows the raw bytes.
 
-    Nothing is written unless you say so. A line that the gateway has open is left alone: stop the gateway first.
+    Sends no command unless you ask for one. Stop the gateway first: a line that it has open is refused.
 
     Example: edge-gateway probe bus serial:/dev/ttyUSB0 --baud 9600,38400 --units 1-32
     """,
 )
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="serial:/dev/… or tcp://host:port", show_default=False)]
-Parity = Annotated[Literal["none", "even", "odd"], typer.Option(help="Of each character.")]
-StopBits = Annotated[int, typer.Option(min=1, max=2, help="Of each character.")]
-Force = Annotated[bool, typer.Option("--force", help="Even if somebody has the line open. Answers may get lost then.")]
+Parity = Annotated[Literal["none", "even", "odd"], typer.Option(help="Parity of the line.")]
+StopBits = Annotated[int, typer.Option(min=1, max=2, help="Stop bits of the line.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Use the line even if another program has it open. Answers may get lost.")
+]
 
 
 @app.command("port")
@@ -109,7 +111,7 @@ def port(
     seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="How long to listen.")] = 10.0,
     force: Force = False,
 ) -> None:
-    """Listen to a port, and show every byte that comes, in hexadecimal and as text. Nothing is sent.
+    """Listen to a port and show every byte, in hexadecimal and as text. Sends nothing.
 
     Example: edge-gateway probe port serial:/dev/ttyUSB0 --baud 9600 --seconds 30
     """
@@ -122,16 +124,16 @@ def port(
 def bus(
     url: Url,
     *,
-    baud: Annotated[str, typer.Option(help="One or more, as 9600,38400. Serial ports only.")] = "9600",
-    units: Annotated[str, typer.Option(help="Addresses to ask, as 1-32 or 1,2,10.")] = "1-32",
+    baud: Annotated[str, typer.Option(help="One or more speeds, such as 9600,38400. Serial ports only.")] = "9600",
+    units: Annotated[str, typer.Option(help="Addresses to ask, such as 1-32 or 1,2,10.")] = "1-32",
     parity: Parity = "none",
     stop_bits: StopBits = 1,
-    framing: Annotated[Literal["rtu", "tcp"], typer.Option(help="tcp for devices that speak Modbus TCP.")] = "rtu",
+    framing: Annotated[Literal["rtu", "tcp"], typer.Option(help="Use tcp for devices that speak Modbus TCP.")] = "rtu",
     timeout: Annotated[float, typer.Option(min=0.02, max=2.0, help="Seconds for each answer.")] = 0.15,
     frames: Annotated[bool, typer.Option("--frames", help="Show the raw bytes too.")] = False,
     force: Force = False,
 ) -> None:
-    """Ask every address at every speed who is there. Each is asked for its first register; a refusal is an answer too.
+    """Scan a bus: ask every address at every speed for its first register. A refusal counts as an answer.
 
     Who answers too late for --timeout is told as well.
 
@@ -152,15 +154,17 @@ def bus(
 @app.command("unit")
 def unit(
     site: Annotated[Path, typer.Argument(metavar="SITE.toml", help="The site file.", show_default=False)],
-    device: Annotated[int, typer.Argument(metavar="DEVICE", help="The device's id in it.", show_default=False)],
+    device: Annotated[
+        int, typer.Argument(metavar="DEVICE", help="The device's id in the site file.", show_default=False)
+    ],
     *,
     send: Annotated[
         Literal["open", "stop"] | None,
-        typer.Option(help="Command the gate first. It moves! Closing is for the lane, which knows who stands there."),
+        typer.Option(help="Send this command first. The gate moves! Only the lane may close it."),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Read one Modbus device of a site file, and show what it says in words, with the raw bytes.
+    """Read one Modbus device of a site file and show its state in words, with the raw bytes.
 
     Example: edge-gateway probe unit /etc/edge-gateway/site.toml 101
     """

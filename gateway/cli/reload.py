@@ -13,7 +13,7 @@ from gateway.web.register.changes import Answer, Reload
 
 
 def reload(data: Data = USUAL_DATA) -> None:
-    """Have the gateway that runs read its site file again: cameras are added, changed and removed at once.
+    """Reload the site file of the running gateway. Camera changes take effect at once.
 
     Only the cameras that are different are touched; a password that was changed is taken too. Everything else counts
     from a restart, and is named here. A file with faults changes nothing; exit status 2 then.

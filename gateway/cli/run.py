@@ -15,12 +15,12 @@ def run(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where events and footage are kept. Else systemd's state directory, or `data` beside the site file.",
+            help="Folder for events and footage. Default: systemd's state directory, or `data` beside the site file.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Run the gateway of a site until it is told to stop.
+    """Run the gateway of a site until SIGTERM or Ctrl-C.
 
     Example: edge-gateway run /etc/edge-gateway/site.toml --data /var/lib/edge-gateway
     """

@@ -16,24 +16,26 @@ from gateway.domain.errors import ConfigError
 def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
     days: Annotated[float, typer.Option(min=0.01, max=3650, help="Days to simulate.")] = 1.0,
     lanes: Annotated[int, typer.Option(min=1, max=64, help="Lanes of the site.")] = 4,
-    seed: Annotated[int, typer.Option(help="All chance comes from it: the same seed gives the same run.")] = 1,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
     vehicles: Annotated[
         int | None,
-        typer.Option(min=1, max=5000, help="Vehicles per lane and day; 50, in an outage 20.", show_default=False),
+        typer.Option(
+            min=1, max=5000, help="Vehicles per lane and day. Default: 50, with --outage 20.", show_default=False
+        ),
     ] = None,
-    faults: Annotated[float, typer.Option(min=0, max=100, help="How many times the usual number of faults.")] = 1.0,
-    poll: Annotated[float, typer.Option(min=0.05, max=1.0, help="Seconds between looks at a gate that moves.")] = 0.3,
+    faults: Annotated[float, typer.Option(min=0, max=100, help="Multiply the number of faults by this.")] = 1.0,
+    poll: Annotated[float, typer.Option(min=0.05, max=1.0, help="Seconds between polls of a moving gate.")] = 0.3,
     outage: Annotated[
-        bool, typer.Option("--outage", help="All these days without central, then back in step with it.")
+        bool, typer.Option("--outage", help="Simulate all these days without central, then the return of the line.")
     ] = False,
     keys: Annotated[
-        bool, typer.Option(help="In an outage: whether central tells a repeated write by its Idempotency-Key.")
+        bool, typer.Option(help="With --outage: central recognises a repeated write by its Idempotency-Key.")
     ] = True,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write everything found as JSON.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="Write the findings to this file, as JSON.", show_default=False)
     ] = None,
 ) -> None:
-    """Run the real lanes, decisions, commands, store and outbox against a simulated field, on virtual time.
+    """Simulate days of traffic and faults on virtual time, and check every promise.
 
     Replies get lost, inputs lie, the power goes, the clock steps, central is away; the gateway's promises are checked
     at every step. Exit status 1 when one was broken: its seed and what was seen before are printed.

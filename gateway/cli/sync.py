@@ -13,7 +13,7 @@ from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="See how the site stands with central, fetch everything anew, and send what central has lost.\n\n"
+    help="Show the state of synchronisation, fetch everything again, or send what central has lost.\n\n"
     "Example: edge-gateway sync status --site /etc/edge-gateway/site.toml --user technician",
 )
 _LOOK_SECONDS = 0.5
@@ -74,8 +74,7 @@ class _Readers(Answer):
 
 @app.command("status")
 def status(site: SiteFile, user: User) -> None:
-    """Whether central answers, what was fetched last, what a technician should know of it, and what became of all
-    that was to go up. Exit status 1 when that does not add up.
+    """Show whether central answers, what was fetched last, and what waits. Exit status 1 when records are missing.
 
     Example: edge-gateway sync status --site /etc/edge-gateway/site.toml --user technician
     """
@@ -96,10 +95,9 @@ def status(site: SiteFile, user: User) -> None:
 
 @app.command("refresh")
 def refresh(site: SiteFile, user: User) -> None:
-    """Fetch devices, cameras and access cards anew, and wait for the end. Exit status 1 when central does not answer,
-    or did not give all of it.
+    """Fetch all devices, cameras and access cards again, and wait for the end. Exit status 1 when that fails.
 
-    The list that is there goes on to count meanwhile; cards go only when central has them no more.
+    The present list stays in use meanwhile. A card is removed only when central no longer has it.
 
     Example: edge-gateway sync refresh --site /etc/edge-gateway/site.toml --user technician
     """
@@ -117,10 +115,9 @@ def refresh(site: SiteFile, user: User) -> None:
 def reconcile(
     site: SiteFile,
     user: User,
-    days: Annotated[int, typer.Option("--days", min=1, max=400, help="Compare what is not older than this.")] = 30,
+    days: Annotated[int, typer.Option("--days", min=1, max=400, help="Compare the records of this many days.")] = 30,
 ) -> None:
-    """Compare what this site sent with what central has, and send again what is missing there: after central was
-    restored from a backup. Exit status 1 when central does not answer.
+    """Send again what central has lost, after it was restored from a backup. Exit status 1 when it does not answer.
 
     Example: edge-gateway sync reconcile --days 14 --site /etc/edge-gateway/site.toml --user technician
     """
@@ -136,10 +133,10 @@ def readers(
     user: User,
     forget: Annotated[
         str | None,
-        typer.Option("--forget", metavar="ACCOUNT", help="Take this account's marks away: it will not come again."),
+        typer.Option("--forget", metavar="ACCOUNT", help="Forget this account's position: it will not read again."),
     ] = None,
 ) -> None:
-    """Who pulls events, entries or camera events by cursor, how far each has read, and whose marks are waited for.
+    """List the accounts that pull events, entries or camera events, with how far each has read.
 
     Example: edge-gateway sync readers --site /etc/edge-gateway/site.toml --user technician
     """

@@ -12,10 +12,10 @@ from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Look at webhooks, enable them, send again what was not taken, try them out. Programs register them.\n\n"
+    help="List webhooks, enable them, test them, and send failed messages again. Programs register them.\n\n"
     "Example: edge-gateway webhooks list --site /etc/edge-gateway/site.toml --user technician",
 )
-_Id = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id, as `webhooks list` shows it.")]
+_Id = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The id that `webhooks list` shows.")]
 
 
 class _Webhook(Answer):
@@ -53,7 +53,7 @@ class _Tested(Answer):
 
 @app.command("list")
 def show(site: SiteFile, user: User) -> None:
-    """Every webhook: where it goes, whether it is enabled, and what became of its messages. Secrets are not shown.
+    """List every webhook with its address, its state and its message counts. Secrets are not shown.
 
     Example: edge-gateway webhooks list --site /etc/edge-gateway/site.toml --user technician
     """
@@ -66,7 +66,7 @@ def show(site: SiteFile, user: User) -> None:
 
 @app.command("enable")
 def enable(webhook: _Id, site: SiteFile, user: User) -> None:
-    """Send to a disabled webhook again, what waits for it first.
+    """Enable a disabled webhook. Waiting messages go first.
 
     Example: edge-gateway webhooks enable wh_0123456789abcdef --site /etc/edge-gateway/site.toml --user technician
     """
@@ -79,10 +79,12 @@ def replay(
     webhook: _Id,
     site: SiteFile,
     user: User,
-    since: Annotated[str, typer.Option(metavar="DATE", help="All that happened from here on, taken or not.")] = "",
-    until: Annotated[str, typer.Option(metavar="DATE", help="Together with --since: until the end of here.")] = "",
+    since: Annotated[str, typer.Option(metavar="DATE", help="Send all events from here on, delivered or not.")] = "",
+    until: Annotated[
+        str, typer.Option(metavar="DATE", help="With --since: stop at the end of this day or moment.")
+    ] = "",
 ) -> None:
-    """Send again what was given up; with --since, all that happened from a day or moment on, under the same ids.
+    """Send failed messages again. With --since, send all events from then on, under the same ids.
 
     Example: edge-gateway webhooks replay wh_0123456789abcdef --since 2026-01-31 --site site.toml --user technician
     """
@@ -92,7 +94,7 @@ def replay(
 
 @app.command("test")
 def test(webhook: _Id, site: SiteFile, user: User) -> None:
-    """Send one message of the type webhook.test now, and say whether it was taken. Exit status 1 when it was not.
+    """Send one webhook.test message and report the answer. The exit status is 1 when it failed.
 
     Example: edge-gateway webhooks test wh_0123456789abcdef --site /etc/edge-gateway/site.toml --user technician
     """

@@ -24,7 +24,7 @@ Username = Annotated[str, typer.Argument(metavar="NAME", help="The account's nam
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="""Who may sign in at the site, what they may do, and the keys of programs.
+    help="""Manage accounts, roles and the keys of programs.
 
     Run it as root or as the gateway's user. A gateway that runs takes a change over at once, and the sessions of an
     account end when its password, its role or its second factor changes. Accounts of the site file come first and are
@@ -42,7 +42,7 @@ app.command("recovery")(second_factor.recovery)
 @app.command("add")
 def add(
     username: Username,
-    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="Its role; `users roles list` shows them.")],
+    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="Its role. `users roles list` shows all roles.")],
     data: Data = USUAL_DATA,
 ) -> None:
     """Add an account. The password is asked for, or is the first line of standard input.
@@ -70,7 +70,7 @@ def list_accounts(data: Data = USUAL_DATA) -> None:
 
 @app.command("password")
 def password(username: Username, data: Data = USUAL_DATA) -> None:
-    """Set another password. It is asked for, or is the first line of standard input.
+    """Change a password. It is asked for, or is the first line of standard input.
 
     Example: edge-gateway users password ada
     """
@@ -95,7 +95,7 @@ def role(
 
 @app.command("disable")
 def disable(username: Username, data: Data = USUAL_DATA) -> None:
-    """Let an account sign in no more, and keep it.
+    """Disable an account. It is kept, but cannot sign in.
 
     Example: edge-gateway users disable ada
     """
@@ -105,7 +105,7 @@ def disable(username: Username, data: Data = USUAL_DATA) -> None:
 
 @app.command("enable")
 def enable(username: Username, data: Data = USUAL_DATA) -> None:
-    """Let a disabled account sign in again.
+    """Enable a disabled account.
 
     Example: edge-gateway users enable ada
     """
@@ -125,7 +125,7 @@ def remove(username: Username, data: Data = USUAL_DATA) -> None:
 
 @app.command("sign-out")
 def sign_out(username: Username, data: Data = USUAL_DATA) -> None:
-    """End all sessions of a name. An account of central is forgotten besides: it needs central to sign in again.
+    """End all sessions of a name. An account of central then needs central to sign in again.
 
     Example: edge-gateway users sign-out ada
     """

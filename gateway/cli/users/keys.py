@@ -10,11 +10,11 @@ import typer
 from gateway.cli.users.register import USUAL_DATA, Data, made
 from gateway.web.register.changes import AddKey, Look, RemoveKey
 
-KeyName = Annotated[str, typer.Argument(metavar="NAME", help="What the key is called.", show_default=False)]
+KeyName = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.", show_default=False)]
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="""Keys of programs that use the routes under /api/v1.
+    help="""Manage the keys of programs that use /api/v1.
 
     Example: edge-gateway users key add "parking app" --may can_view_devices --days 365
     """,
@@ -25,14 +25,17 @@ app = typer.Typer(
 def add(
     name: KeyName,
     may: Annotated[
-        list[str], typer.Option("--may", metavar="PERMISSION", help="What it may do; repeat it. '*' is everything.")
+        list[str],
+        typer.Option(
+            "--may", metavar="PERMISSION", help="A permission; repeat the option for more. '*' is everything."
+        ),
     ],
     days: Annotated[
-        int | None, typer.Option("--days", min=1, max=36_500, help="How long it is good; else for ever.")
+        int | None, typer.Option("--days", min=1, max=36_500, help="Days until the key expires. Default: never.")
     ] = None,
     data: Data = USUAL_DATA,
 ) -> None:
-    """Make a key and show it, this once: it is kept as a hash.
+    """Make a key and show it once. Only its hash is kept.
 
     Example: edge-gateway users key add "parking app" --may can_view_devices --days 365
     """
@@ -46,7 +49,7 @@ def add(
 
 @app.command("list")
 def list_keys(data: Data = USUAL_DATA) -> None:
-    """List the keys, what they may do and until when.
+    """List the keys with their permissions and their ends.
 
     Example: edge-gateway users key list
     """
@@ -57,7 +60,7 @@ def list_keys(data: Data = USUAL_DATA) -> None:
 
 @app.command("remove")
 def remove(name: KeyName, data: Data = USUAL_DATA) -> None:
-    """Remove a key: it is worth nothing from now on.
+    """Remove a key. It stops working at once.
 
     Example: edge-gateway users key remove "parking app"
     """

@@ -13,7 +13,7 @@ RoleName = Annotated[str, typer.Argument(metavar="ROLE", help="The role's name."
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="""Roles, which say what accounts may do.
+    help="""Manage roles: sets of permissions for accounts.
 
     Example: edge-gateway users roles set porter can_view_devices can_control_devices
     """,
@@ -35,11 +35,11 @@ def set_role(
     name: RoleName,
     permissions: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PERMISSION", help="Names of the interface, or '*' for all.", show_default=False),
+        typer.Argument(metavar="PERMISSION", help="Permissions of the interface, or '*' for all.", show_default=False),
     ] = None,
     data: Data = USUAL_DATA,
 ) -> None:
-    """Make a role, or change what one allows; whoever has it must sign in again.
+    """Add a role or change its permissions. Its users must sign in again.
 
     Example: edge-gateway users roles set porter can_view_devices can_control_devices
     """

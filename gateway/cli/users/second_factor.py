@@ -21,10 +21,10 @@ Username = Annotated[str, typer.Argument(metavar="NAME", help="The account's nam
 
 def mfa(
     username: Username,
-    off: Annotated[bool, typer.Option("--off", help="Take the second factor away.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Remove the second factor.")] = False,
     data: Data = USUAL_DATA,
 ) -> None:
-    """Give an account a second factor: scan the QR code with an authenticator, and type the code that it shows.
+    """Set up a second factor: scan the QR code with an authenticator and type the code it shows.
 
     Recovery codes are shown at the end, this once: each signs in once when the authenticator is lost.
 
@@ -49,7 +49,7 @@ def mfa(
 
 
 def recovery(username: Username, data: Data = USUAL_DATA) -> None:
-    """Make new recovery codes, and show them, this once. Those that were there before are worth nothing any more.
+    """Make new recovery codes and show them once. The old ones stop working.
 
     Example: edge-gateway users recovery ada
     """
