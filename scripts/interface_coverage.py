@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
-from gateway.web.catalogue import OPERATIONS, RELAYED
-from gateway.web.catalogue.operation import Operation
+from gateway.web.catalogue import OPERATIONS
 from gateway.web.openapi import family
+from gateway.web.operation import Operation
+from gateway.web.relayed import OPERATIONS as RELAYED
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "interface-coverage.md"
 _HEAD = """# What the interface has, and who answers

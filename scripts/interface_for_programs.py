@@ -12,8 +12,8 @@ from pathlib import Path
 from pydantic import BaseModel, JsonValue
 
 from gateway.web.catalogue import OPERATIONS, PUBLIC
-from gateway.web.catalogue.operation import Operation
 from gateway.web.http.bodies import WriteBody
+from gateway.web.operation import Operation
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "interface-for-programs.md"
 _HEAD = Path(__file__).with_suffix(".md").read_text("utf-8")

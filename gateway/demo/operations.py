@@ -10,9 +10,13 @@ from gateway.demo.control import Presented
 from gateway.demo.scene import BAD_CARDS, GOOD_CARDS
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
-from gateway.web.catalogue.page import DEMO_PRESENT
 from gateway.web.http.errors import RequestRefused
+from gateway.web.operation import Operation, needs
 from gateway.web.status.snapshot import DemoCard
+
+DEMO_PRESENT = Operation("POST", "/status/demo/present", needs("can_control_devices"), "lane")
+"""Only in the demo: `{lane_id, card}` presents a card."""
+
 
 _SECONDS = 3.0
 

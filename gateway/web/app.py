@@ -36,9 +36,7 @@ from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.site_file_accounts import Accounts
 from gateway.web.auth.view_tokens import ViewTokens
 from gateway.web.auth.viewers import Viewers
-from gateway.web.catalogue import OPERATIONS
-from gateway.web.description import Description
-from gateway.web.health import Health, Readiness
+from gateway.web.catalogue import OPERATIONS, PUBLIC
 from gateway.web.http.connection_limits import ConnectionLimits
 from gateway.web.http.forwarded import TRUSTED_PROXIES
 from gateway.web.http.host_names import HOST_NAMES, served_names
@@ -51,12 +49,24 @@ from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks, WebhookDesk
-from gateway.web.open_views import OpenViews
+from gateway.web.operations.camera_events.handlers import CameraEventsFamily
+from gateway.web.operations.cameras.handlers import Cameras
+from gateway.web.operations.cameras.open_views import OpenViews
+from gateway.web.operations.cameras.whep import Whep
+from gateway.web.operations.cards.handlers import CardsFamily
+from gateway.web.operations.cards.sheet import CardSheet
+from gateway.web.operations.description import Description
+from gateway.web.operations.devices import Devices
+from gateway.web.operations.entries.handlers import EntriesFamily
+from gateway.web.operations.events import EventsFamily
+from gateway.web.operations.evidence import EvidenceFamily
+from gateway.web.operations.health import Health, Readiness
+from gateway.web.operations.session import Auth
 from gateway.web.read_cursors import Readers
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
-from gateway.web.relay import Relay, Relayed
-from gateway.web.relayed_ids import RelayedIds
+from gateway.web.relayed.ids import RelayedIds
+from gateway.web.relayed.relay import Relay, Relayed
 from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.consumers import StatusReaders
 from gateway.web.status.evidence import Evidence
@@ -68,16 +78,6 @@ from gateway.web.status.snapshot import DemoCard
 from gateway.web.status.sync import Central, StatusSync
 from gateway.web.status.updates import Watch
 from gateway.web.status.webhooks import StatusWebhooks
-from gateway.web.v1.auth import Auth
-from gateway.web.v1.camera_events import CameraEventsFamily
-from gateway.web.v1.cameras import Cameras
-from gateway.web.v1.card_sheet import CardSheet
-from gateway.web.v1.cards import CardsFamily
-from gateway.web.v1.devices import Devices
-from gateway.web.v1.entries import EntriesFamily
-from gateway.web.v1.events import EventsFamily
-from gateway.web.v1.evidence import EvidenceFamily
-from gateway.web.v1.whep import Whep
 
 log = structlog.get_logger(__name__)
 
@@ -165,7 +165,7 @@ def build_app(
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
         *Health(readiness=readiness, version=release).routes(),
-        *Description(release=release).routes(),
+        *Description(operations=PUBLIC, release=release).routes(),
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, lanes=lanes, writes=writes).routes(),
         *EntriesFamily(

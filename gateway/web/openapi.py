@@ -4,13 +4,41 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from enum import IntEnum
 
 from pydantic import BaseModel, JsonValue
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
+from pydantic_core import CoreSchema, core_schema
 
-from gateway.web.catalogue.operation import FORM, JSON, MULTIPART, Operation
-from gateway.web.openapi_schemas import JsonSchemas
-from gateway.web.shapes.relayed import RelayedFields, RelayedRefusal, RelayedUpload, SamlResponseForm
+from gateway.domain.events import EventKind
+from gateway.web.operation import FORM, JSON, MULTIPART, Operation
+from gateway.web.relayed.rows import RelayedFields, RelayedRefusal, RelayedUpload, SamlResponseForm
+
+
+class JsonSchemas(GenerateJsonSchema):
+    """Schemas without titles of fields, and with the names of numbered values.
+
+    A generator makes a type of its own of every field that has a title.
+    """
+
+    def field_title_should_be_set(self, schema: CoreSchema | core_schema.ModelField) -> bool:  # noqa: ARG002
+        """Leave fields without titles."""
+        return False
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        """Name the values of an enumeration of numbers."""
+        made = super().enum_schema(schema)
+        if issubclass(schema["cls"], IntEnum):
+            made |= _names(schema["cls"])
+        return made
+
+
+def _names(numbers: type[IntEnum]) -> Mapping[str, list[str]]:
+    names = {"x-enum-varnames": [number.name for number in numbers]}
+    if issubclass(numbers, EventKind):
+        names["x-enum-descriptions"] = [kind.label for kind in numbers]
+    return names
+
 
 Schema = dict[str, JsonValue]
 _REF = "#/components/schemas/{model}"

@@ -23,8 +23,8 @@ from pydantic_core import to_json
 
 from drivers.child_process import start_child
 from gateway.domain.errors import StoreError
-from gateway.web.catalogue.operation import XLSX
 from gateway.web.http.errors import RequestRefused
+from gateway.web.operation import XLSX
 
 log = structlog.get_logger(__name__)
 

@@ -17,8 +17,8 @@ from processes import children_of
 from gateway.domain.credentials import Card
 from gateway.store import CardRecord, Store
 from gateway.web.auth.sessions import NOBODY
+from gateway.web.operations.cards.sheet import CardSheet
 from gateway.web.spreadsheets import Spreadsheets
-from gateway.web.v1.card_sheet import CardSheet
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]
 

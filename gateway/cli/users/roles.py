@@ -63,7 +63,7 @@ def remove_role(name: RoleName, data: Data = USUAL_DATA) -> None:
 def unasked(permissions: list[str]) -> list[str]:
     """Which of these no operation of the catalogue asks for."""
     from gateway.web import catalogue  # noqa: PLC0415  # other commands answer faster without it
-    from gateway.web.catalogue.operation import EVERYTHING  # noqa: PLC0415  # likewise
+    from gateway.web.operation import EVERYTHING  # noqa: PLC0415  # likewise
 
     asked = {name for operation in catalogue.OPERATIONS for group in operation.rule.groups for name in group}
     return sorted(set(permissions) - asked - {EVERYTHING})

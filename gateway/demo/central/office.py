@@ -18,8 +18,8 @@ from gateway.demo.central.bodies import Asked, Empty, One, Pages
 from gateway.demo.central.records import Table
 from gateway.demo.central.tables import Tables
 from gateway.runtime.clock import Stamp, iso_utc
-from gateway.web.catalogue import RELAYED
-from gateway.web.catalogue.operation import Operation
+from gateway.web.operation import Operation
+from gateway.web.relayed import OPERATIONS as RELAYED
 
 UPLOAD = "/v1/document/upload"
 _LARGEST_DOCUMENT = 64 * 1024 * 1024

@@ -26,8 +26,8 @@ from gateway.demo.central.office import UPLOAD, Office, refusal_of
 from gateway.demo.central.operations import Operation, operations
 from gateway.demo.central.tables import Tables, save
 from gateway.runtime.clock import Clock, Stamp
-from gateway.web.catalogue import RELAYED
-from gateway.web.catalogue.operation import Operation as Relayed
+from gateway.web.operation import Operation as Relayed
+from gateway.web.relayed import OPERATIONS as RELAYED
 
 _KEPT = 200_000
 

@@ -13,8 +13,6 @@ from gateway.web.auth.callers import NOBODY, SIGNED_IN, Caller, Carrier, from_fo
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
-from gateway.web.catalogue.legacy import PREFIX as LEGACY
-from gateway.web.catalogue.operation import Operation
 from gateway.web.http.bodies import PUBLISHED, path_id
 from gateway.web.http.envelope import as_json, failure
 from gateway.web.http.errors import (
@@ -26,6 +24,7 @@ from gateway.web.http.errors import (
     second_factor_missing,
 )
 from gateway.web.http.host_names import refuse_foreign_host
+from gateway.web.operation import LEGACY_PREFIX, Operation
 
 log = structlog.get_logger(__name__)
 
@@ -109,7 +108,7 @@ async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.
         refusal = refusal_of(caught, method=request.method, path=path)
     if request.writer.output_size and request.transport is not None:
         request.transport.abort()
-    if request.path.startswith(LEGACY):
+    if request.path.startswith(LEGACY_PREFIX):
         return as_json({"error": refusal.sentence}, status=refusal.status, headers=refusal.headers)
     return failure(
         status=refusal.status,

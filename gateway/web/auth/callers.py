@@ -7,8 +7,8 @@ from enum import Enum
 
 from aiohttp import web
 
-from gateway.web.catalogue.operation import Rule
 from gateway.web.http.public_address import is_own_origin, is_secure
+from gateway.web.operation import Rule
 
 COOKIE = "session"
 SIGNED_IN = web.RequestKey("signed_in", bool)

@@ -21,11 +21,11 @@ from gateway.domain.writes import JsonObject
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import COOKIE, Caller, set_session_cookie
 from gateway.web.auth.sessions import Sessions
-from gateway.web.catalogue import RELAYED
-from gateway.web.catalogue.operation import Operation
 from gateway.web.http.bodies import read_bytes
 from gateway.web.http.errors import RequestRefused
-from gateway.web.relay import STRANGERS, Relay, headers_of, passed_headers, path_of, query_of, refused
+from gateway.web.operation import Operation
+from gateway.web.relayed import OPERATIONS as RELAYED
+from gateway.web.relayed.relay import STRANGERS, Relay, headers_of, passed_headers, path_of, query_of, refused
 
 _LARGEST = 256 * 1024
 _COOKIES = re.compile(r"[!-~ ]{1,4096}")

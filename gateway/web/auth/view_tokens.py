@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from gateway.web.auth.callers import Caller
-from gateway.web.catalogue.operation import ViewKind
+from gateway.web.operation import ViewKind
 
 TOKEN = "token"  # noqa: S105 (the name of the query's parameter)
 LIFE_SECONDS: Mapping[ViewKind, float] = MappingProxyType(

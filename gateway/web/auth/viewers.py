@@ -10,8 +10,8 @@ from gateway.web.auth.api_keys import ApiKeys
 from gateway.web.auth.callers import NOBODY, Caller, Carrier
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.view_tokens import TOKEN, Issued, View, ViewTokens
-from gateway.web.catalogue.operation import Rule
 from gateway.web.http.public_address import public_origin
+from gateway.web.operation import Rule
 
 
 class Viewers:

@@ -58,9 +58,14 @@ Id = Annotated[int, Field(strict=True, ge=0, le=LARGEST_ID)]
 Plain = Annotated[str, Field(strict=True, json_schema_extra={"pattern": "^[^\\u0000]*$"}), AfterValidator(_without_nul)]
 """Any text. Shorter ones are made of it."""
 Text = Annotated[Plain, Field(max_length=1000)]
+Line = Annotated[Plain, Field(max_length=1000)]
+Word = Annotated[Plain, Field(max_length=120)]
+Number = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
+Yes = Annotated[bool, Field(strict=True)]
 Name = Annotated[
     Plain, Field(min_length=1, json_schema_extra={"pattern": _NOT_BLANK}), following(_NOT_BLANK, "must not be blank")
 ]
+ShortName = Annotated[Name, Field(max_length=120)]
 """What people call something. Shorter ones are made of it."""
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")

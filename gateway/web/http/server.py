@@ -15,8 +15,6 @@ from gateway.site.api_section import TlsSection
 from gateway.web.auth.admission import Admission, Route, errors_as_envelopes
 from gateway.web.auth.view_tokens import TOKEN
 from gateway.web.catalogue import OPERATIONS
-from gateway.web.catalogue.legacy import PREFIX as LEGACY
-from gateway.web.catalogue.operation import Operation
 from gateway.web.http.bodies import LARGEST_BODY
 from gateway.web.http.connection_limits import KEEP_ALIVE_SECONDS, ConnectionLimits
 from gateway.web.http.envelope import failure
@@ -24,9 +22,10 @@ from gateway.web.http.http_errors import PlainHandler
 from gateway.web.http.new_connections import Door
 from gateway.web.http.served_certificate import ServedCertificate
 from gateway.web.legacy.admission import LegacyAdmission
+from gateway.web.operation import LEGACY_PREFIX, Operation
+from gateway.web.operations.cameras.whep import CORS, PREFIX
 from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC
-from gateway.web.v1.whep import CORS, PREFIX
 
 _SHUTDOWN_SECONDS = 5.0
 LIMITS = web.AppKey("limits", ConnectionLimits)
@@ -65,7 +64,9 @@ class Doors:
 
     def entered(self, route: Route) -> Handler:
         """The route's handler behind the door of its family."""
-        return self.key.entered(route) if route.operation.path.startswith(LEGACY) else self.session.entered(route)
+        return (
+            self.key.entered(route) if route.operation.path.startswith(LEGACY_PREFIX) else self.session.entered(route)
+        )
 
 
 def assembled(routes: Sequence[Route], doors: Doors, live: Live, limits: ConnectionLimits) -> web.Application:

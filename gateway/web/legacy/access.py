@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from aiohttp import web
+from pydantic import field_validator
 
 from gateway.domain.commands import GateAction
+from gateway.domain.durations import length_of
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.grants import Grant
 from gateway.lanes import Lanes
@@ -12,19 +16,131 @@ from gateway.lanes.grants import Granting
 from gateway.runtime.clock import iso_utc
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
-from gateway.web.catalogue.legacy import ACCESS_GRANT, ACCESS_PERMISSIONS, ACCESS_REVOKE, ACCESS_UNLOCK
-from gateway.web.http.bodies import read_body, read_query
-from gateway.web.legacy.answers import number_of, told
-from gateway.web.shapes.legacy import (
-    AccessIdBody,
-    GrantBody,
-    GrantTold,
+from gateway.web.http.bodies import Body, read_body, read_query
+from gateway.web.legacy.answers import (
+    Line,
     PageQuery,
-    PermissionsTold,
-    PermissionTold,
-    RevokedTold,
-    UnlockBody,
-    UnlockTold,
+    Told,
+    Word,
+    number_of,
+    told,
+)
+from gateway.web.operation import Operation, needs
+
+
+class GrantBody(Body):
+    """Let a user pass the lane of a device. `duration`: hours, `90 minutes`, `P1D`, or `permanent`; else 24 hours."""
+
+    user_id: Word
+    device_id: Word
+    duration: Line = "24"
+
+    @field_validator("user_id")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must not be blank")
+        return value.strip()
+
+    @field_validator("duration")
+    @classmethod
+    def _length(cls, value: str) -> str:
+        length_of(value)
+        return value
+
+    @property
+    def length(self) -> int | None:
+        """Micros, None for permanent."""
+        return length_of(self.duration)
+
+
+class AccessIdBody(Body):
+    """A grant by its code."""
+
+    access_id: Word
+
+
+class UnlockBody(Body):
+    """Open a gate once: the gate itself, or any device of its lane."""
+
+    device_id: Word
+
+
+class GrantTold(Told):
+    """A grant. `expires_at` is null for a permanent one; `grant` is what events call it."""
+
+    status: Literal["active", "revoked"]
+    access_id: str
+    expires_at: str | None
+
+
+class PermissionTold(GrantTold):
+    """A grant that stands."""
+
+    user_id: str
+    device_id: str
+    location: str
+    granted_at: str
+    granted_by: str
+    grant: int
+
+
+class PermissionsTold(Told):
+    """Every grant that stands, the newest first."""
+
+    permissions: tuple[PermissionTold, ...]
+    total: int
+
+
+class RevokedTold(Told):
+    """The grant opens nothing from now on."""
+
+    status: Literal["revoked"]
+    access_id: str
+
+
+class UnlockTold(Told):
+    """The command is recorded; `recorded` false: it is carried out, and the disk does not take it now."""
+
+    status: Literal["accepted"]
+    command_id: str
+    device_id: str
+    recorded: bool
+    requested_at: str
+    expires_at: str
+
+
+ACCESS_GRANT = Operation(
+    "POST",
+    "/api/v1/access/grant",
+    needs("can_add_access_cards", "can_add_guests"),
+    purpose="Let a user pass a lane for a while, or for good",
+    body=GrantBody,
+    answer=GrantTold,
+)
+ACCESS_REVOKE = Operation(
+    "POST",
+    "/api/v1/access/revoke",
+    needs("can_delete_access_cards", "can_delete_guests"),
+    purpose="End a grant at once",
+    body=AccessIdBody,
+    answer=RevokedTold,
+)
+ACCESS_PERMISSIONS = Operation(
+    "GET",
+    "/api/v1/access/permissions",
+    needs("can_view_access_cards", "can_view_guests"),
+    purpose="Grants that stand",
+    query=PageQuery,
+    answer=PermissionsTold,
+)
+ACCESS_UNLOCK = Operation(
+    "POST",
+    "/api/v1/access/unlock",
+    needs("can_control_devices"),
+    purpose="Open a gate once",
+    body=UnlockBody,
+    answer=UnlockTold,
 )
 
 

@@ -1,15 +1,62 @@
-"""What answers of the legacy family have in common."""
+"""Parts that the operations of the legacy family share. Ids are text here."""
 
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 from aiohttp import web
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
-from gateway.web.http.bodies import LARGEST_ID
+from gateway.web.http.bodies import LARGEST_ID, following
 from gateway.web.http.envelope import as_json
+
+PRINTED = r"^[^\x00-\x1f\x7f]*$"
+_NOT_BLANK = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
+Printed = Annotated[
+    str,
+    Field(strict=True, json_schema_extra={"pattern": PRINTED}),
+    following(PRINTED, "must be without control characters"),
+]
+Word = Annotated[
+    Printed,
+    Field(min_length=1, max_length=128, json_schema_extra={"pattern": _NOT_BLANK}),
+    following(_NOT_BLANK, "must not be blank"),
+]
+Line = Annotated[Printed, Field(max_length=1000)]
+
+
+class Told(BaseModel):
+    """Base of answers. A failure is `{error}`, one sentence, with its status."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Refused(Told):
+    """Any failure."""
+
+    error: str
+
+
+class PageQuery(BaseModel):
+    """Which part of a list; `total` tells of all. At most 500 at a time."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    page_limit: Annotated[int, Field(ge=1)] = 500
+
+    @property
+    def limit(self) -> int:
+        """How many at most."""
+        return min(self.page_limit, 500)
+
+    @property
+    def offset(self) -> int:
+        """How many to pass over."""
+        return (self.page - 1) * self.limit
+
 
 _NUMBER = re.compile(r"[0-9]{1,19}")
 

@@ -12,11 +12,70 @@ from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import KnownRecord, Store
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
-from gateway.web.catalogue.legacy import DEVICE, DEVICE_DELETE, DEVICE_REGISTER, DEVICES
-from gateway.web.http.bodies import read_body, read_query
-from gateway.web.legacy.answers import number_of, told
-from gateway.web.shapes.legacy import DeviceBody, DevicesTold, DeviceTold, PageQuery
-from gateway.web.v1.records import Record, device_record
+from gateway.web.http.bodies import Body, read_body, read_query
+from gateway.web.legacy.answers import (
+    Line,
+    PageQuery,
+    Told,
+    Word,
+    number_of,
+    told,
+)
+from gateway.web.operation import Operation, needs
+from gateway.web.operations.devices import device_record
+from gateway.web.operations.records import Record
+
+
+class DeviceBody(Body):
+    """A device to register with central."""
+
+    name: Word
+    type: Word
+    location: Line | None = None
+    serial_number: Line | None = None
+
+
+class DeviceTold(Told):
+    """A device. Where central does not say, `created_at` is since when the site knows it, and `serial_number` null."""
+
+    id: str
+    name: str
+    type: str
+    location: str
+    status: str
+    created_at: str
+    serial_number: str | None
+
+
+class DevicesTold(Told):
+    """Every device."""
+
+    devices: tuple[DeviceTold, ...]
+    total: int
+
+
+DEVICES = Operation(
+    "GET",
+    "/api/v1/devices",
+    needs("can_view_devices"),
+    purpose="Every device",
+    query=PageQuery,
+    answer=DevicesTold,
+)
+DEVICE_REGISTER = Operation(
+    "POST",
+    "/api/v1/devices",
+    needs("can_add_devices"),
+    purpose="Register a device with central",
+    body=DeviceBody,
+    answer=DeviceTold,
+    status=201,
+)
+DEVICE = Operation("GET", "/api/v1/devices/{id}", needs("can_view_devices"), purpose="One device", answer=DeviceTold)
+DEVICE_DELETE = Operation(
+    "DELETE", "/api/v1/devices/{id}", needs("can_edit_devices"), purpose="Remove a device", answer=DeviceTold
+)
+
 
 _KIND = "device"
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
+from pydantic import BaseModel, Field
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.passages import CameraEvent
@@ -16,26 +18,122 @@ from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
-from gateway.web.catalogue.legacy import CAMERAS, RECORDING_CLIP, RECORDINGS, STREAM
-from gateway.web.catalogue.operation import ViewKind
 from gateway.web.http.bodies import path_id, read_query
 from gateway.web.http.dates import from_micros, until_micros
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import MP4, as_file, in_time
 from gateway.web.http.public_address import public_origin
-from gateway.web.legacy.answers import number_of, told
-from gateway.web.shapes.legacy import (
-    CamerasTold,
-    CameraTold,
-    RecordingsQuery,
-    RecordingsTold,
-    RecordingTold,
-    StreamQuery,
-    StreamTold,
+from gateway.web.legacy.answers import (
+    Line,
+    PageQuery,
+    Told,
+    number_of,
+    told,
 )
-from gateway.web.v1.cameras import LIVE_PREFIX
-from gateway.web.v1.records import camera_status_word
-from gateway.web.v1.whep import PREFIX
+from gateway.web.operation import Operation, ViewKind, needs
+from gateway.web.operations.cameras.handlers import LIVE_PREFIX, camera_status_word
+from gateway.web.operations.cameras.whep import PREFIX
+
+
+class StreamQuery(BaseModel):
+    """How a camera is to be watched."""
+
+    protocol: Literal["webrtc", "hls"] = "webrtc"
+
+
+class StreamTold(Told):
+    """Where a camera is watched, by WHEP or HLS, with the token in the address.
+
+    `resolution` is null before the first footage.
+    """
+
+    stream_url: str
+    protocol: Literal["webrtc", "hls"]
+    resolution: str | None
+    token: str
+    expires_at: str
+
+
+class CameraTold(Told):
+    """A camera. `status` is `online`, `offline` or `unknown`, as for devices."""
+
+    id: str
+    name: str
+    status: str
+    location: str
+    detail: str
+
+
+class CamerasTold(Told):
+    """Every camera."""
+
+    cameras: tuple[CameraTold, ...]
+    total: int
+
+
+class RecordingsQuery(PageQuery):
+    """Which recordings: of a day or between two moments, in the site's time zone; of one camera."""
+
+    date: Line = ""
+    start_date: Line = ""
+    end_date: Line = ""
+    camera: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    camera_id: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+
+
+class RecordingTold(Told):
+    """Recorded footage of an event. `clip_url` takes the same key, or a session of `/v1`."""
+
+    id: str
+    camera_id: str
+    name: str
+    description: str
+    started_at: str
+    ended_at: str
+    ready: bool
+    clip_url: str
+
+
+class RecordingsTold(Told):
+    """Recordings, the newest first."""
+
+    recordings: tuple[RecordingTold, ...]
+    total: int
+
+
+STREAM = Operation(
+    "GET",
+    "/api/v1/video/stream/{camera_id}",
+    needs("can_view_cameras"),
+    purpose="Where a camera is watched live, by an address with a token",
+    query=StreamQuery,
+    answer=StreamTold,
+)
+CAMERAS = Operation(
+    "GET",
+    "/api/v1/video/cameras",
+    needs("can_view_cameras"),
+    purpose="Cameras and whether they record",
+    answer=CamerasTold,
+)
+RECORDINGS = Operation(
+    "GET",
+    "/api/v1/video/recordings",
+    needs("can_view_camera_events"),
+    purpose="Recorded footage of events, by date and camera",
+    query=RecordingsQuery,
+    answer=RecordingsTold,
+)
+# Of this gateway alone: what a key may list it must be able to fetch.
+RECORDING_CLIP = Operation(
+    "GET",
+    "/api/v1/video/recordings/{id}/clip",
+    needs("can_view_camera_events"),
+    head=True,
+    purpose="A recording as MP4",
+    answer_type="video/mp4",
+)
+
 
 _EVER = 2**62
 

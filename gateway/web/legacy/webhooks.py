@@ -3,20 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Annotated, Literal, Protocol
 
 from aiohttp import web
+from pydantic import Field
 
+from gateway.domain.announcements import AnnouncedType
 from gateway.domain.errors import ReceiverRefused, SecretRefused
 from gateway.runtime.clock import iso_utc
 from gateway.store import Webhook
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
-from gateway.web.catalogue.legacy import WEBHOOK_CREATE, WEBHOOK_DELETE, WEBHOOKS
-from gateway.web.http.bodies import read_body
+from gateway.web.http.bodies import Body, read_body
 from gateway.web.http.errors import RequestRefused
-from gateway.web.legacy.answers import told
-from gateway.web.shapes.legacy import WebhookBody, WebhookCreated, WebhookDeleted, WebhooksTold, WebhookTold
+from gateway.web.legacy.answers import Printed, Told, told
+from gateway.web.operation import Operation, needs
+
+
+class WebhookBody(Body):
+    """A receiver to register. Without a secret one is drawn, and told once."""
+
+    url: Annotated[str, Field(strict=True, min_length=1, max_length=2000)]
+    events: Annotated[tuple[AnnouncedType, ...], Field(min_length=1, max_length=20, fail_fast=True)]
+    secret: Annotated[Printed, Field(min_length=8, max_length=256)] | None = None
+
+
+class WebhookCreated(Told):
+    """A new webhook, with the secret: it is told here and nowhere else."""
+
+    id: str
+    url: str
+    events: tuple[str, ...]
+    secret: str
+
+
+class WebhookTold(WebhookCreated):
+    """A webhook, its secret masked. `waiting`, `delivered`, `failed` and `dropped` count its messages."""
+
+    status: Literal["enabled", "disabled"]
+    reason: str
+    last_error: str
+    created_at: str
+    created_by: str
+    waiting: int
+    delivered: int
+    failed: int
+    dropped: int
+
+
+class WebhooksTold(Told):
+    """Every webhook, the oldest first."""
+
+    webhooks: tuple[WebhookTold, ...]
+    total: int
+
+
+class WebhookDeleted(Told):
+    """The webhook is gone, with all that waited for it."""
+
+    status: Literal["deleted"]
+    id: str
+
+
+WEBHOOK_CREATE = Operation(
+    "POST",
+    "/api/v1/webhooks",
+    needs("can_edit_settings") & needs("can_view_events"),
+    purpose="Register a receiver of events",
+    body=WebhookBody,
+    answer=WebhookCreated,
+    status=201,
+)
+WEBHOOKS = Operation(
+    "GET", "/api/v1/webhooks", needs("can_edit_settings"), purpose="Every webhook", answer=WebhooksTold
+)
+WEBHOOK_DELETE = Operation(
+    "DELETE",
+    "/api/v1/webhooks/{id}",
+    needs("can_edit_settings"),
+    purpose="Send nothing to a receiver any more",
+    answer=WebhookDeleted,
+)
+
 
 _MASK = "********"
 

@@ -12,10 +12,13 @@ from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import ReadMark, Store
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
-from gateway.web.catalogue.page import READER_FORGET, READER_LIST
 from gateway.web.http.bodies import Body, Text, read_body
 from gateway.web.http.envelope import success
+from gateway.web.operation import Operation, needs
 from gateway.web.read_cursors import Readers
+
+READER_LIST = Operation("POST", "/status/reader/list", needs("can_edit_settings"), "readers", reads=True)
+READER_FORGET = Operation("POST", "/status/reader/forget", needs("can_edit_settings"), "readers")
 
 
 class ReaderShown(BaseModel):

@@ -30,12 +30,18 @@ from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import Segment, Store
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
-from gateway.web.catalogue.page import EVIDENCE, FOOTAGE_CHAIN
 from gateway.web.http.bodies import path_id
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import as_file, in_time
+from gateway.web.operation import Operation, needs
 from gateway.web.status.snapshot import trace_of
+
+EVIDENCE = Operation(
+    "GET", "/status/evidence/{id}", needs("can_view_events") & needs("can_view_camera_events"), "evidence"
+)
+FOOTAGE_CHAIN = Operation("GET", "/status/chain/{id}", needs("can_view_camera_events"), "leaves")
+
 
 _MOST_KEPT = 10
 _UNHASHED = "0" * 64

@@ -12,9 +12,12 @@ from gateway.domain.errors import StoreError
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller, Sessions
-from gateway.web.catalogue.page import STATUS_LIVE
 from gateway.web.http.errors import RequestRefused
+from gateway.web.operation import SIGNED_IN, Operation
 from gateway.web.status.updates import Look, Watch
+
+STATUS_LIVE = Operation("GET", "/status/live", SIGNED_IN, "snapshot")
+
 
 log = structlog.get_logger(__name__)
 

@@ -15,11 +15,17 @@ from gateway.lanes.presence import Areas
 from gateway.store import Store
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
-from gateway.web.catalogue.page import AREA_COUNT, LANE_ORDER, LANE_STOP, PASSBACK_FORGIVE
 from gateway.web.http.bodies import Body, Id, Text, read_body
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.v1.records import command_record
+from gateway.web.operation import Operation, needs
+from gateway.web.operations.devices import command_record
+
+# Of this site alone: the interface has no operation for them.
+LANE_ORDER = Operation("POST", "/status/lane/order", needs("can_control_devices"), "lane")
+LANE_STOP = Operation("POST", "/status/lane/stop", needs("can_control_devices"), "lane")
+AREA_COUNT = Operation("POST", "/status/area/count", needs("can_edit_entries"), "area")
+PASSBACK_FORGIVE = Operation("POST", "/status/passback/forgive", needs("can_edit_entries"), "passback")
 
 
 class LaneOrder(Body):

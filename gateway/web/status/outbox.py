@@ -19,16 +19,24 @@ from gateway.store.outbox.refused import RefusedRows
 from gateway.store.outbox.rows import body_object
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
-from gateway.web.catalogue.page import OUTBOX_BOOKS, OUTBOX_DROP, OUTBOX_EDIT, OUTBOX_LIST, OUTBOX_RETRY, OUTBOX_SETTLE
 from gateway.web.http.bodies import LARGEST_RECORD, Body, ById, Fields, Id, read_body, validated
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.shapes.camera_events import ChangedCameraEvent, NewCameraEvent
-from gateway.web.shapes.cameras import ChangedCamera, NewCamera
-from gateway.web.shapes.cards import CardBody, LifecycleBody, NewCardBody
-from gateway.web.shapes.devices import DeviceConfigBody, NewDeviceBody
-from gateway.web.shapes.entries import ChangedEntry, NewEntry
+from gateway.web.operation import Operation, needs
+from gateway.web.operations.camera_events.operations import ChangedCameraEvent, NewCameraEvent
+from gateway.web.operations.cameras.operations import ChangedCamera, NewCamera
+from gateway.web.operations.cards.operations import CardBody, LifecycleBody, NewCardBody
+from gateway.web.operations.devices import DeviceConfigBody, NewDeviceBody
+from gateway.web.operations.entries.operations import ChangedEntry, NewEntry
 from gateway.web.status.snapshot import books_fields
+
+OUTBOX_LIST = Operation("POST", "/status/outbox/list", needs("can_edit_settings"), "waiting", reads=True)
+OUTBOX_BOOKS = Operation("POST", "/status/outbox/books", needs("can_edit_settings"), "books", reads=True)
+OUTBOX_RETRY = Operation("POST", "/status/outbox/retry", needs("can_edit_settings"), "waiting")
+OUTBOX_EDIT = Operation("POST", "/status/outbox/edit", needs("can_edit_settings"), "waiting")
+OUTBOX_SETTLE = Operation("POST", "/status/outbox/settle", needs("can_edit_settings"), "waiting")
+OUTBOX_DROP = Operation("POST", "/status/outbox/drop", needs("can_edit_settings"), "waiting")
+
 
 _MODELS: Mapping[tuple[str, str], type[BaseModel]] = MappingProxyType(
     {

@@ -8,9 +8,13 @@ from aiohttp import web
 
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
-from gateway.web.catalogue.page import STATUS_PAGE, STATUS_SESSION
 from gateway.web.http.envelope import success
+from gateway.web.operation import OPEN, Operation
 from gateway.web.status.snapshot import user_state
+
+STATUS_PAGE = Operation("GET", "/status/", OPEN, head=True)
+STATUS_SESSION = Operation("GET", "/status/session", OPEN, "user")
+
 
 STATIC = Path(__file__).parent / "static"
 

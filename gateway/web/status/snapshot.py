@@ -19,12 +19,13 @@ from gateway.recording import CameraSnapshot
 from gateway.recording.forecast import StorageForecast
 from gateway.store import Books
 from gateway.web.auth.sessions import Caller
-from gateway.web.catalogue.camera_events import CAMERA_EVENT
-from gateway.web.catalogue.cameras import CAMERA_LIST
-from gateway.web.catalogue.devices import DEVICE_LIST, DEVICE_OPEN
-from gateway.web.catalogue.events import EVENT_LIST
-from gateway.web.catalogue.page import AREA_COUNT, SYNC_REFRESH
+from gateway.web.operations.camera_events.operations import CAMERA_EVENT
+from gateway.web.operations.cameras.operations import CAMERA_LIST
+from gateway.web.operations.devices import DEVICE_LIST, DEVICE_OPEN
+from gateway.web.operations.events import EVENT_LIST
 from gateway.web.status.consumers import ReaderShown
+from gateway.web.status.orders import AREA_COUNT
+from gateway.web.status.sync import SYNC_REFRESH
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,14 @@ from pydantic import Field, TypeAdapter
 from gateway.domain.central_status import CentralStatus
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
-from gateway.web.catalogue.page import SYNC_RECONCILE, SYNC_REFRESH, SYNC_STATE
 from gateway.web.http.bodies import Body, read_body
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
+from gateway.web.operation import Operation, needs
+
+SYNC_STATE = Operation("POST", "/status/sync", needs("can_edit_settings"), "sync", reads=True)
+SYNC_REFRESH = Operation("POST", "/status/sync/refresh", needs("can_edit_settings"), "sync")
+SYNC_RECONCILE = Operation("POST", "/status/sync/reconcile", needs("can_edit_settings"), "sync")
 
 
 class ReconcileDays(Body):

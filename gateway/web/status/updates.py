@@ -15,7 +15,7 @@ from gateway.recording import Recording
 from gateway.runtime.clock import Clock
 from gateway.site.models import Site
 from gateway.store import Books, Store
-from gateway.web.health import Readiness
+from gateway.web.operations.health import Readiness
 from gateway.web.status.consumers import ReaderShown
 from gateway.web.status.snapshot import (
     DemoCard,

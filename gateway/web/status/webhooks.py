@@ -8,12 +8,17 @@ from aiohttp import web
 
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
-from gateway.web.catalogue.page import WEBHOOK_ENABLE, WEBHOOK_LIST, WEBHOOK_REPLAY, WEBHOOK_TEST
 from gateway.web.http.bodies import Body, Text, read_body
 from gateway.web.http.dates import from_micros, until_micros
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.legacy.webhooks import WebhookDesk, webhook_told
+from gateway.web.operation import Operation, needs
+
+WEBHOOK_LIST = Operation("POST", "/status/webhook/list", needs("can_edit_settings"), "webhooks", reads=True)
+WEBHOOK_ENABLE = Operation("POST", "/status/webhook/enable", needs("can_edit_settings"), "webhook")
+WEBHOOK_REPLAY = Operation("POST", "/status/webhook/replay", needs("can_edit_settings"), "webhook")
+WEBHOOK_TEST = Operation("POST", "/status/webhook/test", needs("can_edit_settings"), "webhook")
 
 
 class WebhookById(Body):

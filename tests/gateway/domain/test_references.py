@@ -6,7 +6,8 @@ import pkgutil
 
 from pydantic import BaseModel
 
-import gateway.web.shapes
+import gateway.web.legacy
+import gateway.web.operations
 from gateway.demo.central import bodies, parking
 from gateway.domain.references import (
     GIVEN_BY_CENTRAL,
@@ -17,6 +18,7 @@ from gateway.domain.references import (
     provisional_references,
     translated,
 )
+from gateway.web.relayed import rows
 
 CARD = Reference("access_id", "access_card", 2_000_000_005)
 KNOWN = {CARD: 4711}
@@ -24,8 +26,9 @@ KNOWN = {CARD: 4711}
 
 def models() -> set[type[BaseModel]]:
     """Every model of the interface's bodies and records, and of what a central takes."""
-    names = [f"gateway.web.shapes.{module.name}" for module in pkgutil.iter_modules(gateway.web.shapes.__path__)]
-    modules = [*map(importlib.import_module, names), bodies, parking]
+    packages = (gateway.web.operations, gateway.web.legacy)
+    found = [item for package in packages for item in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    modules = [*(importlib.import_module(item.name) for item in found), rows, bodies, parking]
     return {
         item
         for module in modules

@@ -13,8 +13,9 @@ import pytest
 from aiohttp import ClientResponse
 
 from gateway.demo.central import CentralAccount
-from gateway.web.catalogue import OPERATIONS, RELAYED
-from gateway.web.catalogue.operation import Operation, Rule
+from gateway.web.catalogue import OPERATIONS
+from gateway.web.operation import Operation, Rule
+from gateway.web.relayed import OPERATIONS as RELAYED
 
 LEGACY = "/api/"  # its keys, statuses and rules are of another kind, and have tests of their own
 CATALOGUE = tuple(item for item in (*OPERATIONS, *RELAYED) if not item.path.startswith(LEGACY))

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.web.catalogue import OPERATIONS, RELAYED
-from gateway.web.catalogue.operation import Operation, Rule
-from gateway.web.catalogue.page import OPERATIONS as OF_THE_PAGE
+from gateway.web.catalogue import OPERATIONS
+from gateway.web.catalogue import PAGE as OF_THE_PAGE
+from gateway.web.operation import Operation, Rule
+from gateway.web.relayed import OPERATIONS as RELAYED
 
 DOCUMENT = Path(__file__).with_name("interface.md").read_text("utf-8")
 PREFIXES = {"Banking and reconciliation": "/v1/banking/", "Projects and work orders": "/v1/work/"}

@@ -18,8 +18,7 @@ from gateway.store.events.id_ranges import read_stretches
 from gateway.store.events.pages import EventFilter, read_page
 from gateway.store.events.rows import COLUMNS, RECORDED, TOLD
 from gateway.web.http.envelope import joined_parts, success
-from gateway.web.shapes.events import EventRecord
-from gateway.web.v1.records import event_record
+from gateway.web.operations.events import EventRecord, event_record
 
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # the years 1 to 9999
 texts = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(

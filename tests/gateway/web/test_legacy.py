@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from gateway.domain.commands import GateAction
-from gateway.web.catalogue.legacy import OPERATIONS
+from gateway.web.catalogue import LEGACY as OPERATIONS
 
 BODIES = {
     "/api/v1/access/grant": {"user_id": "17", "device_id": "101"},

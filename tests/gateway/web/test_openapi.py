@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from gateway.domain.events import Category, EventKind, Severity
-from gateway.web.catalogue import OPERATIONS, PUBLIC, RELAYED
-from gateway.web.catalogue.page import OPERATIONS as OF_THE_PAGE
+from gateway.web.catalogue import OPERATIONS, PUBLIC
+from gateway.web.catalogue import PAGE as OF_THE_PAGE
 from gateway.web.openapi import described
+from gateway.web.relayed import OPERATIONS as RELAYED
 
 DESCRIBED = described(PUBLIC, release="1.2.3")
 METHODS = {"get", "post", "put", "patch", "delete"}

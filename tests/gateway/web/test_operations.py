@@ -5,7 +5,7 @@ from io import BytesIO
 import pytest
 
 from gateway.web.catalogue import OPERATIONS as ALL
-from gateway.web.catalogue.operation import Operation
+from gateway.web.operation import Operation
 
 OPERATIONS = [item for item in ALL if not item.path.startswith("/api/v1/")]  # entered by keys; see test_legacy
 BODIES = {

@@ -17,7 +17,7 @@ from stopwatch import Stopwatch
 
 from gateway.central.relay.relay import RelayLimits
 from gateway.domain.writes import CARD_CREATE
-from gateway.web.catalogue import RELAYED
+from gateway.web.relayed import OPERATIONS as RELAYED
 
 
 async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0) -> None:
@@ -360,7 +360,7 @@ async def test_every_operation_that_central_answers_gets_there(relayed, far_cent
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(relayed, monkeypatch):
-    monkeypatch.setattr("gateway.web.relay._IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("gateway.web.relayed.relay._IDLE_SECONDS", 0.2)
     async with scripted_central(silent) as far, relayed(far.url) as house:
         session = (await house.sign_in("boss"))["SessionID"]
         head = (
@@ -373,7 +373,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(relayed, monkeypatch)
 
 
 async def test_a_client_that_does_not_read_frees_its_place(relayed, monkeypatch):
-    monkeypatch.setattr("gateway.web.relay._IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("gateway.web.relayed.relay._IDLE_SECONDS", 0.2)
     long = b"HTTP/1.1 200 OK\r\nContent-Length: 40000000\r\n\r\n" + b"x" * 40_000_000
     async with scripted_central(said(long)) as far, relayed(far.url, RelayLimits(at_once=1)) as house:
         headers = await house.sign_in("boss")

@@ -13,10 +13,10 @@ from loop_watch import watch_callbacks
 from gateway.domain.errors import ConfigError
 from gateway.runtime.clock import SystemClock
 from gateway.web.auth.admission import Route
-from gateway.web.catalogue.operation import OPEN, Operation
 from gateway.web.http.connection_limits import ConnectionLimits
 from gateway.web.http.envelope import success
 from gateway.web.http.server import LIMITS, serve
+from gateway.web.operation import OPEN, Operation
 
 
 async def test_a_taken_port_is_one_clear_error(house):

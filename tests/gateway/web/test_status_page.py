@@ -10,6 +10,7 @@ from page_visitor import sign_in
 from playwright.async_api import expect
 
 from drivers.contract import GatePosition, PointState
+from gateway.demo.operations import DEMO_PRESENT
 from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card
 from gateway.domain.events import Event, EventKind
@@ -17,7 +18,6 @@ from gateway.domain.passages import Moment
 from gateway.lanes.snapshots import Phase
 from gateway.store import CardRecord, Entry
 from gateway.web.auth.admission import Route
-from gateway.web.catalogue.page import DEMO_PRESENT
 from gateway.web.http.bodies import Body, read_body
 from gateway.web.http.envelope import success
 from gateway.web.status.snapshot import DemoCard

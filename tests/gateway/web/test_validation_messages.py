@@ -9,8 +9,9 @@ from gateway.web.catalogue import OPERATIONS
 from gateway.web.http.bodies import MOST_VALUES, validated
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.validation_messages import sentence_of
-from gateway.web.shapes.evidence import EvidenceForm
-from gateway.web.shapes.legacy import PageQuery, RecordingsQuery
+from gateway.web.legacy.answers import PageQuery
+from gateway.web.legacy.video import RecordingsQuery
+from gateway.web.operations.evidence import EvidenceForm
 
 MODELS = {
     **{f"{item.method} {item.path}": item.body for item in OPERATIONS if item.body is not None},

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.web.auth.site_file_accounts import hash_password
 from gateway.web.auth.view_tokens import LIFE_SECONDS
-from gateway.web.catalogue.operation import ViewKind
+from gateway.web.operation import ViewKind
 from gateway.web.register.changes import AddAccount, PutRole, RemoveKey
 from gateway.web.register.socket import ask
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.web.auth.callers import Caller, Carrier
 from gateway.web.auth.view_tokens import LIFE_SECONDS, View, ViewTokens
-from gateway.web.catalogue.operation import ViewKind
+from gateway.web.operation import ViewKind
 
 NOW = [1000.0]
 TOKENS = ViewTokens(monotonic=lambda: NOW[0])

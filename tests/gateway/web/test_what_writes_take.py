@@ -16,11 +16,11 @@ from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.store import CardRecord
-from gateway.web.catalogue.access import ACCESS_LIFECYCLE, ACCESS_PATCH, ACCESS_PUT
-from gateway.web.catalogue.camera_events import CAMERA_EVENT_PATCH, CAMERA_EVENT_PUT
-from gateway.web.catalogue.cameras import CAMERA_PATCH, CAMERA_PUT
-from gateway.web.catalogue.devices import DEVICE_CONFIG, DEVICE_PUT
-from gateway.web.catalogue.entries import ENTRY_PATCH, ENTRY_PUT
+from gateway.web.operations.camera_events.operations import CAMERA_EVENT_PATCH, CAMERA_EVENT_PUT
+from gateway.web.operations.cameras.operations import CAMERA_PATCH, CAMERA_PUT
+from gateway.web.operations.cards.operations import ACCESS_LIFECYCLE, ACCESS_PATCH, ACCESS_PUT
+from gateway.web.operations.devices import DEVICE_CONFIG, DEVICE_PUT
+from gateway.web.operations.entries.operations import ENTRY_PATCH, ENTRY_PUT
 
 WRITES = {
     "card made": (ACCESS_PUT, {"number": "5150"}),

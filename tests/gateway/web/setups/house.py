@@ -37,7 +37,7 @@ from gateway.web.auth.api_keys import key_hash
 from gateway.web.auth.central_sign_in import CentralAccounts
 from gateway.web.auth.site_file_accounts import Accounts
 from gateway.web.http.server import serve
-from gateway.web.relay import Relay
+from gateway.web.relayed.relay import Relay
 from gateway.web.status.snapshot import DemoCard
 from gateway.webhooks.desk import WebhookDesk
 from gateway.webhooks.post import Post

@@ -1,0 +1,43 @@
+"""The one catalogue of operations, collected from the families.
+
+Handlers are bound to it where the application is built; an operation without a handler, or with two, does not start.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from gateway.web import relayed
+from gateway.web.legacy import access, devices, video, webhooks
+from gateway.web.operation import Operation
+from gateway.web.operations import description, events, evidence, health, session
+from gateway.web.operations import devices as gates
+from gateway.web.operations.camera_events import operations as camera_events
+from gateway.web.operations.cameras import operations as cameras
+from gateway.web.operations.cards import operations as cards
+from gateway.web.operations.entries import operations as entries
+from gateway.web.status import consumers, live, orders, outbox, page, sync
+from gateway.web.status import evidence as packages
+from gateway.web.status import webhooks as receivers
+
+
+def _operations(*families: ModuleType) -> tuple[Operation, ...]:
+    """Return every operation that these modules define, in their order."""
+    found = (item for family in families for item in vars(family).values() if isinstance(item, Operation))
+    return tuple(dict.fromkeys(found))
+
+
+LEGACY = _operations(access, devices, video, webhooks)
+"""The family under `/api/v1`, entered by the key of a program."""
+PAGE = _operations(page, live, orders, packages, receivers, outbox, sync, consumers)
+"""Operations of the site's own page; the interface has none of these."""
+RELAYED = relayed.OPERATIONS
+"""What central answers through this gateway."""
+_INTERFACE = (
+    *_operations(health, session, gates, cards, events, entries, cameras, camera_events, evidence),
+    *LEGACY,
+)
+OPERATIONS = tuple(dict.fromkeys((*_INTERFACE, *_operations(description), *PAGE)))
+"""What this gateway itself serves, always."""
+PUBLIC = (*(item for item in _INTERFACE if item not in PAGE), *RELAYED)
+"""The interface for everybody: all but what the site's own page asks for."""

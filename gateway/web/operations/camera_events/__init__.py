@@ -1,0 +1,1 @@
+"""Camera events and their footage."""

@@ -1,0 +1,373 @@
+"""Records as the interface shows them: central's record kept whole, with the site's own fields over it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from aiohttp import web
+
+from gateway.domain.errors import CentralRefused, NotFoundError
+from gateway.domain.events import Event, EventKind, Scalar
+from gateway.domain.evidence import Exhibit
+from gateway.domain.footage import Missing, extent_of
+from gateway.domain.passages import CameraEvent, Moment
+from gateway.domain.read_cursors import PageTold
+from gateway.domain.writes import CAMERA_EVENT_DELETE as WRITE_DELETE
+from gateway.domain.writes import CAMERA_EVENT_UPDATE as WRITE_UPDATE
+from gateway.domain.writes import JsonObject, RecordWriter, WaitingWrite
+from gateway.recording import Recording
+from gateway.runtime.clock import Clock, iso_utc
+from gateway.site import Site
+from gateway.store import LONGEST_PIN, CameraEventFilter, Entry, Reader, Store
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.auth.view_tokens import View
+from gateway.web.auth.viewers import Viewers
+from gateway.web.http.acknowledged import followed
+from gateway.web.http.bodies import ById, path_id, read_body, read_change
+from gateway.web.http.dates import from_micros, until_micros
+from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.files import JPEG, MP4, as_file, as_playlist, in_time
+from gateway.web.http.segments import SegmentFiles
+from gateway.web.http.times import Moments
+from gateway.web.operation import ViewKind
+from gateway.web.operations.camera_events.operations import (
+    CAMERA_EVENT,
+    CAMERA_EVENT_CLIP,
+    CAMERA_EVENT_DELETE,
+    CAMERA_EVENT_LIST,
+    CAMERA_EVENT_PATCH,
+    CAMERA_EVENT_PUT,
+    CAMERA_EVENT_THUMBNAIL,
+    CAMERA_EVENT_VOD,
+    CameraEventListBody,
+    CameraEventRecord,
+    ChangedCameraEvent,
+    NewCameraEvent,
+)
+from gateway.web.operations.evidence import evidence_record
+from gateway.web.operations.records import site_only_among, standing_with_central
+from gateway.web.read_cursors import Readers
+
+_KIND: Final = "camera_event"
+_SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
+_SECOND = 1_000_000
+_SLACK = 60 * _SECOND  # whoever asks may have a clock that is a little ahead
+_NOT_FOUND = 404
+
+
+class _Span(NamedTuple):
+    """Wall micros: a moment, and from when to when its footage is kept."""
+
+    moment: int
+    begin: int
+    end: int
+
+
+class CameraEventsFamily:
+    """`/v1/camera/event`. Each id may be the site's or central's."""
+
+    def __init__(
+        self,
+        *,
+        site: Site,
+        store: Store,
+        recording: Recording,
+        writes: RecordWriter,
+        clock: Clock,
+        moments: Moments,
+        segments: SegmentFiles,
+        readers: Readers,
+        viewers: Viewers,
+    ) -> None:
+        self._viewers = viewers
+        self._segments = segments
+        self._readers = readers
+        self._store = store
+        self._recording = recording
+        self._writes = writes
+        self._clock = clock
+        self._moments = moments
+        self._zone = ZoneInfo(site.site.timezone)
+        self._before = round(site.events.clip_before_seconds * _SECOND)
+        self._after = round(site.events.clip_after_seconds * _SECOND)
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(CAMERA_EVENT_LIST, self._list),
+            Route(CAMERA_EVENT, self._get),
+            Route(CAMERA_EVENT_PUT, self._create),
+            Route(CAMERA_EVENT_PATCH, self._change),
+            Route(CAMERA_EVENT_DELETE, self._delete),
+            Route(CAMERA_EVENT_THUMBNAIL, self._thumbnail),
+            Route(CAMERA_EVENT_CLIP, self._clip),
+            Route(CAMERA_EVENT_VOD, self._vod),
+        )
+
+    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, CameraEventListBody)
+        which = self._filter(wanted)
+        reader = Reader(caller.username, _KIND) if wanted.by_cursor and which == CameraEventFilter() else None
+        if reader is not None:
+            self._readers.asks(reader, wanted.cursor_id)
+        page = await self._store.camera_events.page(
+            which, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
+        )
+        known = page.events
+        ids = [item.id for item in known]
+        exhibits = await self._store.exhibits.of(ids)
+        waiting = (await self._store.held.arriving(_KIND, ids)).waiting
+        site_only = await self._site_only(known, waiting)
+        missing = await self._recording.missing(item for item in known if item.ready)
+        events = (
+            camera_event_record(
+                item,
+                exhibits=exhibits,
+                waiting=waiting.get(item.id, ()),
+                missing=missing.get(item.id),
+                site_only=item.id in site_only,
+                address=self._address(request, caller, item),
+            )
+            for item in known
+        )
+        cursor = {"next_cursor": known[-1].id} if known else {}
+        if reader is None:
+            return await success_listed(request, "events", events, count=page.count, **cursor)
+        told = PageTold(wanted.cursor_id, page.newest, cursor.get("next_cursor"), is_end=page.is_end)
+        taken = await self._readers.told(reader, told)
+        return await followed(
+            request, await success_listed(request, "events", events, count=page.count, **cursor), taken
+        )
+
+    async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, ById)
+        return success(event=await self._shown(await self._known(wanted.id), request, caller))
+
+    async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, NewCameraEvent)
+        names = {camera.camera_id: camera.name for camera in self._recording.cameras()}
+        name = names.get(wanted.camera_id)
+        if name is None:
+            raise NotFoundError(f"this site records no camera {wanted.camera_id}")
+        now = self._clock.wall()
+        at = self._span(wanted, now.micros)
+        await self._writes.admit()
+        stated = bool(wanted.date_at.strip())
+        event = Event(
+            kind=EventKind.INCIDENT_MARKED if wanted.incident else EventKind.MOMENT_MARKED,
+            date_at=at.moment,
+            clock_trusted=self._moments.may_have_been(at.moment) if stated else now.trusted,
+            description=f"{caller.username} marked a moment of camera {name}: {wanted.name}.",
+            device_id=wanted.camera_id,
+            data={"username": caller.username, "camera_id": wanted.camera_id},
+        )
+        moment = Moment(
+            camera_id=wanted.camera_id,
+            name=wanted.name,
+            description=wanted.description,
+            pinned_from=at.begin,
+            pinned_until=at.end,
+            clock_trusted=event.clock_trusted,
+        )
+        recorded = await self._store.journal.record(Entry(events=(event,), moments=(moment,)))
+        return success(event=await self._shown(await self._known(recorded.camera_event_ids[0]), request, caller))
+
+    async def _change(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        change = await read_change(request, ChangedCameraEvent)
+        known = await self._known(change.id)
+        shown = (await self._shown(known, request, caller)).model_dump(mode="json")
+        _wanted, sent = change.to(shown, ChangedCameraEvent)
+        said: JsonObject = {name: value for name, value in sent.items() if not change.leaves(name, shown)}
+        if said:
+            await self._writes.write(WRITE_UPDATE, {"id": known.id, **said})
+            text = f"{caller.username} changed camera event {known.id}: {', '.join(said)}."
+            before = {f"{name}_before": getattr(known, name) for name in said}
+            await self._tell(EventKind.CAMERA_EVENT_CHANGED, known, caller, text, before)
+        return success(event=await self._shown(await self._known(known.id), request, caller))
+
+    async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """The event that it proves stays, and so does the passage."""
+        wanted = await read_body(request, ById)
+        known = await self._known(wanted.id)
+        shown = await self._shown(known, request, caller)
+        try:
+            sync = (await self._writes.write(WRITE_DELETE, {"id": known.id})).sync_of_deleted
+        except CentralRefused as error:
+            if error.status != _NOT_FOUND:
+                raise
+            now = self._clock.wall().micros  # central has it no more; so it is deleted here alone
+            await self._store.held.hold(WRITE_DELETE, known.id, {}, now=now, sends=False)
+            sync = "in_step"
+        text = f"{caller.username} deleted camera event {known.id} of event {known.event_id}: {known.name}."
+        files = ", ".join(item.sha256 for item in shown.evidence)
+        facts: dict[str, Scalar] = {"name": known.name, "proved_event_id": known.event_id, "evidence_sha256": files}
+        await self._tell(EventKind.CAMERA_EVENT_DELETED, known, caller, text, facts)
+        await self._recording.forget(known.id)
+        return success(event=shown.model_copy(update={"sync": sync, "sync_error": ""}))
+
+    async def _thumbnail(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        known = await self._known(path_id(request))
+        async with in_time():
+            return as_file(await self._recording.event_thumbnail(known), JPEG)
+
+    async def _clip(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        known = await self._known(path_id(request))
+        async with in_time():
+            return as_file(await self._recording.clip(known), MP4)
+
+    async def _vod(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        known = await self._known(path_id(request))
+        file = request.match_info["file"]
+        async with in_time():
+            if file == "master.m3u8":
+                return await as_playlist(request, await self._recording.vod_master(known))
+            if file == "index.m3u8":
+                text = await self._recording.vod_media(known)
+                return await as_playlist(request, text, lasting="#EXT-X-ENDLIST" in text)
+            if segment := _SEGMENT_FILE.fullmatch(file):
+                path = await self._recording.vod_segment(known, int(segment[1]))
+                return await self._segments.answer(request, path)
+        raise NotFoundError(f"camera event {known.id} has no such file")
+
+    async def _shown(self, known: CameraEvent, request: web.Request, caller: Caller) -> CameraEventRecord:
+        exhibits = await self._store.exhibits.of((known.id,))
+        missing = await self._recording.missing((known,) if known.ready else ())
+        waiting = await self._store.held.waiting(_KIND, known.id)
+        site_only = await self._site_only((known,), {known.id: waiting})
+        return camera_event_record(
+            known,
+            exhibits=exhibits,
+            waiting=waiting,
+            missing=missing.get(known.id),
+            site_only=known.id in site_only,
+            address=self._address(request, caller, known),
+        )
+
+    def _address(self, request: web.Request, caller: Caller, known: CameraEvent) -> Callable[[str], str]:
+        """Return what makes an address of a path of this camera event's footage."""
+        view = View(ViewKind.RECORDED, known.id)
+        return lambda path: self._viewers.address(request, path, view, caller)
+
+    async def _site_only(
+        self, known: Iterable[CameraEvent], waiting: Mapping[int, Sequence[WaitingWrite]]
+    ) -> frozenset[int]:
+        unknown = () if self._writes.alone else (item.id for item in known if item.central_id is None)
+        return await site_only_among(self._store.held, _KIND, unknown, waiting)
+
+    async def _tell(
+        self, kind: EventKind, known: CameraEvent, caller: Caller, text: str, facts: Mapping[str, Scalar]
+    ) -> None:
+        now = self._clock.wall()
+        event = Event(
+            kind=kind,
+            date_at=now.micros,
+            clock_trusted=now.trusted,
+            description=text,
+            device_id=known.camera_id,
+            lane_id=known.lane_id,
+            data={"camera_event_id": known.id, "username": caller.username, **facts},
+        )
+        await self._store.journal.record(Entry(events=(event,)))
+
+    def _filter(self, wanted: CameraEventListBody) -> CameraEventFilter:
+        return CameraEventFilter(
+            camera_ids=wanted.camera_ids + (() if wanted.camera_id is None else (wanted.camera_id,)),
+            event_ids=wanted.event_ids + (() if wanted.event_id is None else (wanted.event_id,)),
+            search=wanted.search.strip(),
+            date_from=self._dated("start_date", wanted.start_date, from_micros),
+            date_until=self._dated("end_date", wanted.end_date, until_micros),
+            incident=wanted.incident,
+        )
+
+    def _span(self, wanted: NewCameraEvent, now: int) -> _Span:
+        """When the moment was, and from when to when its footage is kept. Raises RequestRefused."""
+        moment = self._dated("date_at", wanted.date_at, from_micros)
+        at = now if moment is None else moment
+        begin = self._dated("start_date", wanted.start_date, from_micros)
+        end = self._dated("end_date", wanted.end_date, until_micros)
+        span = _Span(
+            at, max(0, at - self._before) if begin is None else begin, at + self._after if end is None else end
+        )
+        if not 0 <= at <= now + _SLACK:
+            raise RequestRefused(400, "date_at: must be a moment that has been")
+        if not 0 <= span.begin <= at:
+            raise RequestRefused(400, "start_date: must not be after date_at")
+        if span.end < at:
+            raise RequestRefused(400, "end_date: must not be before date_at")
+        if span.end - span.begin > LONGEST_PIN:
+            raise RequestRefused(400, "end_date: must be within an hour of start_date")
+        return span
+
+    def _dated(self, place: str, text: str, read: Callable[[str, ZoneInfo], int]) -> int | None:
+        if not text.strip():
+            return None
+        try:
+            return read(text, self._zone)
+        except ValueError as error:
+            raise RequestRefused(400, f"{place}: {error}") from error
+
+    async def _known(self, camera_event_id: int) -> CameraEvent:
+        known = await self._store.camera_events.get(camera_event_id)
+        if known is None:
+            raise NotFoundError(f"there is no camera event {camera_event_id}")
+        return known
+
+
+def camera_event_record(
+    event: CameraEvent,
+    *,
+    exhibits: Iterable[Exhibit] = (),
+    waiting: Sequence[WaitingWrite] = (),
+    missing: Sequence[Missing] | None = None,
+    site_only: bool = False,
+    address: Callable[[str], str],
+) -> CameraEventRecord:
+    """A camera event as the interface shows it, with what was added to it and what waits of it for central.
+
+    `missing`: what of its time no footage is of, None while some may still come. `site_only`: central never gets it.
+    `address`: makes an address with a token of a path of its footage.
+    """
+    media = "/v1/camera/event"
+    extent = "coming" if missing is None else extent_of(missing, event.pinned_from, event.pinned_until)
+    there = extent != "none"
+    clip, vod = f"{media}/clip/{event.id}", f"{media}/vod/{event.id}/master.m3u8"
+    standing = standing_with_central(waiting, site_only=site_only)
+    return CameraEventRecord.model_validate(
+        {
+            "id": event.id,
+            "central_id": event.central_id,
+            "camera_id": event.camera_id,
+            "event_id": event.event_id,
+            "lane_id": event.lane_id,
+            "name": event.name,
+            "description": event.description,
+            "date_at": iso_utc(event.date_at),
+            "start_date": iso_utc(event.pinned_from),
+            "end_date": iso_utc(event.pinned_until),
+            "clock_trusted": event.clock_trusted,
+            "ready": event.ready,
+            "incident": event.incident,
+            "clip": clip if there else "",
+            "clip_url": address(clip) if there else "",
+            "thumbnail": f"{media}/thumbnail/{event.id}" if there else "",
+            "vod": vod if there else "",
+            "vod_url": address(vod) if there else "",
+            "footage": extent,
+            "gaps": tuple(
+                {
+                    "start_date": iso_utc(gap.begin),
+                    "end_date": iso_utc(gap.end),
+                    "seconds": round((gap.end - gap.begin) / 1e6, 1),
+                    "reason": gap.why,
+                }
+                for gap in missing or ()
+            ),
+            "evidence": tuple(evidence_record(item) for item in exhibits if item.camera_event_id == event.id),
+            **standing,
+        }
+    )

@@ -1,0 +1,1 @@
+"""Cameras, and watching them live."""

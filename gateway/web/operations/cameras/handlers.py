@@ -1,0 +1,220 @@
+"""Records as the interface shows them: central's record kept whole, with the site's own fields over it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gateway.domain.errors import NotFoundError
+from gateway.domain.writes import CAMERA_CREATE as WRITE_CREATE
+from gateway.domain.writes import CAMERA_DELETE as WRITE_DELETE
+from gateway.domain.writes import CAMERA_UPDATE as WRITE_UPDATE
+from gateway.domain.writes import RecordWriter, WaitingWrite
+from gateway.recording import CameraSnapshot, Recording
+from gateway.runtime.clock import iso_utc
+from gateway.site import Camera
+from gateway.store import KnownRecord, Store
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.auth.view_tokens import View
+from gateway.web.auth.viewers import Viewers
+from gateway.web.http.bodies import Body, ById, path_id, read_body, read_change, read_new
+from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.files import JPEG, as_file, as_playlist, in_time
+from gateway.web.http.segments import SegmentFiles
+from gateway.web.operation import ViewKind
+from gateway.web.operations.answers import Status
+from gateway.web.operations.cameras.operations import (
+    CAMERA,
+    CAMERA_DELETE,
+    CAMERA_LIST,
+    CAMERA_LIVE,
+    CAMERA_PATCH,
+    CAMERA_PUT,
+    CAMERA_STATUS,
+    CAMERA_THUMBNAIL,
+    CameraStatus,
+    ChangedCamera,
+    NewCamera,
+)
+from gateway.web.operations.cameras.whep import PREFIX
+from gateway.web.operations.records import Record, central_record, standing_with_central, text_of
+
+LIVE_PREFIX = "/v1/camera/live/"
+_KIND = "camera"
+_OF_THE_SITE_FILE = frozenset(Camera.model_fields) - {"id", "name"}
+_SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
+
+
+class Cameras:
+    """`/v1/camera`."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        recording: Recording,
+        viewers: Viewers,
+        writes: RecordWriter,
+        segments: SegmentFiles,
+    ) -> None:
+        self._segments = segments
+        self._writes = writes
+        self._store = store
+        self._viewers = viewers
+        self._recording = recording
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(CAMERA_LIST, self._list),
+            Route(CAMERA, self._get),
+            Route(CAMERA_PUT, self._create),
+            Route(CAMERA_PATCH, self._change),
+            Route(CAMERA_DELETE, self._delete),
+            Route(CAMERA_STATUS, self._status),
+            Route(CAMERA_THUMBNAIL, self._thumbnail),
+            Route(CAMERA_LIVE, self._live),
+        )
+
+    async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """A camera of central's. What this gateway records is in the site file."""
+        _wanted, body = await read_new(request, NewCamera)
+        written = await self._writes.write(WRITE_CREATE, body)
+        known = None if written.record_id is None else await self._store.cameras.get(written.record_id)
+        return success(camera=written.record if known is None else await self._shown(known, request, caller))
+
+    async def _change(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        change = await read_change(request, ChangedCamera)
+        known = await self._known(change.id)
+        shown = await self._shown(known, request, caller)
+        _wanted, body = change.to(shown, ChangedCamera)
+        if known.at_site:
+            for name in sorted(_OF_THE_SITE_FILE & change.names):
+                if not change.leaves(name, shown):
+                    raise RequestRefused(409, f"{name}: the site file says what it is for camera {known.id}")
+        await self._writes.write(WRITE_UPDATE, {**body, "id": known.id})
+        return success(camera=await self._shown(await self._known(known.id), request, caller))
+
+    async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, ById)
+        known = await self._known(wanted.id)
+        if known.at_site:
+            raise RequestRefused(
+                409, f"camera {known.id} is recorded by this site; take it out of the site file before it is deleted"
+            )
+        shown = await self._shown(known, request, caller)
+        written = await self._writes.write(WRITE_DELETE, {"id": known.id})
+        shown.pop("sync_error", None)
+        return success(camera={**shown, "sync": written.sync_of_deleted})
+
+    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        await read_body(request, Body)
+        known = await self._store.cameras.all()
+        waiting = defaultdict[int, list[WaitingWrite]](list)
+        for write in await self._store.held.waiting(_KIND):
+            waiting[write.record_id].append(write)
+        cameras = (self._record(item, request, caller, waiting[item.id]) for item in known)
+        return await success_listed(request, "cameras", cameras, count=len(known))
+
+    async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, ById)
+        known = await self._known(wanted.id)
+        await self._recording.viewing.expect(known.id)
+        return success(camera=await self._shown(known, request, caller))
+
+    async def _status(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        camera_id = path_id(request)
+        seen = self._seen(camera_id)
+        if seen is None:
+            raise NotFoundError(f"this site has no camera {camera_id}")
+        return success(status=camera_status(seen))
+
+    async def _thumbnail(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        async with in_time():
+            return as_file(await self._recording.camera_thumbnail(path_id(request)), JPEG)
+
+    async def _live(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        camera_id, file = path_id(request), request.match_info["file"]
+        async with in_time():
+            if file == "master.m3u8":
+                return await as_playlist(request, await self._recording.live.master(camera_id))
+            if file == "index.m3u8":
+                return await as_playlist(request, await self._recording.live.playlist(camera_id))
+            if segment := _SEGMENT_FILE.fullmatch(file):
+                path = await self._recording.live.segment(camera_id, int(segment[1]))
+                return await self._segments.answer(request, path)
+        raise NotFoundError(f"camera {camera_id} has no such file")
+
+    async def _known(self, camera_id: int) -> KnownRecord:
+        known = await self._store.cameras.get(await self._store.held.site_id(_KIND, camera_id))
+        if known is None:
+            raise NotFoundError(f"there is no camera {camera_id}")
+        return known
+
+    async def _shown(self, known: KnownRecord, request: web.Request, caller: Caller) -> Record:
+        return self._record(known, request, caller, await self._store.held.waiting(_KIND, known.id))
+
+    def _record(
+        self, known: KnownRecord, request: web.Request, caller: Caller, waiting: Sequence[WaitingWrite]
+    ) -> Record:
+        seen = self._seen(known.id)
+        if seen is None:
+            return camera_record(known, None, waiting=waiting)
+        watch, live = View(ViewKind.WATCH, known.id), View(ViewKind.LIVE, known.id)
+        return camera_record(
+            known,
+            seen,
+            stream=self._viewers.address(request, f"{PREFIX}{known.id}", watch, caller),
+            hls_url=self._viewers.address(request, f"{LIVE_PREFIX}{known.id}/master.m3u8", live, caller),
+            waiting=waiting,
+        )
+
+    def _seen(self, camera_id: int) -> CameraSnapshot | None:
+        return next((item for item in self._recording.cameras() if item.camera_id == camera_id), None)
+
+
+def camera_record(
+    known: KnownRecord,
+    seen: CameraSnapshot | None,
+    *,
+    stream: str = "",
+    hls_url: str = "",
+    waiting: Sequence[WaitingWrite] = (),
+) -> Record:
+    """A camera as the interface shows it. `stream` is its WHEP address, `hls_url` that of its live playlist; both are
+    "" for a camera that is not recorded here.
+
+    Its name is central's, which people can change; the site file's as long as central has none.
+    """
+    central = central_record(known)
+    name = text_of(central, "name").strip() or known.name
+    record: Record = {**central, "id": known.id, "name": name, "at_site": known.at_site}
+    record |= {"stream": stream, "hls_url": hls_url}
+    record |= standing_with_central(waiting)
+    record["status"] = camera_status_word(seen.condition) if seen else text_of(central, "status") or "unknown"
+    return record
+
+
+def camera_status(seen: CameraSnapshot) -> CameraStatus:
+    """A camera's state as the interface shows it."""
+    return CameraStatus(
+        id=seen.camera_id,
+        name=seen.name,
+        status=camera_status_word(seen.condition),
+        condition=str(seen.condition),
+        detail=seen.detail,
+        since=iso_utc(seen.since),
+        last_segment_at=None if seen.last_segment_at is None else iso_utc(seen.last_segment_at),
+        bits_per_second=seen.bits_per_second,
+        reconnects=seen.reconnects,
+    )
+
+
+def camera_status_word(condition: str) -> Status:
+    """The interface's word for a camera's condition."""
+    return "online" if condition == "recording" else "unknown" if condition == "starting" else "offline"

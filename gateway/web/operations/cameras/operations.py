@@ -1,0 +1,193 @@
+"""Operations on cameras, and watching them live: rules and models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from gateway.web.http.bodies import Body, ById, Id, Line, Number, ShortName, Word, WriteBody, Yes
+from gateway.web.operation import OPEN, UNCONFIRMED, Operation, ViewKind, needs
+from gateway.web.operations.answers import Answer, Listed, Status
+
+
+class CameraFields(WriteBody):
+    """What can be written of a camera; any other field is passed over. null empties a text."""
+
+    null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType({"description": "", "location": ""})
+
+    name: ShortName | None = None
+    type: Number | Word | None = None
+    description: Line | None = None
+    location: Line | None = None
+    enabled: Yes | None = None
+
+
+class NewCamera(CameraFields):
+    """A camera to be created at central."""
+
+    name: ShortName
+
+
+class ChangedCamera(CameraFields):
+    """Which fields of a camera change."""
+
+    id: Id
+
+
+class CameraRecord(BaseModel):
+    """A camera: central's own fields, and over them the site's.
+
+    `stream` is where it is watched by WebRTC (WHEP), `hls_url` by HLS; both are "" for a camera of another site. Either
+    address holds a token, so that players need no session.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    id: int
+    name: str
+    stream: str
+    hls_url: str
+    status: str
+    at_site: bool
+    sync: Literal["in_step", "waiting", "refused", "taken_back"] = "in_step"
+
+
+class CameraAnswer(Answer):
+    """One camera."""
+
+    camera: CameraRecord
+
+
+class CamerasAnswer(Listed):
+    """Every camera."""
+
+    cameras: tuple[CameraRecord, ...]
+
+
+class CameraStatus(BaseModel):
+    """What a camera does now."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    name: str
+    status: Status
+    condition: str
+    detail: str
+    since: str
+    last_segment_at: str | None
+    bits_per_second: int
+    reconnects: int
+
+
+class CameraStatusAnswer(Answer):
+    """What a camera does now."""
+
+    status: CameraStatus
+
+
+CAMERA_LIST = Operation(
+    "POST",
+    "/v1/camera/list",
+    needs("can_view_cameras"),
+    "cameras",
+    purpose="List cameras",
+    body=Body,
+    answer=CamerasAnswer,
+    reads=True,
+)
+CAMERA = Operation(
+    "POST",
+    "/v1/camera",
+    needs("can_view_cameras"),
+    "camera",
+    purpose="One camera by its id",
+    body=ById,
+    answer=CameraAnswer,
+    reads=True,
+)
+CAMERA_PUT = Operation(
+    "PUT",
+    "/v1/camera",
+    needs("can_add_cameras"),
+    "camera",
+    purpose="Create a camera of central's",
+    body=NewCamera,
+    answer=CameraAnswer,
+)
+CAMERA_PATCH = Operation(
+    "PATCH",
+    "/v1/camera",
+    needs("can_edit_cameras"),
+    "camera",
+    purpose="Update a camera",
+    body=ChangedCamera,
+    answer=CameraAnswer,
+)
+CAMERA_DELETE = Operation(
+    "DELETE",
+    "/v1/camera",
+    needs("can_delete_cameras"),
+    "camera",
+    purpose="Delete a camera of central's",
+    body=ById,
+    answer=CameraAnswer,
+)
+# The document leaves this permission unconfirmed; a camera's state is a camera detail, so it is held the same way.
+CAMERA_STATUS = Operation(
+    "GET",
+    "/v1/camera/status/{id}",
+    UNCONFIRMED & needs("can_view_cameras"),
+    "status",
+    purpose="What a camera of the site does now",
+    answer=CameraStatusAnswer,
+)
+CAMERA_THUMBNAIL = Operation(
+    "GET",
+    "/v1/camera/thumbnail/{id}",
+    needs("can_view_cameras"),
+    "thumbnail",
+    head=True,
+    purpose="A camera's newest picture",
+    answer_type="image/jpeg",
+)
+
+CAMERA_LIVE = Operation(
+    "GET",
+    "/v1/camera/live/{id}/{file}",
+    needs("can_view_cameras"),
+    "live",
+    head=True,
+    purpose="What is recorded now as HLS: master.m3u8 and what it names",
+    answer_type="application/vnd.apple.mpegurl",
+    other_types=("video/MP2T",),
+    refuses=(403,),
+    view=ViewKind.LIVE,
+)
+CAMERA_VIEW_RULE = needs("can_view_cameras")
+# Entered by a session of that rule or by a camera's token; a view that there is, by whoever knows its address.
+CAMERA_WHEP = Operation(
+    "POST",
+    "/v1/camera/whep/{id}",
+    OPEN,
+    purpose="Watch a camera live by WebRTC (WHEP)",
+    body_type="application/sdp",
+    answer_type="application/sdp",
+    status=201,
+    refuses=(401, 406),
+)
+CAMERA_WHEP_OPTIONS = Operation("OPTIONS", "/v1/camera/whep/{id}", OPEN)
+CAMERA_WHEP_MORE = Operation(
+    "PATCH",
+    "/v1/camera/whep/{id}/{view}",
+    OPEN,
+    purpose="Further candidates of a viewer",
+    body_type="application/trickle-ice-sdpfrag",
+    status=204,
+    refuses=(412, 422, 428),
+)
+CAMERA_WHEP_END = Operation("DELETE", "/v1/camera/whep/{id}/{view}", OPEN, purpose="End watching")
+CAMERA_WHEP_SESSION_OPTIONS = Operation("OPTIONS", "/v1/camera/whep/{id}/{view}", OPEN)

@@ -1,0 +1,169 @@
+"""Cameras live over WebRTC: WHEP (draft-ietf-wish-whep). The camera's worker speaks WebRTC, this speaks HTTP.
+
+| Request | Answer |
+|---|---|
+| POST of an offer, `application/sdp` | 201 with the answer, Location, ETag and a Link for each ICE server |
+| POST of another type / of what is no offer / that takes no H.264 | 415 / 400 / 406 |
+| POST for a camera that sends nothing now | 409 with Retry-After |
+| POST for a camera whose pictures WebRTC cannot carry | 406 |
+| POST when enough watch | 503 with Retry-After |
+| PATCH of candidates, `application/trickle-ice-sdpfrag` | 204 |
+| PATCH without If-Match / with another session's / of an ICE restart | 428 / 412 / 422 |
+| DELETE | 200 |
+| anything without a session, its permission or a token | 401, 403 |
+
+Whoever has a view's URL may end it and add to it: it cannot be guessed. A view ends within 5 s of the session, key or
+permission that opened it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from aiohttp import web
+
+from gateway.domain.errors import NotFoundError
+from gateway.domain.viewing import NotShown, ViewRefusal
+from gateway.recording.viewing import Viewing
+from gateway.web.auth.admission import Route
+from gateway.web.auth.api_keys import bearer
+from gateway.web.auth.sessions import NOBODY, Caller
+from gateway.web.auth.view_tokens import TOKEN, View
+from gateway.web.auth.viewers import Viewers
+from gateway.web.http.bodies import path_id, read_text
+from gateway.web.http.errors import RequestRefused
+from gateway.web.operation import ViewKind
+from gateway.web.operations.cameras.open_views import OpenViews
+from gateway.web.operations.cameras.operations import (
+    CAMERA_VIEW_RULE,
+    CAMERA_WHEP,
+    CAMERA_WHEP_END,
+    CAMERA_WHEP_MORE,
+    CAMERA_WHEP_OPTIONS,
+    CAMERA_WHEP_SESSION_OPTIONS,
+)
+
+SDP = "application/sdp"
+FRAGMENT = "application/trickle-ice-sdpfrag"
+PREFIX = "/v1/camera/whep/"
+CORS = MappingProxyType(
+    {
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Expose-Headers": "ETag, Link, Location, Retry-After",
+    }
+)
+"""On every answer here: a page of another origin may watch with a token, never with the browser's own session."""
+_PREFLIGHT = MappingProxyType(
+    {
+        "Access-Control-Allow-Methods": "OPTIONS, POST, PATCH, DELETE",
+        "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, SessionID",
+        "Access-Control-Max-Age": "600",
+    }
+)
+_STATUS = MappingProxyType(
+    {
+        ViewRefusal.BAD_OFFER: 400,
+        ViewRefusal.UNKNOWN: 404,
+        ViewRefusal.NOT_ACCEPTABLE: 406,
+        ViewRefusal.NO_SOURCE: 409,
+        ViewRefusal.STALE_TAG: 412,
+        ViewRefusal.RESTART: 422,
+        ViewRefusal.NO_TAG: 428,
+        ViewRefusal.FULL: 503,
+    }
+)
+_RETRY_AFTER = MappingProxyType({ViewRefusal.NO_SOURCE: "5", ViewRefusal.FULL: "10"})
+
+
+class Whep:
+    """`/v1/camera/whep`."""
+
+    def __init__(self, *, viewing: Viewing, viewers: Viewers, views: OpenViews, ice_servers: Sequence[str]) -> None:
+        self._viewing = viewing
+        self._viewers = viewers
+        self._views = views
+        self._links = [f'<{server}>; rel="ice-server"' for server in ice_servers]
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(CAMERA_WHEP, self._open),
+            Route(CAMERA_WHEP_MORE, self._trickle),
+            Route(CAMERA_WHEP_END, self._end),
+            Route(CAMERA_WHEP_OPTIONS, self._options),
+            Route(CAMERA_WHEP_SESSION_OPTIONS, self._options),
+        )
+
+    async def _open(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        camera_id = path_id(request)
+        asker = await self._asker(request, caller, camera_id)
+        offer = await _text(request, SDP)
+        try:
+            opened = await self._viewing.open(camera_id, offer)
+        except NotShown as error:
+            raise _refused(error) from error
+        self._views.add(camera_id, opened.view, asker)
+        response = web.Response(status=201, body=opened.answer.encode(), headers={"Content-Type": SDP})
+        response.headers["Location"] = f"{PREFIX}{camera_id}/{opened.view}"
+        response.headers["ETag"] = f'"{opened.tag}"'
+        response.headers["Cache-Control"] = "no-store"
+        for link in self._links:
+            response.headers.add("Link", link)
+        return response
+
+    async def _trickle(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        fragment = await _text(request, FRAGMENT)
+        named = [tag.strip().removeprefix("W/").strip('"') for tag in request.headers.get("If-Match", "").split(",")]
+        tags = tuple(tag for tag in named if tag)
+        try:
+            await self._viewing.trickle(path_id(request), request.match_info["view"], tags=tags, fragment=fragment)
+        except NotShown as error:
+            raise _refused(error) from error
+        return web.Response(status=204)
+
+    async def _end(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        try:
+            await self._viewing.end(path_id(request), request.match_info["view"])
+        except NotShown as error:
+            raise _refused(error) from error
+        self._views.remove(request.match_info["view"])
+        return web.Response(status=200)
+
+    async def _options(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        accepts = {} if "view" in request.match_info else {"Accept-Post": SDP}
+        return web.Response(status=204, headers={**_PREFLIGHT, **accepts})
+
+    async def _asker(self, request: web.Request, caller: Caller, camera_id: int) -> Caller:
+        """Return whose right the view is opened by: a session with the permission, or a token of this camera."""
+        if caller.may(CAMERA_VIEW_RULE):
+            return caller
+        view = View(ViewKind.WATCH, camera_id)
+        for token in (request.query.get(TOKEN), bearer(request)):
+            asker = await self._viewers.asker(token, view, CAMERA_VIEW_RULE) if token else NOBODY
+            if asker.signed_in:
+                return asker
+        if caller.signed_in:
+            raise RequestRefused(403, "permission denied: this needs can_view_cameras")
+        raise RequestRefused(
+            401,
+            "sign in, or ask for the camera's record: its stream address is good for 5 minutes",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+
+
+async def _text(request: web.Request, media_type: str) -> str:
+    if request.content_type != media_type:
+        raise RequestRefused(415, f"the body must be of type {media_type}", headers={"Accept-Post": SDP})
+    text = await read_text(request)
+    if not text.strip():
+        raise RequestRefused(400, f"the body must be {media_type}, and is empty")
+    return text
+
+
+def _refused(error: NotShown) -> RequestRefused:
+    status = _STATUS[error.refusal]
+    if status == 404:
+        raise NotFoundError(str(error)) from error
+    retry = _RETRY_AFTER.get(error.refusal)
+    return RequestRefused(status, str(error), headers={"Retry-After": retry} if retry else None)

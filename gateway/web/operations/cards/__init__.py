@@ -1,0 +1,1 @@
+"""Access cards: read, written, and as a sheet."""

@@ -1,0 +1,217 @@
+"""Access cards: read, and written through the one way of writes. Every change counts in the lanes at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from zoneinfo import ZoneInfo
+
+import structlog
+from aiohttp import web
+
+from gateway.domain.credentials import Card, CardStatus
+from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.domain.writes import (
+    CARD_CREATE,
+    CARD_DELETE,
+    CARD_LIFECYCLE,
+    CARD_UPDATE,
+    JsonObject,
+    RecordWriter,
+    WaitingWrite,
+    Written,
+)
+from gateway.runtime.clock import Clock
+from gateway.store import CardRecord, Entry, Store
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.http.bodies import ById, read_body, read_change, read_new
+from gateway.web.http.dates import asked_period
+from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.errors import RequestRefused
+from gateway.web.operations.cards.operations import (
+    ACCESS,
+    ACCESS_DELETE,
+    ACCESS_DEVICE,
+    ACCESS_LIFECYCLE,
+    ACCESS_LIST,
+    ACCESS_PATCH,
+    ACCESS_PUT,
+    ACCESS_USERNAME,
+    CardBody,
+    CardListBody,
+    CardToDeviceBody,
+    LifecycleBody,
+    NewCardBody,
+    UsernameBody,
+)
+from gateway.web.operations.records import Record, standing_with_central
+
+log = structlog.get_logger(__name__)
+
+KIND = "access_card"
+_BOUNDS = ("valid_from", "valid_until")
+SECRETS = ("pin", "pin_code")
+"""Fields of a card's record that nobody is shown."""
+
+
+class CardsFamily:
+    """`/v1/access`, but for its sheet. A card is found by any id that it ever had."""
+
+    def __init__(self, *, store: Store, writes: RecordWriter, clock: Clock, zone: ZoneInfo) -> None:
+        self._zone = zone
+        self._store = store
+        self._clock = clock
+        self._writes = writes
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(ACCESS, self._get),
+            Route(ACCESS_USERNAME, self._of_username),
+            Route(ACCESS_LIST, self._list),
+            Route(ACCESS_PUT, self._create),
+            Route(ACCESS_PATCH, self._update),
+            Route(ACCESS_LIFECYCLE, self._lifecycle),
+            Route(ACCESS_DELETE, self._delete),
+            Route(ACCESS_DEVICE, self._to_device),
+        )
+
+    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, ById)
+        return await self._answer(await self._known(wanted.id))
+
+    async def _of_username(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, UsernameBody)
+        known = await self._store.cards.of_username(wanted.username)
+        if known is None:
+            raise NotFoundError("there is no access card with this username")
+        return await self._answer(known)
+
+    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, CardListBody)
+        known, count = await self._store.cards.page(search=wanted.search, offset=wanted.offset, limit=wanted.limit)
+        waiting = (await self._store.held.arriving(KIND, [item.card.card_id for item in known])).waiting
+        shown = (card_record(item, waiting.get(item.card.card_id, ())) for item in known)
+        return await success_listed(request, "access_cards", shown, count=count)
+
+    async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """A card that no reading can match is taken, with a warning: its credential may be added later."""
+        _wanted, body = await read_new(request, NewCardBody)
+        if all(value in (None, "") for value in body.values()):
+            raise RequestRefused(400, "body: an access card needs at least one field")
+        self._refuse_never_valid(body)
+        written = await self._writes.write(CARD_CREATE, body)
+        await self._tell(caller, "made", written.record_id)
+        return await self._written(written)
+
+    async def _update(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        change = await read_change(request, CardBody)
+        known = await self._known(change.id)
+        shown = card_record(known, ())
+        _wanted, body = change.to(shown, CardBody)
+        if not all(change.leaves(name, shown) for name in _BOUNDS if name in body):
+            self._refuse_never_valid(body)
+        written = await self._writes.write(CARD_UPDATE, {**body, "id": known.card.card_id})
+        await self._tell(caller, "changed", written.record_id)
+        return await self._written(written)
+
+    def _refuse_never_valid(self, body: JsonObject) -> None:
+        """Two bounds that are sent together must leave a time between them; of one alone a warning tells."""
+        begin, end = (body.get(name) for name in _BOUNDS)
+        if isinstance(begin, str) and isinstance(end, str):
+            period = asked_period(begin, end, self._zone, names=_BOUNDS)
+            if period[0] is not None and period[1] is not None and period[0] >= period[1]:
+                raise RequestRefused(400, "valid_until: is before valid_from")
+
+    async def _lifecycle(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Any state may follow any other: the interface knows no moves, and who may edit may set it right again."""
+        wanted = await read_body(request, LifecycleBody)
+        known = await self._known(wanted.id)
+        body: JsonObject = {"id": known.card.card_id, "status": wanted.status.value}
+        if wanted.reason is not None:
+            body["reason"] = wanted.reason
+        written = await self._writes.write(CARD_LIFECYCLE, body)
+        await self._tell(caller, f"set to {wanted.status.value}", written.record_id)
+        return await self._written(written)
+
+    async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Answers what the card was."""
+        wanted = await read_body(request, ById)
+        known = await self._known(wanted.id)
+        written = await self._writes.write(CARD_DELETE, {"id": known.card.card_id})
+        await self._tell(caller, "deleted", known.card.card_id)
+        shown = {**card_record(known, ()), "sync": written.sync_of_deleted}
+        return success(access_card=shown, warnings=())
+
+    async def _to_device(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """No driver has a place for cards: readers only read, and the gateway decides."""
+        wanted = await read_body(request, CardToDeviceBody)
+        known = await self._known(wanted.id)
+        device = await self._store.devices.get(await self._store.held.site_id("device", wanted.device_id))
+        if device is None:
+            raise NotFoundError(f"device_id: there is no device {wanted.device_id}")
+        card = f"access card {known.card.card_id} was not sent"
+        if not device.at_site:
+            raise CommandRefused(f"{card}: device {device.id} is not handled by this gateway")
+        raise CommandRefused(
+            f"{card}: the driver {device.kind} of device {device.id} keeps no cards; this gateway decides for its lanes"
+        )
+
+    async def _tell(self, caller: Caller, what: str, card_id: int | None) -> None:
+        """Record who did what."""
+        stamp = self._clock.wall()
+        event = Event(
+            kind=EventKind.CARDS_CHANGED,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=f"access card {card_id} was {what} by {caller.username}",
+            data={"card_id": card_id, "change": what, "by": caller.username},
+        )
+        try:
+            await self._store.journal.record(Entry(events=(event,)))
+        except StoreError as error:
+            log.warning("card_change_not_recorded", error=str(error))  # the change itself stands
+
+    async def _known(self, card_id: int) -> CardRecord:
+        known = await self._store.cards.get(await self._store.held.site_id(KIND, card_id))
+        if known is None:
+            raise NotFoundError(f"there is no access card {card_id}")
+        return known
+
+    async def _written(self, written: Written) -> web.StreamResponse:
+        known = None if written.record_id is None else await self._store.cards.get(written.record_id)
+        if known is not None:
+            return await self._answer(known)
+        return success(access_card=_without_secrets({"id": None, **written.record}), warnings=())
+
+    async def _answer(self, known: CardRecord) -> web.StreamResponse:
+        waiting = await self._store.held.waiting(KIND, known.card.card_id)
+        return success(access_card=card_record(known, waiting), warnings=_warnings(known.card))
+
+
+def card_record(known: CardRecord, waiting: Sequence[WaitingWrite]) -> Record:
+    """A card as the interface shows it."""
+    record = json.loads(known.record)
+    shown: Record = _without_secrets(record if isinstance(record, dict) else {})
+    shown |= {"id": known.card.card_id, "decided_as": known.card.status.value, "has_pin": bool(known.card.pin)}
+    return shown | standing_with_central(waiting)
+
+
+def _without_secrets(record: Record) -> Record:
+    return {name: value for name, value in record.items() if name not in SECRETS}
+
+
+def _warnings(card: Card) -> tuple[str, ...]:
+    """Why a card opens nothing, as far as the card itself says so."""
+    told = []
+    if not card.aliases:
+        told.append("no reader can match this card: it has no number, UID or plate that can be read")
+    if card.valid_from is not None and card.valid_until is not None and card.valid_until <= card.valid_from:
+        told.append("the card is never valid: valid_until is before valid_from")
+    if card.unread:
+        told.append(f"{card.unread}: cannot be understood, so the card counts as {card.status.value}")
+    elif card.status is not CardStatus.ACTIVE:
+        told.append(f"the card counts as {card.status.value} and opens nothing")
+    return tuple(told)

@@ -1,0 +1,250 @@
+"""Operations on access cards: rules and models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+
+from gateway.domain.credentials import CardStatus
+from gateway.runtime.clock import iso_utc
+from gateway.web.http.bodies import Body, ById, Id, Line, Number, Paged, Plain, Text, Word, WriteBody, Yes, following
+from gateway.web.operation import XLSX, Operation, Rule, needs
+from gateway.web.operations.answers import Answer, Listed
+
+
+def _moment(value: str) -> str:
+    """Raises ValueError for what is no ISO 8601 moment or day; "" is no bound."""
+    if value:
+        try:
+            datetime.fromisoformat(value)
+        except ValueError as error:
+            raise ValueError("must be an ISO 8601 date or date and time") from error
+    return value
+
+
+def _as_text(value: str | int) -> str | None:
+    """A bound in the one form that is written; 0 and "" are none."""
+    if isinstance(value, str):
+        return value.strip() or None
+    return iso_utc(value * (1_000 if value >= _MILLISECONDS_FROM else 1_000_000)) if value else None
+
+
+def _as_number(value: str) -> int:
+    """Raises ValueError for what is no number."""
+    if not (value.isascii() and value.isdigit()):
+        raise ValueError("must be a number, or its digits")
+    return int(value)
+
+
+_MILLISECONDS_FROM = 100_000_000_000  # as seconds that would be the year 5138
+_LATEST = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp()) * 1_000
+_MOST_NAMES = 200
+
+Moment = Annotated[Plain, Field(max_length=40), AfterValidator(_moment)]
+Seconds = Annotated[int, Field(strict=True, ge=0, le=_LATEST)]
+Bound = Annotated[Moment | Seconds, AfterValidator(_as_text)]
+"""An ISO 8601 date or moment, or seconds or milliseconds since 1970."""
+Whole = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
+Digits = Annotated[
+    str,
+    Field(strict=True, max_length=18, json_schema_extra={"pattern": "^[0-9]{1,18}$"}),
+    AfterValidator(_as_number),
+]
+NumberOrDigits = Whole | Digits
+Named = Number | Word
+Names = Annotated[tuple[Named, ...], Field(max_length=_MOST_NAMES, fail_fast=True)]
+_PIN = "^([0-9]{4,8})?$"
+Pin = Annotated[
+    str, Field(strict=True, json_schema_extra={"pattern": _PIN}), following(_PIN, "must be 4 to 8 digits, or empty")
+]
+_TEXTS = (
+    "number", "card_format", "uid", "plate", "type", "username", "holder_name", "pin", "note",
+)  # fmt: skip
+_VALUES = ("facility_code", "card_number", "customer_id", "company_id", "valid_from", "valid_until")
+
+
+class CardListBody(Paged):
+    """Which access cards; `search` looks in number, holder, username and plate."""
+
+    search: Text = ""
+
+
+class CardSheetBody(Body):
+    """Which access cards; all without a search."""
+
+    search: Text = ""
+
+
+class UsernameBody(Body):
+    """Whose access card."""
+
+    username: Annotated[str, Field(strict=True, min_length=1, max_length=120)]
+
+
+class CardFields(WriteBody):
+    """What can be written of a card; any other field is passed over. null takes a value away, but never a state."""
+
+    null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType(
+        {
+            **dict.fromkeys(_TEXTS, ""),
+            **dict.fromkeys(_VALUES),
+            "zones": [],
+            "schedules": [],
+            "first_person": False,
+            "duress": False,
+        }
+    )
+
+    number: Word | None = None
+    facility_code: NumberOrDigits | None = None
+    card_number: NumberOrDigits | None = None
+    card_format: Word | None = None
+    uid: Word | None = None
+    plate: Word | None = None
+    type: Number | Word | None = None
+    status: CardStatus | None = None
+    enabled: Yes | None = None
+    username: Word | None = None
+    holder_name: Word | None = None
+    customer_id: Number | None = None
+    company_id: Number | None = None
+    valid_from: Bound | None = None
+    valid_until: Bound | None = None
+    pin: Pin | None = Field(default=None, repr=False)
+    zones: Names | None = None
+    schedules: Names | None = None
+    first_person: Yes | None = None
+    duress: Yes | None = None
+    note: Line | None = None
+
+
+class NewCardBody(CardFields):
+    """An access card to be created."""
+
+
+class CardBody(CardFields):
+    """Which fields of an access card change."""
+
+    id: Id
+
+
+class LifecycleBody(Body):
+    """Into which state an access card goes. Any state may follow any other."""
+
+    id: Id
+    status: CardStatus
+    reason: Line | None = None
+
+
+class CardToDeviceBody(Body):
+    """Which access card goes to which device."""
+
+    id: Id
+    device_id: Id
+
+
+class CardRecord(BaseModel):
+    """An access card: central's record without its PIN, and what the site makes of it.
+
+    Attributes:
+        decided_as: the state by which the site decides.
+        has_pin: whether the card has a PIN that lanes may ask for.
+        sync: whether central has what the site has; `refused` comes with central's words in `sync_error`;
+            `taken_back` is said of what was deleted before central ever had it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    id: int | None
+    decided_as: CardStatus | None = None
+    has_pin: bool = False
+    sync: Literal["in_step", "waiting", "refused", "taken_back"] = "in_step"
+
+
+class CardAnswer(Answer):
+    """One access card. `warnings` tell why it will not open a gate as it is, or not yet."""
+
+    access_card: CardRecord
+    warnings: tuple[str, ...] = ()
+
+
+class CardsAnswer(Listed):
+    """Access cards, newest first."""
+
+    access_cards: tuple[CardRecord, ...]
+
+
+_PATH = "/v1/access"
+_CARD = "access_card"
+
+
+def _cards(verb: str) -> Rule:
+    return needs(f"can_{verb}_access_cards", f"can_{verb}_guests")
+
+
+_VIEW = _cards("view")
+
+ACCESS = Operation(
+    "POST", _PATH, _VIEW, _CARD, purpose="One access card by its id", body=ById, answer=CardAnswer, reads=True
+)
+ACCESS_USERNAME = Operation(
+    "POST",
+    f"{_PATH}/username",
+    _VIEW,
+    _CARD,
+    purpose="One access card by its username",
+    body=UsernameBody,
+    answer=CardAnswer,
+    reads=True,
+)
+ACCESS_LIST = Operation(
+    "POST",
+    f"{_PATH}/list",
+    _VIEW,
+    "access_cards",
+    purpose="List access cards",
+    body=CardListBody,
+    answer=CardsAnswer,
+    reads=True,
+)
+ACCESS_EXCEL = Operation(
+    "POST",
+    f"{_PATH}/excel",
+    _VIEW,
+    "access_cards",
+    purpose="Access cards as Excel",
+    body=CardSheetBody,
+    answer_type=XLSX,
+    reads=True,
+)
+ACCESS_PUT = Operation(
+    "PUT", _PATH, _cards("add"), _CARD, purpose="Create an access card", body=NewCardBody, answer=CardAnswer
+)
+ACCESS_PATCH = Operation(
+    "PATCH", _PATH, _cards("edit"), _CARD, purpose="Update an access card", body=CardBody, answer=CardAnswer
+)
+ACCESS_LIFECYCLE = Operation(
+    "PATCH",
+    f"{_PATH}/lifecycle",
+    needs("can_edit_access_cards"),
+    _CARD,
+    purpose="Update the lifecycle of an access card",
+    body=LifecycleBody,
+    answer=CardAnswer,
+)
+ACCESS_DELETE = Operation(
+    "DELETE", _PATH, _cards("delete"), _CARD, purpose="Delete an access card", body=ById, answer=CardAnswer
+)
+ACCESS_DEVICE = Operation(
+    "POST",
+    f"{_PATH}/device",
+    _VIEW & needs("can_control_devices"),
+    _CARD,
+    purpose="Send an access card to a device",
+    body=CardToDeviceBody,
+    answer=CardAnswer,
+)

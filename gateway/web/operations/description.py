@@ -1,0 +1,48 @@
+"""The interface's own description."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from functools import cache
+
+from aiohttp import web
+from pydantic_core import to_json
+
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.openapi import described
+from gateway.web.operation import OPEN, Operation
+
+OPENAPI = Operation("GET", "/openapi.json", OPEN, head=True, purpose="This interface as OpenAPI 3.1")
+
+
+@cache
+def _description(operations: tuple[Operation, ...], release: str) -> tuple[bytes, str]:
+    """The text and its tag: they depend on the operations alone. Blocks for a third of a second, the first time."""
+    text = to_json(described(operations, release=release))
+    return text, hashlib.sha256(text).hexdigest()[:32]
+
+
+class Description:
+    """`GET /openapi.json`. Made when it is first asked for; the same for everybody, and silent of the site."""
+
+    def __init__(self, *, operations: tuple[Operation, ...], release: str) -> None:
+        self._operations = operations
+        self._release = release
+        self._one = asyncio.Lock()
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (Route(OPENAPI, self._get),)
+
+    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        async with self._one:
+            text, tag = await asyncio.to_thread(_description, self._operations, self._release)
+        answer = web.Response(body=text, content_type="application/json", charset="utf-8")
+        answer.headers["Cache-Control"] = "no-cache"
+        answer.etag = tag
+        if any(known.value in (tag, "*") for known in request.if_none_match or ()):
+            answer.set_status(304)
+            answer.body = None
+        return answer

@@ -1,0 +1,312 @@
+"""Devices: rules, models and handlers. Gates are commanded here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import ClassVar, Literal
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from gateway.domain.commands import Command, GateAction
+from gateway.domain.errors import NotFoundError, StoreError
+from gateway.domain.writes import DEVICE_CONFIG as WRITE_CONFIG
+from gateway.domain.writes import DEVICE_CREATE as WRITE_CREATE
+from gateway.domain.writes import JsonObject, RecordWriter, WaitingWrite
+from gateway.lanes import Lanes
+from gateway.lanes.snapshots import DeviceSnapshot
+from gateway.runtime.clock import iso_utc
+from gateway.site.models import Site
+from gateway.store import KnownRecord, Store
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.http.bodies import (
+    ById,
+    Cursored,
+    Id,
+    Line,
+    Number,
+    ShortName,
+    Word,
+    WriteBody,
+    Yes,
+    read_body,
+    read_change,
+    read_new,
+)
+from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.errors import RequestRefused
+from gateway.web.operation import Operation, needs
+from gateway.web.operations.answers import Answer, CursorListed, Status
+from gateway.web.operations.records import Record, central_record, standing_with_central, text_of
+
+
+class DeviceFields(WriteBody):
+    """What can be written of a device; any other field is passed over. null empties a text."""
+
+    null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType(
+        {"location": "", "description": "", "serial_number": ""}
+    )
+
+    name: ShortName | None = None
+    type: Number | Word | None = None
+    location: Line | None = None
+    description: Line | None = None
+    serial_number: Word | None = None
+    enabled: Yes | None = None
+
+
+class NewDeviceBody(DeviceFields):
+    """A device to be created."""
+
+    name: ShortName
+
+
+class DeviceConfigBody(DeviceFields):
+    """Which fields of a device change."""
+
+    id: Id
+
+
+class DeviceRecord(BaseModel):
+    """A device: central's record, with what the site knows over it.
+
+    `sync` says whether central has what the site has; `refused` comes with central's words in `sync_error`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    id: int | None
+    name: str
+    type: str | int = ""
+    at_site: bool = False
+    location: str = ""
+    status: str = ""
+    position: str | None = None
+    sync: Literal["in_step", "waiting", "refused"] = "in_step"
+
+
+class CommandRecord(BaseModel):
+    """A command to a gate, as it stands when it is answered."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    action: str
+    state: str
+    recorded: bool
+    requested_at: str
+    deadline_at: str
+
+
+class DeviceAnswer(Answer):
+    """One device."""
+
+    device: DeviceRecord
+
+
+class CommandedDevice(BaseModel):
+    """The device that was commanded; its id alone when the disk does not answer."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    id: int
+
+
+class CommandAnswer(Answer):
+    """The command was recorded. That does not prove that the gate moved."""
+
+    device: CommandedDevice
+    command: CommandRecord
+
+
+class DevicesAnswer(CursorListed):
+    """Devices, newest first."""
+
+    devices: tuple[DeviceRecord, ...]
+
+
+_VIEW = needs("can_view_devices")
+_CONTROL = needs("can_control_devices")
+
+DEVICE_LIST = Operation(
+    "POST", "/v1/device/list", _VIEW, "devices", purpose="List devices", body=Cursored, answer=DevicesAnswer, reads=True
+)
+DEVICE = Operation(
+    "POST", "/v1/device", _VIEW, "device", purpose="One device by its id", body=ById, answer=DeviceAnswer, reads=True
+)
+DEVICE_PUT = Operation(
+    "PUT",
+    "/v1/device",
+    needs("can_add_devices"),
+    "device",
+    purpose="Create a device",
+    body=NewDeviceBody,
+    answer=DeviceAnswer,
+)
+DEVICE_CONFIG = Operation(
+    "PATCH",
+    "/v1/device/config",
+    needs("can_edit_devices"),
+    "device",
+    purpose="Set up a device",
+    body=DeviceConfigBody,
+    answer=DeviceAnswer,
+)
+DEVICE_OPEN = Operation(
+    "POST", "/v1/device/open", _CONTROL, "device", purpose="Open a gate", body=ById, answer=CommandAnswer
+)
+DEVICE_CLOSE = Operation(
+    "POST", "/v1/device/close", _CONTROL, "device", purpose="Close a gate", body=ById, answer=CommandAnswer
+)
+
+
+_KIND = "device"
+_OF_THE_SITE_FILE = ("name", "type", "location")
+
+
+class Devices:
+    """`/v1/device`. A device's location is the lane that has it."""
+
+    def __init__(self, *, site: Site, store: Store, lanes: Lanes, writes: RecordWriter) -> None:
+        self._store = store
+        self._writes = writes
+        self._lanes = lanes
+        self._locations: Mapping[int, str] = dict(_locations(site))
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(DEVICE_LIST, self._list),
+            Route(DEVICE, self._get),
+            Route(DEVICE_PUT, self._create),
+            Route(DEVICE_CONFIG, self._config),
+            Route(DEVICE_OPEN, self._open),
+            Route(DEVICE_CLOSE, self._close),
+        )
+
+    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, Cursored)
+        known, count, _older = await self._store.devices.page(
+            search=wanted.search, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
+        )
+        cursor = {"next_cursor": known[-1].id} if known else {}
+        waiting = (await self._store.held.arriving(_KIND, [item.id for item in known])).waiting
+        devices = (self._record(item, waiting.get(item.id, ())) for item in known)
+        return await success_listed(request, "devices", devices, count=count, **cursor)
+
+    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, ById)
+        return success(device=await self._shown(await self._known(wanted.id)))
+
+    async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """A device of central's. This gateway does not handle it: what it handles is in the site file."""
+        _wanted, body = await read_new(request, NewDeviceBody)
+        written = await self._writes.write(WRITE_CREATE, body)
+        known = None if written.record_id is None else await self._store.devices.get(written.record_id)
+        return success(device=written.record if known is None else await self._shown(known))
+
+    async def _config(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        change = await read_change(request, DeviceConfigBody)
+        known = await self._known(change.id)
+        _wanted, body = change.to(self._record(known), DeviceConfigBody)
+        await self._writes.write(WRITE_CONFIG, {**self._without_the_site_files(known, body), "id": known.id})
+        return success(device=await self._shown(await self._known(known.id)))
+
+    def _without_the_site_files(self, known: KnownRecord, body: JsonObject) -> JsonObject:
+        """The body without what the site file says, which is not central's to know.
+
+        Raises RequestRefused (409) for a field that would change it.
+        """
+        if not known.at_site:
+            return body
+        shown = self._record(known)
+        for name in _OF_THE_SITE_FILE:
+            if name in body and body[name] != shown[name]:
+                raise RequestRefused(409, f"{name}: the site file says what it is for device {known.id}")
+        return {name: value for name, value in body.items() if name not in _OF_THE_SITE_FILE}
+
+    async def _open(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        return await self._command(request, caller, GateAction.OPEN)
+
+    async def _close(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        return await self._command(request, caller, GateAction.CLOSE)
+
+    async def _command(self, request: web.Request, caller: Caller, action: GateAction) -> web.StreamResponse:
+        """Success means recorded, unless `recorded` says no: a disk that refuses keeps nobody from commanding a gate.
+
+        Whether the gate moves is told by its position and by events.
+        """
+        wanted = await read_body(request, ById)
+        command = await self._lanes.command(device_id=wanted.id, action=action, source=f"user:{caller.username}")
+        try:
+            known = await self._store.devices.get(wanted.id)
+        except StoreError:  # the gate is told already
+            known = None
+        return success(
+            device=self._record(known) if known else {"id": wanted.id},
+            command=command_record(command),
+        )
+
+    async def _known(self, device_id: int) -> KnownRecord:
+        known = await self._store.devices.get(await self._store.held.site_id(_KIND, device_id))
+        if known is None:
+            raise NotFoundError(f"there is no device {device_id}")
+        return known
+
+    async def _shown(self, known: KnownRecord) -> Record:
+        return self._record(known, await self._store.held.waiting(_KIND, known.id))
+
+    def _record(self, known: KnownRecord, waiting: tuple[WaitingWrite, ...] = ()) -> Record:
+        seen = next((item for item in self._lanes.devices() if item.device_id == known.id), None)
+        shown = device_record(known, seen, location=self._locations.get(known.id, ""))
+        return {**shown, **standing_with_central(waiting)}
+
+
+def _locations(site: Site) -> Iterator[tuple[int, str]]:
+    for lane in site.lanes:
+        points = (lane.arming, lane.closing, *lane.safety)
+        for device_id in (*(point.device for point in points), *lane.readers, lane.gate):
+            yield device_id, lane.name
+
+
+def device_record(known: KnownRecord, seen: DeviceSnapshot | None, *, location: str) -> Record:
+    """A device as the interface shows it.
+
+    Args:
+        known: what the store has of it.
+        seen: its state now; None for a device of central's that is not of this site.
+        location: where it stands, "" when only central may know.
+    """
+    central = central_record(known)
+    kind = central.get("type")
+    its_own = kind if isinstance(kind, str | int) and not known.at_site else known.kind
+    record: Record = {**central, "id": known.id, "name": known.name, "type": its_own, "at_site": known.at_site}
+    record["location"] = location or text_of(central, "location")
+    if seen is None:
+        record["status"] = text_of(central, "status") or "unknown"
+        record["position"] = None
+    else:
+        record["status"] = status_of(online=seen.online)
+        record["position"] = seen.position.value if seen.position else None
+        record["status_since"] = iso_utc(seen.since)
+        record["status_detail"] = seen.detail
+    return record
+
+
+def command_record(command: Command) -> Record:
+    """A command as whoever gave it is told of it."""
+    return {
+        "id": command.command_id,
+        "action": command.action.value,
+        "state": command.state.value,
+        "recorded": command.recorded,
+        "requested_at": iso_utc(command.requested_at),
+        "deadline_at": iso_utc(command.deadline_at),
+    }
+
+
+def status_of(*, online: bool | None) -> Status:
+    """The interface's word for whether a device answers."""
+    return "unknown" if online is None else "online" if online else "offline"

@@ -1,0 +1,299 @@
+"""Parking entries: who came in and went out, listed, reported, as Excel, and by hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from aiohttp import web
+
+from gateway.domain.errors import NotFoundError
+from gateway.domain.parking import ParkingEntry
+from gateway.domain.read_cursors import PageTold
+from gateway.domain.writes import (
+    ENTRY_CREATE,
+    ENTRY_UPDATE,
+    FIRST_PROVISIONAL_ID,
+    JsonObject,
+    RecordWriter,
+    WaitingWrite,
+)
+from gateway.runtime.clock import Clock, iso_utc
+from gateway.site.models import LaneSection, Site
+from gateway.store import EntryFilter, EntryTotals, Reader, Store
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.http.acknowledged import followed
+from gateway.web.http.bodies import read_body, read_change, read_new
+from gateway.web.http.dates import asked_period
+from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.times import Moments
+from gateway.web.operations.entries.operations import (
+    ENTRY_EXCEL,
+    ENTRY_LIST,
+    ENTRY_PATCH,
+    ENTRY_PUT,
+    ENTRY_REPORT,
+    ENTRY_REPORT_EXCEL,
+    ChangedEntry,
+    EntryListBody,
+    EntryWhich,
+    NewEntry,
+)
+from gateway.web.operations.entries.records import COLUMNS, entry_record, entry_row, totals_record, totals_rows
+from gateway.web.operations.records import Record, site_only_among, standing_with_central
+from gateway.web.read_cursors import Readers
+from gateway.web.spreadsheets import Cell, Spreadsheets
+
+_KIND: Final = "entry"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A device's lane."""
+
+    lane_id: str
+    area: str
+
+
+class EntriesFamily:
+    """`/v1/entry`. An entry's id may be the site's or central's; cursors are the site's ids."""
+
+    def __init__(
+        self,
+        *,
+        site: Site,
+        store: Store,
+        writes: RecordWriter,
+        clock: Clock,
+        moments: Moments,
+        spreadsheets: Spreadsheets,
+        readers: Readers,
+    ) -> None:
+        self._store = store
+        self._readers = readers
+        self._writes = writes
+        self._clock = clock
+        self._named = moments
+        self._spreadsheets = spreadsheets
+        self._zone = ZoneInfo(site.site.timezone)
+        self._lanes: Mapping[str, str] = {lane.id: lane.name for lane in site.lanes}
+        self._places: Mapping[int, _Place] = {
+            number: _Place(lane.id, lane.inside or "") for lane in reversed(site.lanes) for number in _devices_of(lane)
+        }
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(ENTRY_LIST, self._list),
+            Route(ENTRY_REPORT, self._report),
+            Route(ENTRY_EXCEL, self._as_excel),
+            Route(ENTRY_REPORT_EXCEL, self._report_as_excel),
+            Route(ENTRY_PUT, self._create),
+            Route(ENTRY_PATCH, self._change),
+        )
+
+    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, EntryListBody)
+        whole = self._filter(wanted) == EntryFilter()
+        reader = Reader(caller.username, _KIND) if wanted.by_cursor and whole else None
+        return await self._listed(request, wanted, reader)
+
+    async def _report(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, EntryListBody)
+        return await self._listed(request, wanted, None, totals=totals_record(await self._totals(wanted)))
+
+    async def _as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, EntryWhich)
+        return await self._sheet(request, "entries", self._rows(self._filter(wanted)))
+
+    async def _report_as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """The same with the totals below."""
+        wanted = await read_body(request, EntryWhich)
+        totals = totals_rows(await self._totals(wanted))
+        return await self._sheet(request, "entry-report", self._rows(self._filter(wanted), below=totals))
+
+    async def _sheet(
+        self, request: web.Request, name: str, rows: AsyncIterator[list[list[Cell]]]
+    ) -> web.StreamResponse:
+        return await self._spreadsheets.answer(
+            request, name=name, sheet="Entries", columns=COLUMNS, rows=rows, zone=self._zone
+        )
+
+    async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted, sent = await read_new(request, NewEntry)
+        body = self._moments(sent, said=sent.keys())
+        if wanted.type == "exit" and body.get("exit_at") is not None:
+            raise _moment_of_an_exit()
+        if "date_at" not in body:
+            _refuse_trust_without_moment(wanted)
+            now = self._clock.wall()
+            body |= {"date_at": iso_utc(now.micros), "clock_trusted": now.trusted}
+        body = {**await self._placed(body, wanted, said=body.keys()), "type": wanted.type}
+        _refuse_exit_before(body.get("date_at"), body.get("exit_at"))
+        written = await self._writes.write(ENTRY_CREATE, body)
+        if written.record_id is None:
+            return success(entry=written.record)
+        return success(entry=await self._shown(await self._known(written.record_id)))
+
+    async def _change(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        change = await read_change(request, ChangedEntry)
+        known = await self._known(change.id)
+        shown = await self._shown(known)
+        wanted, sent = change.to(shown, ChangedEntry)
+        said = {name for name in sent if not change.leaves(name, shown)}
+        body = await self._placed(self._moments(sent, said=said), wanted, said=said)
+        if "date_at" not in body:
+            _refuse_trust_without_moment(wanted)
+        elif "date_at" in said:
+            body.setdefault("clock_trusted", True)  # what a person says is not the clock's
+        if known.entry_at is None:
+            if body.pop("exit_at", None) is not None and "exit_at" in said:
+                raise _moment_of_an_exit()
+        elif said & {"date_at", "exit_at"}:
+            left = None if known.exit_at is None else iso_utc(known.exit_at)
+            _refuse_exit_before(body.get("date_at", iso_utc(known.entry_at)), body.get("exit_at", left))
+        await self._writes.write(ENTRY_UPDATE, {**body, "id": known.id})
+        return success(entry=await self._shown(await self._known(known.id)))
+
+    def _moments(self, sent: JsonObject, *, said: AbstractSet[str]) -> JsonObject:
+        """The body with its moments as central takes them; an empty one is none. Raises RequestRefused.
+
+        A status follows from the moments, so it is not among what is written. A moment of which no clock can tell
+        whether it has been is not trusted, unless whoever names it says so.
+        """
+        body = {name: value for name, value in sent.items() if name != "status"}
+        for name in ("date_at", "exit_at"):
+            text = body.get(name)
+            if isinstance(text, str) and text.strip():
+                body[name] = iso_utc(self._moment(name, text, body, said=said))
+            elif name == "date_at":
+                body.pop(name, None)
+            elif name in body:
+                body[name] = None
+        return body
+
+    def _moment(self, name: str, text: str, body: JsonObject, *, said: AbstractSet[str]) -> int:
+        if name not in said:
+            return self._named.read(name, text)
+        moment = self._named.past(name, text)
+        if not moment.has_been and "clock_trusted" not in said:
+            body["clock_trusted"] = False
+        return moment.micros
+
+    async def _placed(self, body: JsonObject, wanted: NewEntry | ChangedEntry, *, said: AbstractSet[str]) -> JsonObject:
+        """The body with devices and the card as they are known now, and the devices' lanes unless others are said."""
+        placed: JsonObject = {}
+        if wanted.access_id is not None:
+            body["access_id"] = await self._store.held.site_id("access_card", wanted.access_id)
+        if wanted.device_id is not None:
+            body["device_id"] = await self._device("device_id", wanted.device_id)
+            if (place := self._places.get(wanted.device_id)) is not None:
+                placed |= {"lane": place.lane_id, "area": place.area}
+        if wanted.exit_device_id is not None:
+            body["exit_device_id"] = await self._device("exit_device_id", wanted.exit_device_id)
+            if (place := self._places.get(wanted.exit_device_id)) is not None:
+                placed["exit_lane"] = place.lane_id
+        return {**body, **{name: value for name, value in placed.items() if name not in said}}
+
+    async def _device(self, name: str, number: int) -> int:
+        """The id by which a device is known now. Raises RequestRefused for none."""
+        known = await self._store.held.site_id("device", number)
+        if await self._store.devices.get(known) is None:
+            raise RequestRefused(400, f"{name}: there is no device {number}")
+        return known
+
+    async def _known(self, entry_id: int) -> ParkingEntry:
+        known = await self._store.entries.get(entry_id, now=self._now)
+        if known is None:
+            raise NotFoundError(f"there is no entry {entry_id}")
+        return known
+
+    @property
+    def _now(self) -> int:
+        return self._clock.wall().micros
+
+    async def _listed(
+        self, request: web.Request, wanted: EntryListBody, reader: Reader | None, **more: object
+    ) -> web.StreamResponse:
+        before = wanted.cursor_id
+        if reader is not None:
+            self._readers.asks(reader, before)
+        if 0 < before < FIRST_PROVISIONAL_ID:  # central's id of one
+            known = await self._store.entries.get(before, now=self._now)
+            before = known.id if known is not None else before
+        page = await self._store.entries.page(
+            self._filter(wanted), now=self._now, before=before, offset=wanted.offset, limit=wanted.limit
+        )
+        waiting = (await self._store.held.arriving(_KIND, [entry.id for entry in page.entries])).waiting
+        site_only = await self._site_only(page.entries, waiting)
+        shown = (self._record(entry, waiting.get(entry.id, ()), site_only) for entry in page.entries)
+        cursor = {"next_cursor": page.entries[-1].id} if page.entries else {}
+        if reader is None:
+            return await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
+        following = cursor.get("next_cursor")
+        told = PageTold(wanted.cursor_id, page.newest, following, is_end=page.next_cursor is None)
+        taken = await self._readers.told(reader, told)
+        answer = await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
+        return await followed(request, answer, taken)
+
+    async def _totals(self, wanted: EntryWhich) -> EntryTotals:
+        return await self._store.entries.totals(self._filter(wanted), now=self._now)
+
+    def _filter(self, wanted: EntryWhich) -> EntryFilter:
+        start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
+        return EntryFilter(
+            date_from=start,
+            date_until=end,
+            device_ids=wanted.device_ids,
+            lane_ids=wanted.lane_ids,
+            card_ids=wanted.access_ids,
+            plates=wanted.plates,
+            statuses=wanted.status,
+            search=wanted.search,
+        )
+
+    async def _shown(self, entry: ParkingEntry) -> Record:
+        waiting = await self._store.held.waiting(_KIND, entry.id)
+        return self._record(entry, waiting, await self._site_only((entry,), {entry.id: waiting}))
+
+    async def _site_only(
+        self, entries: Iterable[ParkingEntry], waiting: Mapping[int, Sequence[WaitingWrite]]
+    ) -> frozenset[int]:
+        unknown = () if self._writes.alone else (entry.id for entry in entries if entry.central_id is None)
+        return await site_only_among(self._store.held, _KIND, unknown, waiting)
+
+    def _record(self, entry: ParkingEntry, waiting: Sequence[WaitingWrite], site_only: AbstractSet[int]) -> Record:
+        names = {
+            "lane_name": self._lanes.get(entry.entry_lane, ""),
+            "exit_lane_name": self._lanes.get(entry.exit_lane, ""),
+        }
+        return {**entry_record(entry), **names, **standing_with_central(waiting, site_only=entry.id in site_only)}
+
+    async def _rows(self, wanted: EntryFilter, *, below: Sequence[list[Cell]] = ()) -> AsyncIterator[list[list[Cell]]]:
+        async for batch in self._store.entries.batches(wanted, now=self._now):
+            yield [entry_row(entry, self._lanes) for entry in batch]
+        if below:
+            yield [row + [None] * (len(COLUMNS) - len(row)) for row in ([], *below)]
+
+
+def _moment_of_an_exit() -> RequestRefused:
+    return RequestRefused(400, "exit_at: the moment of an exit is its date_at")
+
+
+def _refuse_trust_without_moment(wanted: NewEntry | ChangedEntry) -> None:
+    if wanted.clock_trusted is not None:
+        raise RequestRefused(400, "clock_trusted: is said of a date_at that is sent along")
+
+
+def _refuse_exit_before(came: object, left: object) -> None:
+    if isinstance(came, str) and isinstance(left, str) and left < came:  # both are UTC, to the millisecond
+        raise RequestRefused(400, "exit_at: is before the entry")
+
+
+def _devices_of(lane: LaneSection) -> tuple[int, ...]:
+    return (lane.gate, *lane.readers)

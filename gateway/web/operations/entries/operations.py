@@ -1,0 +1,213 @@
+"""Operations on parking entries: rules and models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+
+from gateway.domain.parking import EntryStatus
+from gateway.web.http.bodies import Body, Cursored, Id, Plain, Text, WriteBody
+from gateway.web.operation import XLSX, Operation, needs
+from gateway.web.operations.answers import Answer, CursorListed
+
+_Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
+_Texts = Annotated[tuple[Text, ...], Field(max_length=1000, fail_fast=True)]
+_Statuses = Annotated[tuple[EntryStatus, ...], Field(fail_fast=True)]
+_Data = Annotated[Plain, Field(max_length=20_000)]
+
+
+def _as_many(value: object) -> object:
+    """One status may stand alone."""
+    return (value,) if isinstance(value, str) else value
+
+
+class EntryWhich(Body):
+    """Which entries; what is left out does not filter. Dates are of the entry, or of an exit without one."""
+
+    search: Text = ""
+    start_date: Text = ""
+    end_date: Text = ""
+    device_ids: _Ids = ()
+    lane_ids: _Texts = ()
+    access_ids: _Ids = ()
+    plates: _Texts = ()
+    status: Annotated[_Statuses, BeforeValidator(_as_many), Field(max_length=20)] = ()
+
+
+class EntryListBody(Cursored, EntryWhich):
+    """Which entries, and which part of them."""
+
+
+class _EntryFields(WriteBody):
+    """What a person may say of an entry; any other field is passed over.
+
+    Lanes and area are those of the devices where they are not said. `status` follows from the moments, whatever is
+    said. `clock_trusted` is said of a `date_at` that is sent along: without one the gateway's clock stamps.
+    """
+
+    null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType(
+        {
+            **dict.fromkeys(("access_id", "exit_at", "exit_device_id")),
+            **dict.fromkeys(("plate", "credential", "lane", "exit_lane", "area", "note", "data"), ""),
+        }
+    )
+
+    access_id: Id | None = None
+    plate: Text | None = None
+    credential: Text | None = None
+    lane: Text | None = None
+    exit_lane: Text | None = None
+    area: Text | None = None
+    status: EntryStatus | None = None
+    clock_trusted: Annotated[bool, Field(strict=True)] | None = None
+    exit_at: Text | None = None
+    exit_device_id: Id | None = None
+    note: Text | None = None
+    data: _Data | None = None
+
+
+class NewEntry(_EntryFields):
+    """A manual entry, or an exit that nobody saw come. `date_at` is when that was: now, when it is left out."""
+
+    device_id: Id
+    type: Literal["entry", "exit"] = "entry"
+    date_at: Text = ""
+
+
+class ChangedEntry(_EntryFields):
+    """An entry of which these fields change. With `exit_at` it is closed."""
+
+    id: Id
+    device_id: Id | None = None
+    date_at: Text = ""
+
+
+class EntryRecord(BaseModel):
+    """A parking entry: a stay from its entry to its exit.
+
+    `id` is central's once it has given one, `site_id` the site's own; either names the entry. `date_at` is `entry_at`,
+    or `exit_at` when only the exit is known. What else central or a person says of it is there too.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    id: int
+    site_id: int
+    central_id: int | None
+    type: Literal["entry", "exit"]
+    status: EntryStatus
+    date_at: str
+    entry_at: str | None
+    exit_at: str | None
+    duration_minutes: float | None
+    device_id: int | None
+    exit_device_id: int | None
+    lane_id: str
+    lane_name: str
+    exit_lane_id: str
+    exit_lane_name: str
+    area: str
+    access_id: int | None
+    credential: str
+    plate: str
+    manual: bool
+    clock_trusted: bool
+    sync: Literal["in_step", "waiting", "refused", "site_only"]
+
+
+class EntryTotalsRecord(BaseModel):
+    """What entries amount to."""
+
+    model_config = ConfigDict(frozen=True)
+
+    count: int
+    open: int
+    closed: int
+    exit_only: int
+    superseded: int
+    timed_out: int
+    average_minutes: float | None
+    longest_minutes: float | None
+
+
+class EntryAnswer(Answer):
+    """One entry."""
+
+    entry: EntryRecord
+
+
+class EntriesAnswer(CursorListed):
+    """Entries, newest first."""
+
+    entries: tuple[EntryRecord, ...]
+
+
+class EntryReportAnswer(EntriesAnswer):
+    """A part of the entries, and what all of them amount to."""
+
+    totals: EntryTotalsRecord
+
+
+_VIEW = needs("can_view_entries")
+
+ENTRY_LIST = Operation(
+    "POST",
+    "/v1/entry/list",
+    _VIEW,
+    "entries",
+    purpose="List parking entries, newest first",
+    body=EntryListBody,
+    answer=EntriesAnswer,
+    reads=True,
+)
+ENTRY_REPORT = Operation(
+    "POST",
+    "/v1/entry/report",
+    _VIEW,
+    "entries",
+    purpose="Entries for the report view, with totals",
+    body=EntryListBody,
+    answer=EntryReportAnswer,
+    reads=True,
+)
+ENTRY_EXCEL = Operation(
+    "POST",
+    "/v1/entry/excel",
+    _VIEW,
+    "entries",
+    purpose="Entries as Excel",
+    body=EntryWhich,
+    answer_type=XLSX,
+    reads=True,
+)
+ENTRY_REPORT_EXCEL = Operation(
+    "POST",
+    "/v1/entry/reportExcel",
+    _VIEW,
+    "entries",
+    purpose="Entry report as Excel",
+    body=EntryWhich,
+    answer_type=XLSX,
+    reads=True,
+)
+ENTRY_PUT = Operation(
+    "PUT",
+    "/v1/entry",
+    needs("can_add_entries"),
+    "entry",
+    purpose="Create a manual parking entry",
+    body=NewEntry,
+    answer=EntryAnswer,
+)
+ENTRY_PATCH = Operation(
+    "PATCH",
+    "/v1/entry",
+    needs("can_edit_entries"),
+    "entry",
+    purpose="Update a parking entry",
+    body=ChangedEntry,
+    answer=EntryAnswer,
+)

@@ -1,0 +1,228 @@
+"""Events of the site, newest first: rules, models and handlers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from gateway.domain.errors import NotFoundError
+from gateway.domain.events import Category, EventKind, RecordedEvent, Severity
+from gateway.domain.read_cursors import PageTold
+from gateway.runtime.clock import iso_utc
+from gateway.store import EventFilter, EventPage, Reader, Store
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.http.acknowledged import followed
+from gateway.web.http.bodies import Asked, ById, Cursored, Id, Text, read_body
+from gateway.web.http.dates import asked_period
+from gateway.web.http.envelope import in_parts, joined_parts, success
+from gateway.web.operation import Operation, needs
+from gateway.web.operations.answers import Answer, CursorListed
+from gateway.web.operations.records import Record
+from gateway.web.read_cursors import Readers
+
+_Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
+
+
+class EventListBody(Cursored):
+    """Which events. `types` and `event_types` are two filters: where both are sent, an event passes both."""
+
+    device_ids: _Ids = ()
+    types: _Ids = ()
+    event_types: _Ids = ()
+    start_date: Text = ""
+    end_date: Text = ""
+
+
+class EventRecord(BaseModel):
+    """An event. `data` is JSON text, as the document has it; what follows it is the gateway's own.
+
+    A `late` one was recorded more than a minute after its `date_at`, at `recorded_at`: after an outage of the disk,
+    once the clock was set, or because somebody told of it later. It says what was, never how things stand now.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    device_id: int
+    type: EventKind
+    category: Category
+    subcategory: Severity
+    name: str
+    description: str
+    date_at: str
+    data: str
+    lane_id: str
+    clock_trusted: bool
+    late: bool
+    recorded_at: str | None = None
+
+
+class EventAnswer(Answer):
+    """One event."""
+
+    event: EventRecord
+
+
+class EventsAnswer(CursorListed):
+    """Events, newest first.
+
+    A search among very many events ends after a while: then `complete` is there and false, `count` is of the events
+    that were looked at, and `next_cursor` goes on behind them, also when nothing was found.
+    """
+
+    events: tuple[EventRecord, ...]
+    complete: Literal[False] | None = None
+
+
+EVENT_LIST = Operation(
+    "POST",
+    "/v1/event/list",
+    needs("can_view_events"),
+    "events",
+    purpose="List events, newest first",
+    body=EventListBody,
+    answer=EventsAnswer,
+    reads=True,
+)
+EVENT = Operation(
+    "POST",
+    "/v1/event",
+    needs("can_view_events"),
+    "event",
+    purpose="One event by its id",
+    body=ById,
+    answer=EventAnswer,
+    reads=True,
+)
+
+
+_MOST_KEPT = 16
+_OF_NO_EVENT = 2**62
+_LONGEST_FILTER = 200
+_LARGEST_KEPT = 1024 * 1024
+
+Page = EventPage[tuple[bytes, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Which page. `reads`: what of the list a reader by cursor reads, "" for all; None for who is no such reader."""
+
+    which: EventFilter
+    cursor: int
+    offset: int
+    limit: int
+    reads: str | None
+
+
+class EventsFamily:
+    """`/v1/event`. Who asks for the same page again, while nothing was recorded, gets the same bytes."""
+
+    def __init__(self, *, store: Store, zone: ZoneInfo, readers: Readers) -> None:
+        self._store = store
+        self._readers = readers
+        self._zone = zone
+        self._asked = Asked(EventListBody, made=self._meant)
+        self._answered: OrderedDict[int, tuple[Page, tuple[bytes, ...]]] = OrderedDict()
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (Route(EVENT_LIST, self._list), Route(EVENT, self._get))
+
+    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        asked = await self._asked.read(request)
+        reader = None if asked.reads is None else Reader(caller.username, "event", asked.reads)
+        if reader is not None:
+            self._readers.asks(reader, asked.cursor)
+        page = await self._store.events.told(asked.which, before=asked.cursor, offset=asked.offset, limit=asked.limit)
+        parts = self._as_json(page)
+        if reader is None:
+            return await in_parts(request, parts)
+        told = PageTold(asked.cursor, page.newest, page.last, is_end=page.next_cursor is None)
+        taken = await self._readers.told(reader, told)
+        return await followed(request, await in_parts(request, parts), taken)
+
+    def _as_json(self, page: Page) -> tuple[bytes, ...]:
+        """The store gives the very same page as long as nothing was recorded, which is how it is known here."""
+        answered = self._answered.get(id(page))
+        if answered is not None and answered[0] is page:
+            return answered[1]
+        following = page.next_cursor or page.last
+        more: dict[str, object] = {} if following is None else {"next_cursor": following}
+        if not page.complete:
+            more["complete"] = False
+        parts = joined_parts("events", page.events, count=page.count, **more)
+        if sum(len(part) for part in parts) <= _LARGEST_KEPT:
+            self._answered[id(page)] = page, parts
+        if len(self._answered) > _MOST_KEPT:
+            self._answered.popitem(last=False)
+        return parts
+
+    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, ById)
+        event = await self._store.events.get(wanted.id)
+        if event is None:
+            raise NotFoundError(f"there is no event {wanted.id}")
+        return success(event=event_record(event))
+
+    def _meant(self, wanted: EventListBody) -> _Asked:
+        start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
+        which = EventFilter(
+            device_ids=wanted.device_ids,
+            types=_types(wanted),
+            search=wanted.search,
+            date_from=start,
+            date_until=end,
+        )
+        return _Asked(which, wanted.cursor_id, wanted.offset, wanted.limit, _reads(wanted))
+
+
+def _types(wanted: EventListBody) -> tuple[int, ...]:
+    """Return the types that pass both filters; one that no event has where none does."""
+    if not wanted.types or not wanted.event_types:
+        return wanted.types or wanted.event_types
+    return tuple(sorted(set(wanted.types) & set(wanted.event_types))) or (_OF_NO_EVENT,)
+
+
+def _reads(wanted: EventListBody) -> str | None:
+    """What somebody reads who reads by cursor; None for who looks for something, or looks at pages."""
+    if not wanted.by_cursor or wanted.search or wanted.start_date or wanted.end_date:
+        return None
+    parts = (("devices", wanted.device_ids), ("types", _types(wanted)))
+    said = (f"{name} {','.join(map(str, sorted(set(ids))))}" for name, ids in parts if ids)
+    return _short(" ".join(said))
+
+
+def _short(text: str) -> str:
+    """A filter's name; a very long one by its beginning and its hash."""
+    if len(text) <= _LONGEST_FILTER:
+        return text
+    return f"{text[:_LONGEST_FILTER]}… {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def event_record(event: RecordedEvent) -> Record:
+    """An event as the interface shows it: an `EventRecord`, plain because lists hold very many of them."""
+    record: Record = {
+        "id": event.id,
+        "device_id": event.device_id,
+        "type": event.type,
+        "category": event.category,
+        "subcategory": event.subcategory,
+        "name": event.name,
+        "description": event.description,
+        "date_at": iso_utc(event.date_at),
+        "data": event.data,
+        "lane_id": event.lane_id,
+        "clock_trusted": event.clock_trusted,
+        "late": event.recorded_at is not None,
+    }
+    if event.recorded_at is not None:
+        record["recorded_at"] = iso_utc(event.recorded_at)
+    return record

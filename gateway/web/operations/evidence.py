@@ -1,0 +1,318 @@
+"""Evidence: files that people add to camera events, and links under which anybody may fetch one for a while."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import deque
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from gateway.domain.errors import NotFoundError
+from gateway.domain.events import Event, EventKind, Scalar
+from gateway.domain.evidence import Exhibit, ExhibitLink, KeptAs, Labels, download_name, shown_in_place, shown_name
+from gateway.domain.passages import CameraEvent
+from gateway.domain.writes import RecordWriter
+from gateway.recording.evidence_files import ExhibitFiles
+from gateway.runtime.clock import Clock, Stamp, iso_utc
+from gateway.store import Entry, Store, TooMany
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.http.bodies import Body, Id, Text, following, path_id, read_body, validated
+from gateway.web.http.envelope import success
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.files import as_guarded_file
+from gateway.web.http.forwarded import address_of
+from gateway.web.http.public_address import public_origin
+from gateway.web.http.uploads import Form, UploadPlaces, receive_form
+from gateway.web.operation import MULTIPART, OPEN, Operation, needs
+from gateway.web.operations.answers import Answer
+
+_SHA256 = "^([0-9a-fA-F]{64})?$"
+
+LONGEST_LINK_MINUTES = 30 * 24 * 60
+
+
+class EvidenceForm(Body):
+    """The fields of an upload beside its `file`. `id` is of the camera event, the site's or central's."""
+
+    id: Annotated[int, Field(ge=0, le=2**63 - 1, strict=False)]
+    name: Text = Field(default="", description="the file's own name when it is left out")
+    description: Text = ""
+    kept_as: Literal["transaction", "incident"] = Field(
+        default="incident", description="for how long it is kept: as footage of this class"
+    )
+    sha256: Annotated[str, following(_SHA256, "must be 64 hexadecimal digits")] = Field(
+        default="", json_schema_extra={"pattern": _SHA256}, description="what must come out"
+    )
+
+
+class EvidenceUpload(EvidenceForm):
+    """The whole form as it is described; the file is streamed, so that this is never built."""
+
+    file: Annotated[str, Field(json_schema_extra={"format": "binary"})]
+
+
+class EvidenceRecord(BaseModel):
+    """A file that was added to a camera event. `type` is what its bytes say."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    central_id: int | None
+    camera_event_id: int
+    name: str
+    description: str
+    type: str
+    kept_as: str
+    size: int
+    sha256: str
+    date_at: str
+    username: str
+    at_central: bool
+    missing: bool
+
+
+class EvidenceAnswer(Answer):
+    """What was kept."""
+
+    evidence: EvidenceRecord
+
+
+class EvidenceAccessBody(Body):
+    """For how long a link is good; or, with `revoke`, that links are taken back: one, or all of this evidence."""
+
+    minutes: Annotated[int, Field(strict=True, ge=1, le=LONGEST_LINK_MINUTES)] = 60
+    revoke: Annotated[bool, Field(strict=True)] = False
+    link_id: Id | None = None
+
+
+class EvidenceAccess(BaseModel):
+    """A link, or how many were taken back. Whoever has the address has the file: it is shown this once."""
+
+    model_config = ConfigDict(frozen=True)
+
+    evidence_id: int
+    link_id: int | None = None
+    url: str = ""
+    token: str = ""
+    expires_at: str | None = None
+    revoked: int = 0
+
+
+class EvidenceAccessAnswer(Answer):
+    """The link."""
+
+    access: EvidenceAccess
+
+
+def evidence_record(exhibit: Exhibit) -> EvidenceRecord:
+    """An exhibit as the interface shows it."""
+    return EvidenceRecord(
+        id=exhibit.id,
+        central_id=exhibit.central_id,
+        camera_event_id=exhibit.camera_event_id,
+        name=exhibit.name,
+        description=exhibit.description,
+        type=exhibit.media_type,
+        kept_as=exhibit.kept_as.value,
+        size=exhibit.size,
+        sha256=exhibit.sha256,
+        date_at=iso_utc(exhibit.created_at),
+        username=exhibit.username,
+        at_central=exhibit.delivered,
+        missing=exhibit.missing,
+    )
+
+
+EVIDENCE_UPLOAD = Operation(
+    "POST",
+    "/v1/camera/event/evidence",
+    needs("can_add_camera_events"),
+    "evidence",
+    purpose="Upload evidence",
+    body=EvidenceUpload,
+    body_type=MULTIPART,
+    answer=EvidenceAnswer,
+)
+EVIDENCE_ACCESS = Operation(
+    "POST",
+    "/v1/camera/event/evidence/{id}/access",
+    needs("can_view_camera_events"),
+    "access",
+    purpose="Create an evidence access link, or take links back",
+    body=EvidenceAccessBody,
+    answer=EvidenceAccessAnswer,
+)
+# Whoever has the address has the file, for as long as the link is good.
+EVIDENCE_FILE = Operation(
+    "GET",
+    "/v1/camera/event/evidence/file/{token}",
+    OPEN,
+    "evidence",
+    head=True,
+    purpose="The file of an evidence access link",
+    answer_type="application/octet-stream",
+)
+
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+_FILE = "/v1/camera/event/evidence/file/"
+_MINUTE = 60_000_000
+_SAME_USE_SECONDS = 600.0
+_WINDOW_SECONDS = 60.0
+_MOST_USES = 60  # of one link in that time: each is an event on disk
+_MOST_USES_KNOWN = 1000
+_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class EvidenceFamily:
+    """`/v1/camera/event/evidence`."""
+
+    def __init__(self, *, store: Store, shelf: ExhibitFiles, writes: RecordWriter, clock: Clock) -> None:
+        self._store = store
+        self._writes = writes
+        self._shelf = shelf
+        self._clock = clock
+        self._places = UploadPlaces()
+        self._uses: dict[tuple[int, str], float] = {}
+        self._told: deque[tuple[int, float]] = deque(maxlen=_MOST_USES_KNOWN)
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(EVIDENCE_UPLOAD, self._upload),
+            Route(EVIDENCE_ACCESS, self._access),
+            Route(EVIDENCE_FILE, self._file),
+        )
+
+    async def _upload(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        await self._writes.admit()
+        async with self._places.one(), self._shelf.receive() as incoming:
+            form = await receive_form(request, incoming, before_file=self._refuse_early)
+            said = validated(form.fields, EvidenceForm)
+            camera_event = await self._camera_event(said.id)
+            await incoming.finish()
+            if said.sha256 and said.sha256.lower() != incoming.sha256:
+                raise RequestRefused(400, "sha256: the file that came has another one; nothing of it was kept")
+            labels = Labels(
+                name=shown_name(said.name or form.filename or ""),
+                description=said.description,
+                kept_as=KeptAs(said.kept_as),
+                username=caller.username,
+            )
+            try:
+                kept = await incoming.keep(camera_event, labels)
+            except TooMany as error:
+                raise RequestRefused(409, "this camera event has as much evidence as it may have") from error
+        return success(evidence=evidence_record(kept))
+
+    async def _refuse_early(self, form: Form) -> None:
+        """Spare whoever sends the fields first the upload of a file that nothing will take."""
+        if "id" in form.fields:
+            await self._camera_event(validated(form.fields, EvidenceForm).id)
+
+    async def _access(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, EvidenceAccessBody)
+        exhibit = await self._exhibit(path_id(request))
+        now = self._clock.wall()
+        if wanted.revoke:
+            return success(access=await self._revoked(exhibit, wanted.link_id, caller, now))
+        token = secrets.token_urlsafe(32)
+        until = now.micros + wanted.minutes * _MINUTE
+        draft = ExhibitLink(0, exhibit.id, caller.username, now.micros, until)
+        try:
+            link = await self._store.exhibits.add_link(draft, token)
+        except TooMany as error:
+            raise RequestRefused(409, "this evidence has as many links as it may have; revoke some") from error
+        await self._tell(
+            EventKind.EVIDENCE_LINKED,
+            exhibit,
+            now,
+            f"{caller.username} made a link to evidence {exhibit.id}, good until {iso_utc(until)}.",
+            {"link_id": link.id},
+        )
+        access = EvidenceAccess(
+            evidence_id=exhibit.id,
+            link_id=link.id,
+            url=f"{public_origin(request)}{_FILE}{token}",
+            token=token,
+            expires_at=iso_utc(until),
+        )
+        return success(access=access)
+
+    async def _revoked(self, exhibit: Exhibit, link_id: int | None, caller: Caller, now: Stamp) -> EvidenceAccess:
+        revoked = await self._store.exhibits.revoke(exhibit.id, link_id=link_id, now=now.micros)
+        if link_id is not None and not revoked:
+            raise NotFoundError(f"evidence {exhibit.id} has no link {link_id} that is still good")
+        if revoked:
+            text = f"{caller.username} took back {revoked} links to evidence {exhibit.id}."
+            await self._tell(EventKind.EVIDENCE_LINK_REVOKED, exhibit, now, text, {"revoked": revoked})
+        return EvidenceAccess(evidence_id=exhibit.id, link_id=link_id, revoked=revoked)
+
+    async def _file(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        token = request.match_info["token"]
+        now = self._clock.wall()
+        link = await self._store.exhibits.link(token) if _TOKEN.fullmatch(token) else None
+        if link is None or not link.is_good(now=now.micros):
+            raise NotFoundError("there is no such link, or it is good no more")
+        exhibit = await self._exhibit(link.exhibit_id)
+        path = self._shelf.path(exhibit)
+        await self._note_use(request, link, exhibit, now)
+        return _as_evidence(path, exhibit)
+
+    async def _note_use(self, request: web.Request, link: ExhibitLink, exhibit: Exhibit, now: Stamp) -> None:
+        """Each use is an event; the further parts that a player asks for belong to the one before.
+
+        Raises StoreError: what cannot be noted is not handed out.
+        """
+        address = address_of(request)
+        seen, tick = (link.id, address), self._clock.monotonic()
+        further = not request.headers.get("Range", "bytes=0-").startswith("bytes=0-")
+        if further and tick - self._uses.get(seen, float("-inf")) < _SAME_USE_SECONDS:
+            self._uses[seen] = tick
+            return
+        if sum(number == link.id and tick - at < _WINDOW_SECONDS for number, at in self._told) >= _MOST_USES:
+            raise RequestRefused(429, "this link is used too often; try again later", headers={"Retry-After": "60"})
+        self._told.append((link.id, tick))
+        await self._tell(
+            EventKind.EVIDENCE_OPENED,
+            exhibit,
+            now,
+            f"Evidence {exhibit.id} was fetched from {address} by the link that {link.username} made.",
+            {"link_id": link.id, "address": address},
+        )
+        self._uses.pop(seen, None)
+        self._uses[seen] = tick
+        while len(self._uses) > _MOST_USES_KNOWN:
+            self._uses.pop(next(iter(self._uses)))
+
+    async def _tell(self, kind: EventKind, exhibit: Exhibit, now: Stamp, text: str, data: dict[str, Scalar]) -> None:
+        facts: dict[str, Scalar] = {"evidence_id": exhibit.id, "camera_event_id": exhibit.camera_event_id, **data}
+        event = Event(kind=kind, date_at=now.micros, clock_trusted=now.trusted, description=text, data=facts)
+        await self._store.journal.record(Entry(events=(event,)))
+
+    async def _camera_event(self, camera_event_id: int) -> CameraEvent:
+        known = await self._store.camera_events.get(camera_event_id)
+        if known is None:
+            raise NotFoundError(f"there is no camera event {camera_event_id}")
+        return known
+
+    async def _exhibit(self, exhibit_id: int) -> Exhibit:
+        known = await self._store.exhibits.get(exhibit_id)
+        if known is None:
+            raise NotFoundError(f"there is no evidence {exhibit_id}")
+        return known
+
+
+def _as_evidence(path: Path, exhibit: Exhibit) -> web.FileResponse:
+    """The file, so that a browser shows what is harmless and saves the rest."""
+    name = download_name(exhibit.name, exhibit.media_type)
+    plain = _PLAIN.sub("_", name)
+    kind = "inline" if shown_in_place(exhibit.media_type) else "attachment"
+    disposition = f"{kind}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+    return as_guarded_file(path, exhibit.media_type, disposition=disposition)

@@ -1,0 +1,80 @@
+"""Health probes and readiness. The interface does not say who may ask; probes have no session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiohttp import web
+
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.http.envelope import as_json, success
+from gateway.web.operation import OPEN, SIGNED_IN, Operation, Rule
+from gateway.web.operations.answers import Answer
+from gateway.web.status.page import STATUS_PAGE
+
+
+class RootAnswer(Answer):
+    """The server runs. Its version is told to those who signed in."""
+
+    name: str
+    version: str | None = None
+
+
+class LiveAnswer(Answer):
+    """The process answers. Its version, and what is not ready, are told to those who signed in."""
+
+    version: str | None = None
+    not_ready: tuple[str, ...] | None = None
+
+
+class ReadyAnswer(Answer):
+    """Every lane can admit vehicles and let them out. Those who signed in are told which cannot, and why."""
+
+    not_ready: tuple[str, ...] | None = None
+
+
+_PROBE = Rule(session=False, whole=False, confirmed=False)
+
+ROOT = Operation("GET", "/", OPEN, head=True, purpose="Whether the server process runs", answer=RootAnswer)
+LIVE = Operation("GET", "/health/live", _PROBE, head=True, purpose="Liveness probe", answer=LiveAnswer)
+READY = Operation("GET", "/health/ready", _PROBE, head=True, purpose="Readiness probe", answer=ReadyAnswer)
+
+
+Readiness = Callable[[], tuple[str, ...]]
+"""Returns what is not ready, one sentence each; empty when the gateway is ready."""
+
+
+class Health:
+    """`GET /` and the probes. A browser at `/` is sent to the page."""
+
+    def __init__(self, *, readiness: Readiness, version: str) -> None:
+        self._readiness = readiness
+        self._version = version
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (Route(ROOT, self._root), Route(LIVE, self._live), Route(READY, self._ready))
+
+    async def _root(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        if "text/html" in request.headers.get("Accept", ""):
+            raise web.HTTPFound(STATUS_PAGE.path)
+        return success(name="edge-gateway", **self._release(caller))
+
+    async def _live(self, _request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Always 200: a process that answers lives. What is not ready is no reason to start it again."""
+        return success(**self._release(caller), **self._reasons(caller))
+
+    async def _ready(self, _: web.Request, caller: Caller) -> web.StreamResponse:
+        """200 or 503; what is not ready is told only to those who signed in."""
+        missing = self._readiness()
+        error = {"error": "not ready"} if missing else {}
+        return as_json({"success": not missing, **error, **self._reasons(caller)}, status=503 if missing else 200)
+
+    def _reasons(self, caller: Caller) -> dict[str, list[str]]:
+        """What is not ready, for those who signed in: a probe needs a yes or a no."""
+        return {"not_ready": list(self._readiness())} if caller.may(SIGNED_IN) else {}
+
+    def _release(self, caller: Caller) -> dict[str, str]:
+        """The version, for those who signed in: others might look its faults up."""
+        return {"version": self._version} if caller.may(SIGNED_IN) else {}

@@ -1,0 +1,45 @@
+"""Parts that records of several families share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from gateway.domain.writes import WaitingWrite
+from gateway.store import KnownRecord
+from gateway.store.outbox.pending_writes import HeldWrites
+
+Record = dict[str, JsonValue]
+
+
+async def site_only_among(
+    held: HeldWrites, kind: str, unknown: Iterable[int], waiting: Mapping[int, object]
+) -> frozenset[int]:
+    """Those of records without an id of central's that central never gets; of the others something is under way."""
+    doubted = [number for number in unknown if not waiting.get(number)]
+    return await held.site_only(kind, doubted) if doubted else frozenset()
+
+
+def standing_with_central(waiting: Sequence[WaitingWrite], *, site_only: bool = False) -> Record:
+    """Whether central has what the site has of a record.
+
+    `in_step`, `waiting`, `refused` with central's words, or `site_only`: central never gets it.
+    """
+    refused = next((write.refused for write in waiting if write.refused), "")
+    if refused:
+        return {"sync": "refused", "sync_error": refused}
+    return {"sync": "waiting" if waiting else "site_only" if site_only else "in_step"}
+
+
+def central_record(known: KnownRecord) -> Record:
+    """Return central's record; an empty one where there is none."""
+    record = json.loads(known.record)
+    return record if isinstance(record, dict) else {}
+
+
+def text_of(record: Record, name: str) -> str:
+    """Return a field that is text, else ""."""
+    value = record.get(name)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,138 @@
+"""Signing in and out: rules, models and handlers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import COOKIE, Caller, Carrier, from_foreign_page, set_session_cookie
+from gateway.web.auth.sessions import Sessions
+from gateway.web.auth.site_file_accounts import LONGEST_PASSWORD
+from gateway.web.http.bodies import Body, read_body
+from gateway.web.http.envelope import success
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.forwarded import address_of
+from gateway.web.operation import HALF_SIGNED_IN, OPEN, Operation
+from gateway.web.operations.answers import Answer
+
+
+class LoginBody(Body):
+    """Who signs in."""
+
+    username: Annotated[str, Field(strict=True, max_length=120)]
+    password: Annotated[str, Field(strict=True, max_length=LONGEST_PASSWORD, repr=False)]
+
+
+class MfaBody(Body):
+    """The current code, in either field; a recovery code is one too."""
+
+    token: Annotated[str, Field(strict=True, max_length=64, repr=False)] = ""
+    code: Annotated[str, Field(strict=True, max_length=64, repr=False)] = ""
+
+
+class LogoutBody(Body):
+    """Nothing: the session is the request's."""
+
+
+class SignedInUser(BaseModel):
+    """The account. While `mfa_enabled` the session is worth nothing before its second factor is proven."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    mfa_enabled: bool
+
+
+class LoginAnswer(Answer):
+    """The session's token, which is the client's to keep. The rest is central's own for an account of central."""
+
+    session: Annotated[str, Field(repr=False)]
+    user: SignedInUser
+    role: JsonValue
+    servers: JsonValue
+
+
+class MfaAnswer(Answer):
+    """The second factor is proven."""
+
+    mfa_enabled: Literal[True]
+
+
+class LogoutAnswer(Answer):
+    """The session is over."""
+
+    user: None
+    error: None
+
+
+LOGIN = Operation(
+    "POST", "/v1/auth/login", OPEN, "session", purpose="Sign in", body=LoginBody, answer=LoginAnswer, refuses=(404, 429)
+)
+LOGOUT = Operation(
+    "POST",
+    "/v1/auth/logout",
+    HALF_SIGNED_IN,
+    "user",
+    purpose="End the session",
+    body=LogoutBody,
+    answer=LogoutAnswer,
+    refuses=(403,),
+)
+LOGOUT_BY_GET = Operation(
+    "GET", "/v1/auth/logout", HALF_SIGNED_IN, "user", purpose="End the session", answer=LogoutAnswer, refuses=(403,)
+)
+MFA = Operation(
+    "POST",
+    "/v1/auth/mfa",
+    HALF_SIGNED_IN,
+    "mfa_enabled",
+    purpose="Prove the second factor by its current code",
+    body=MfaBody,
+    answer=MfaAnswer,
+    refuses=(429,),
+)
+
+
+class Auth:
+    """`/v1/auth`."""
+
+    def __init__(self, *, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(LOGIN, self._login),
+            Route(LOGOUT, self._logout),
+            Route(LOGOUT_BY_GET, self._logout),
+            Route(MFA, self._mfa),
+        )
+
+    async def _login(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        if from_foreign_page(request):
+            raise RequestRefused(403, "another site's page may not sign in here")
+        wanted = await read_body(request, LoginBody)
+        signed_in = await self._sessions.sign_in(
+            username=wanted.username, password=wanted.password, address=address_of(request)
+        )
+        token = signed_in.caller.token
+        response = success(session=token, user=signed_in.user, role=signed_in.role, servers=signed_in.servers)
+        set_session_cookie(request, response, token)
+        return response
+
+    async def _logout(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        if caller.carrier is Carrier.COOKIE and from_foreign_page(request):
+            raise RequestRefused(403, "another site's page may not sign out here")
+        await self._sessions.sign_out(caller)
+        response = success(user=None, error=None)
+        response.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict")
+        return response
+
+    async def _mfa(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, MfaBody)
+        if not (wanted.token or wanted.code):
+            raise RequestRefused(400, "token: is missing")
+        await self._sessions.prove(caller, wanted.token or wanted.code, address=address_of(request))
+        return success(mfa_enabled=True)

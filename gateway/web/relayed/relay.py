@@ -1,0 +1,290 @@
+"""Relaying: what the gateway cannot answer goes to central with the caller's own session there, and comes back as is.
+
+Only operations of the catalogue are relayed, to paths made from the catalogue, with the headers that are named here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Protocol
+
+from aiohttp import web
+from pydantic import BaseModel, ValidationError
+
+from gateway.domain.relaying import Headers, NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
+from gateway.web.auth.admission import Route
+from gateway.web.auth.central_sessions import CentralSessions
+from gateway.web.auth.sessions import Caller
+from gateway.web.http.errors import AUTHENTICATION_REQUIRED, RequestRefused
+from gateway.web.operation import Operation
+from gateway.web.relayed import OPERATIONS as RELAYED
+from gateway.web.relayed.ids import RelayedIds
+
+_IDLE_SECONDS = 30.0
+_WHOLE_SECONDS = 600.0
+_PLACE = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,127}")
+_QUERY = re.compile(r"[!-~]{0,4096}")
+_VALUE = re.compile(r"[\t\x20-\x7e]*")
+_ASKED = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "accept-language",
+        "content-language",
+        "content-type",
+        "idempotency-key",
+        "if-match",
+        "if-modified-since",
+        "if-none-match",
+        "if-range",
+        "if-unmodified-since",
+        "range",
+        "user-agent",
+        "x-request-id",
+    }
+)
+_ANSWERED = frozenset(
+    {
+        "accept-ranges",
+        "age",
+        "allow",
+        "cache-control",
+        "content-disposition",
+        "content-encoding",
+        "content-language",
+        "content-range",
+        "content-type",
+        "deprecation",
+        "etag",
+        "expires",
+        "last-modified",
+        "link",
+        "location",
+        "retry-after",
+        "sunset",
+        "vary",
+        "x-request-id",
+    }
+)
+_STATUS = {
+    RelayRefusal.AWAY: 503,
+    RelayRefusal.BUSY: 503,
+    RelayRefusal.TOO_LARGE: 413,
+    RelayRefusal.BROKEN_OFF: 400,
+    RelayRefusal.LATE: 408,
+    RelayRefusal.SILENT: 504,
+    RelayRefusal.LOST: 502,
+    RelayRefusal.NOT_CARRIED: 502,
+}
+_AGAIN_SECONDS = {RelayRefusal.AWAY: "5", RelayRefusal.BUSY: "1"}
+_FROM_CENTRAL = {
+    "Via": "1.1 edge-gateway",
+    # A page of central's shares the gateway's address: it may neither run anything there nor be taken for the gateway.
+    "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
+}
+STRANGERS = "nobody"
+"""Who asks without a session. All of them together have no more places than one caller, so that others keep theirs."""
+_LONGEST_ERROR = 4096
+_PAGES = frozenset({"text/html", "application/xhtml+xml"})
+_OF_A_PROXY = frozenset({413, 429, 502, 503, 504})
+"""What a proxy may say of itself, in a page, and means just that."""
+_SENT_ON = frozenset({301, 302, 303, 307, 308})
+
+
+class _Error(BaseModel):
+    error: str
+
+
+class Relay(Protocol):
+    """The way to central for operations that only central answers."""
+
+    @property
+    def largest(self) -> int:
+        """Largest body in bytes."""
+        ...
+
+    def away(self) -> bool:
+        """Whether central is known not to answer. Never waits."""
+        ...
+
+    def answer(self, asked: RelayedRequest) -> AbstractAsyncContextManager[RelayedAnswer]:
+        """Send a request and give central's answer, whose body is to be read inside. Raises NotRelayed."""
+        ...
+
+
+class Relayed:
+    """Every operation that central answers, but for those that sign people in."""
+
+    def __init__(self, *, relay: Relay | None, sessions: CentralSessions, ids: RelayedIds) -> None:
+        self._ids = ids
+        self._relay = relay
+        self._sessions = sessions
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations that are relayed."""
+        others = (operation for operation in RELAYED if not operation.signs_in)
+        return tuple(Route(operation, partial(self._relayed, operation)) for operation in others)
+
+    async def _relayed(self, operation: Operation, request: web.Request, caller: Caller) -> web.StreamResponse:
+        relay = self._relay
+        if relay is None:
+            raise RequestRefused(404, "this site stands alone: only central answers this")
+        if operation.rule.session and not caller.central:
+            raise RequestRefused(403, "only central answers this, and it does not know accounts of the site")
+        if relay.away():
+            raise refused(NotRelayed(RelayRefusal.AWAY, "central cannot be reached now"))
+        try:
+            asked = await self._ids.translate(self._asked(relay, operation, request, caller), request.content_type)
+            async with relay.answer(asked) as answer:
+                _refuse_page(operation, answer)
+                start = await self._start(answer, caller)
+                return await _passed_on(request, answer, start)
+        except NotRelayed as error:
+            raise refused(error) from error
+
+    def _asked(self, relay: Relay, operation: Operation, request: web.Request, caller: Caller) -> RelayedRequest:
+        token = self._sessions.token_of(caller) if operation.rule.session else ""
+        if token is None:
+            raise _sign_in_again()
+        carries = operation.method != "GET" and request.can_read_body
+        length = request.content_length
+        if carries and length is not None and length > relay.largest:
+            raise RequestRefused(413, "the body is larger than is relayed")
+        return RelayedRequest(
+            method=operation.method,
+            path=path_of(operation, request),
+            query=query_of(request),
+            headers=headers_of(request),
+            token=token,
+            owner=caller.username or STRANGERS,
+            body=_body(request) if carries else None,
+            length=length if carries else None,
+        )
+
+    async def _start(self, answer: RelayedAnswer, caller: Caller) -> bytes:
+        """The beginning of the answer's body. Raises RequestRefused when central does not know its session any more."""
+        start = bytearray()
+        if not caller.central or answer.status < 400:
+            return b""
+        async for chunk in answer.body:
+            start += chunk
+            if len(start) > _LONGEST_ERROR:
+                return bytes(start)
+        if _needs_session(answer.status, bytes(start)):
+            self._sessions.lost(caller)
+            raise _sign_in_again()
+        return bytes(start)
+
+
+async def _passed_on(request: web.Request, answer: RelayedAnswer, start: bytes) -> web.StreamResponse:
+    """The answer as it comes; one that breaks off is cut off here too, so that nobody takes it for whole."""
+    response = web.StreamResponse(status=answer.status, headers=_FROM_CENTRAL)
+    for name, value in passed_headers(answer):
+        response.headers.add(name, value)
+    response.headers.setdefault("Cache-Control", "no-store")
+    if answer.length is not None:
+        response.content_length = answer.length
+    await response.prepare(request)
+    try:
+        async with asyncio.timeout(_WHOLE_SECONDS):
+            if start:
+                await response.write(start)
+            async for chunk in answer.body:
+                async with asyncio.timeout(_IDLE_SECONDS):
+                    await response.write(chunk)
+            await response.write_eof()
+    except (NotRelayed, TimeoutError, ConnectionError):
+        if request.transport is not None:
+            request.transport.abort()
+    return response
+
+
+def passed_headers(answer: RelayedAnswer) -> Iterator[tuple[str, str]]:
+    """Return those headers of central's that are the caller's concern."""
+    for name, value in answer.headers:
+        if name.lower() in _ANSWERED and _VALUE.fullmatch(value):
+            yield name, value
+
+
+def path_of(operation: Operation, request: web.Request) -> str:
+    """The operation's path with the request's places, each one plain segment. Raises RequestRefused."""
+    if not all(_PLACE.fullmatch(value) for value in request.match_info.values()):
+        raise RequestRefused(404, "there is no record with this id")
+    return operation.path.format_map(request.match_info)
+
+
+def query_of(request: web.Request) -> str:
+    """Return the query as it goes over the line. Raises RequestRefused."""
+    query = request.rel_url.raw_query_string
+    if not _QUERY.fullmatch(query):
+        raise RequestRefused(400, "the query cannot be relayed")
+    return query
+
+
+def headers_of(request: web.Request) -> Headers:
+    """The headers that are central's concern, without those that the client's line keeps. Raises RequestRefused."""
+    kept = {name.strip().lower() for value in request.headers.getall("Connection", ()) for name in value.split(",")}
+    found = tuple((name, value) for name, value in request.headers.items() if name.lower() in _ASKED - kept)
+    for name, value in found:
+        if not _VALUE.fullmatch(value):
+            raise RequestRefused(400, f"the header {name} cannot be relayed")
+    return found
+
+
+async def _body(request: web.Request) -> AsyncIterator[bytes]:
+    while True:
+        try:
+            async with asyncio.timeout(_IDLE_SECONDS):
+                chunk = await request.content.readany()
+        except TimeoutError as error:
+            raise NotRelayed(RelayRefusal.LATE, "the body did not come in time") from error
+        except (web.RequestPayloadError, ConnectionError) as error:
+            raise NotRelayed(RelayRefusal.BROKEN_OFF, "the body broke off") from error
+        if not chunk:
+            return
+        yield chunk
+
+
+def _refuse_page(operation: Operation, answer: RelayedAnswer) -> None:
+    """Raises RequestRefused for what a program cannot take for central's answer.
+
+    A captive portal, or a proxy before central, answers with a page of its own or sends the caller on to one.
+    """
+    if operation.page:
+        return
+    named = {name.lower(): value for name, value in answer.headers}
+    kind = named.get("content-type", "").partition(";")[0].strip().lower()
+    file = named.get("content-disposition", "").lower().startswith("attachment")
+    if kind in _PAGES and not file:
+        status = answer.status if answer.status in _OF_A_PROXY else 502
+        raise RequestRefused(status, f"a web page came in place of central's answer, with status {answer.status}")
+    if answer.status in _SENT_ON and operation.method != "GET":
+        raise RequestRefused(
+            502, f"the request was sent on elsewhere, with status {answer.status}; central did not answer"
+        )
+
+
+def _needs_session(status: int, body: bytes) -> bool:
+    if status == 401:
+        return True
+    try:
+        return AUTHENTICATION_REQUIRED in _Error.model_validate_json(body).error.casefold()
+    except ValidationError:
+        return False
+
+
+def _sign_in_again() -> RequestRefused:
+    """The gateway knows the caller, and central does not (any more): told apart from having no session here."""
+    return RequestRefused(500, f"{AUTHENTICATION_REQUIRED} by central: sign in again")
+
+
+def refused(error: NotRelayed) -> RequestRefused:
+    """Return how a request is refused that got no answer of central's."""
+    again = _AGAIN_SECONDS.get(error.refusal)
+    return RequestRefused(
+        _STATUS[error.refusal], str(error), headers={"Retry-After": again} if again is not None else None
+    )

@@ -1,1 +1,0 @@
-"""The operations of the `/v1` interface that the gateway serves itself, one file per family."""
