@@ -29,7 +29,6 @@ from gateway.app.watchdog import Watchdog
 from gateway.central.central_status import CentralStanding
 from gateway.central.push.refused import OutboxDesk
 from gateway.central.push.writes import CentralWrites
-from gateway.demo.operations import demo_cards, present_route
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes import Lanes
@@ -47,8 +46,10 @@ from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite
 from gateway.store import DEFAULT_BYTES, GIGABYTE, Entry, Store
 from gateway.web.app import build_app
+from gateway.web.auth.admission import Route
 from gateway.web.auth.site_file_accounts import hash_accounts
 from gateway.web.http.server import serve
+from gateway.web.status.snapshot import DemoCard
 from gateway.webhooks.desk import WebhookDesk
 from gateway.webhooks.post import Post
 from gateway.webhooks.sender import WebhookSender
@@ -61,8 +62,19 @@ _LAST_WORDS_SECONDS = 5.0
 _THREADS = 64
 
 
-def run(*, site_path: Path, data: Path) -> int:
-    """Run the gateway of a site until SIGTERM or SIGINT; the exit status. Raises GatewayError when it cannot start."""
+def run(
+    *, site_path: Path, data: Path, extra_routes: tuple[Route, ...] = (), demo_cards: tuple[DemoCard, ...] = ()
+) -> int:
+    """Run the gateway of a site until SIGTERM or SIGINT and return the exit status.
+
+    Raises GatewayError when it cannot start.
+
+    Args:
+        site_path: the site file.
+        data: the data folder.
+        extra_routes: operations beside those of the catalogue.
+        demo_cards: cards that the page offers to present; one of `extra_routes` presents them.
+    """
     os.umask(os.umask(0o077) | 0o027)  # databases, footage and keys: nothing for other users, whoever starts this
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it means to read the site file again: it never ends this
     give_memory_back()
@@ -75,17 +87,37 @@ def run(*, site_path: Path, data: Path) -> int:
             log.error("gateway_starts_without_recording", why=folder.takes_nothing)
         for doubt in doubtful(site, site_path):
             log.warning("site_file_doubtful", doubt=doubt)
-        house = Gateway(site=site, site_path=site_path, folder=folder, secrets=secrets, notify=notify)
+        gateway = Gateway(
+            site=site,
+            site_path=site_path,
+            folder=folder,
+            secrets=secrets,
+            notify=notify,
+            extra_routes=extra_routes,
+            demo_cards=demo_cards,
+        )
         set_aside()
-        asyncio.run(house.live())
+        asyncio.run(gateway.live())
     return 0
 
 
 class Gateway:
     """Everything of one site, from start to stop. `live` is its whole life."""
 
-    def __init__(self, *, site: Site, site_path: Path, folder: DataFolder, secrets: Secrets, notify: Notify) -> None:
+    def __init__(
+        self,
+        *,
+        site: Site,
+        site_path: Path,
+        folder: DataFolder,
+        secrets: Secrets,
+        notify: Notify,
+        extra_routes: tuple[Route, ...] = (),
+        demo_cards: tuple[DemoCard, ...] = (),
+    ) -> None:
         self._site = site
+        self._extra_routes = extra_routes
+        self._demo_cards = demo_cards
         self._folder = folder
         self._notify = notify
         self._secrets = secrets
@@ -230,7 +262,6 @@ class Gateway:
 
     async def _serve(self) -> None:
         site = self._site
-        demo = site.demo
         accounts = await hash_accounts(site.api.accounts, self._secrets.get, await self._known_hashes())
         while True:
             app = build_app(
@@ -249,8 +280,8 @@ class Gateway:
                 outbox=self._outbox_desk,
                 relay=self._relay,
                 central_accounts=self._people,
-                extra_routes=(present_route(demo.control),) if demo else (),
-                demo_cards=demo_cards() if demo else (),
+                extra_routes=self._extra_routes,
+                demo_cards=self._demo_cards,
                 site_file=self._site_file,
             )
             try:

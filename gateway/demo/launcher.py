@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.panel import Panel
 
 from gateway.demo.people import MANAGER_SECRET
-from gateway.demo.scene import ACCOUNT, GATEWAY_FOLDER, SITE_FOLDER, FieldReady, write_site
+from gateway.demo.scene import ACCOUNT, GATEWAY_FOLDER, MISCONFIGURED, SITE_FOLDER, FieldReady, write_site
 from gateway.domain.errors import GatewayError
 
 _FIELD_SECONDS = 20.0
@@ -32,7 +32,6 @@ _GATEWAY_SECONDS = 40.0
 _STOP_SECONDS = 10.0
 _RESTART_SECONDS = 0.5
 _SHOWN_LINES = 12
-_MISCONFIGURED = 2
 _PR_SET_PDEATHSIG = 1
 
 
@@ -122,11 +121,11 @@ class _Demo:
     async def _keep_gateway(self, site: Path, ready: FieldReady) -> None:
         shown = False
         while not self._ended.is_set():
-            gateway = await self._start_gateway(site)
+            gateway = await self._start_gateway(site, ready)
             try:
                 up = await self._gateway_up(gateway)
                 ended = gateway.returncode
-                refused = ended == _MISCONFIGURED or ((ended is None or ended > 0) and not up and not shown)
+                refused = ended == MISCONFIGURED or ((ended is None or ended > 0) and not up and not shown)
                 if refused and not self._ended.is_set():
                     raise GatewayError(f"the gateway did not start:\n{self._last_words()}")
                 if not shown and up:
@@ -139,16 +138,17 @@ class _Demo:
                 self._console.print(f"The gateway ended ({gateway.returncode}); starting it again …")
                 await asyncio.sleep(_RESTART_SECONDS)
 
-    async def _start_gateway(self, site: Path) -> Process:
+    async def _start_gateway(self, site: Path, ready: FieldReady) -> Process:
         with self._log.open("ab") as log:
             return await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "gateway",
-                "run",
+                "gateway.demo.gateway",
                 str(site),
                 "--data",
                 str(self._folder / GATEWAY_FOLDER),
+                "--control",
+                ready.control_url,
                 stdin=DEVNULL,
                 stdout=log,
                 stderr=log,

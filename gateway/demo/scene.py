@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from gateway.demo.central.seed import card_number
 
 ACCOUNT = "demo"
+MISCONFIGURED = 2
+"""Exit status of a gateway whose site file or secrets are wrong."""
 CARDS = 500
 SITE_FOLDER = "site"
 GATEWAY_FOLDER = "gateway"
@@ -131,9 +133,6 @@ ask_person_hours = 0.01
 [storage]
 media_gigabytes = 2
 free_floor_gigabytes = 0.2
-
-[demo]
-control = "{ready.control_url}"
 """
     ]
     parts += [_links(ready), _devices(), *(_camera(ready.rtsp_port, lane) for lane in LANES if lane.camera), _lanes()]

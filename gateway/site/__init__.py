@@ -26,7 +26,6 @@ from gateway.site.load import (
     unproven,
 )
 from gateway.site.models import (
-    DemoSection,
     Device,
     EventsSection,
     GateDevice,
@@ -58,7 +57,6 @@ __all__ = [
     "CameraChange",
     "CentralSection",
     "DahuaPlatesDevice",
-    "DemoSection",
     "Device",
     "Difference",
     "EventsSection",

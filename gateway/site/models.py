@@ -269,12 +269,6 @@ class LaneSection(_Section):
         return tuple(dict.fromkeys(devices))
 
 
-class DemoSection(_Section):
-    """`[demo]`: where the simulated field takes wishes. Only the demo writes this."""
-
-    control: str
-
-
 class Site(_Section):
     """A whole site file."""
 
@@ -295,4 +289,3 @@ class Site(_Section):
     holidays: tuple[HolidaySection, ...] = ()
     lanes: tuple[LaneSection, ...] = ()
     cameras: tuple[Camera, ...] = ()
-    demo: DemoSection | None = None

@@ -335,7 +335,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         10,
         "not ready answered like ready",
-        "gateway/web/health.py",
+        "gateway/web/operations/health.py",
         "status=503 if missing else 200",
         "status=200",
         tests=("tests/gateway/web/test_health.py",),

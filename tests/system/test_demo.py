@@ -15,6 +15,7 @@ import pytest
 from gateway.domain.events import EventKind
 
 pytestmark = pytest.mark.timeout(150)
+GATEWAY = b"gateway.demo.gateway"
 
 
 @pytest.fixture
@@ -87,9 +88,13 @@ def test_within_a_minute_there_is_traffic_and_a_clip(demo, wait_until, ffprobe, 
 def test_a_gateway_that_is_killed_comes_back_in_the_demo(demo, wait_until):
     process, api, _ = demo
     wait_until(api.is_ready, within=40, why="the demo is up")
-    (gateway,) = children(process.pid, b"run")
+    (gateway,) = children(process.pid, GATEWAY)
     os.kill(gateway, signal.SIGKILL)
-    wait_until(lambda: children(process.pid, b"run") not in ([], [gateway]), within=20, why="it is started again")
+    wait_until(
+        lambda: children(process.pid, GATEWAY) not in ([], [gateway]),
+        within=20,
+        why="it is started again",
+    )
     wait_until(api.is_ready, within=40, why="it serves again")
 
 
@@ -108,7 +113,7 @@ def test_a_taken_port_and_a_taken_folder_are_refused_in_one_sentence(demo, wait_
         assert said in second.stderr
         assert "Traceback" not in second.stderr
     assert api.is_ready()
-    (gateway,) = children(process.pid, b"run")
+    (gateway,) = children(process.pid, GATEWAY)
     process.kill()
     process.wait()
     wait_until(lambda: not Path(f"/proc/{gateway}").exists(), within=15, why="the gateway ends with its launcher")

@@ -22,4 +22,4 @@ def test_the_example_is_good_once_its_secrets_exist(tmp_path):
 
 def test_the_example_shows_every_section():
     raw = tomllib.loads((CONFIG / "site.example.toml").read_text())
-    assert set(raw) == set(Site.model_fields) - {"demo"}
+    assert set(raw) == set(Site.model_fields)
