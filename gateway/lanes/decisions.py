@@ -84,9 +84,9 @@ class Decisions:
         recording: Callable[[], bool],
         has_central: bool,
         pin_tries: PinTries,
-        coming: Callable[[], Iterable[Coming]] = tuple,
-        second_within: float = 30.0,
-        grants: Callable[[str], LaneGrants] | None = None,
+        coming: Callable[[], Iterable[Coming]],
+        second_within: float,
+        grants: Callable[[str], LaneGrants],
     ) -> None:
         """`rules` by direction, "entry" and "exit"; `has_central`: the card list is kept from outside and can age.
 
@@ -195,7 +195,7 @@ class Decisions:
                 pin_locked=any(self._pin_tries.is_locked(card.card_id, now) for card in cards),
                 coming=tuple(self._coming()),
             ),
-            grants=self._grants(rules.lane_id) if self._grants is not None else LaneGrants(),
+            grants=self._grants(rules.lane_id),
         )
         if decision.reason is Reason.SECOND_CREDENTIAL_AWAITED and decision.card and first is None:
             card = replace(decision.card, duress=Reason.DURESS in decision.notices)

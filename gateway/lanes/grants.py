@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.grants import Grant
 from gateway.runtime.clock import Clock, Stamp
 from gateway.site import LaneSection, Site
-from gateway.store import Store
-from gateway.store.cards.grants import NewGrant
+from gateway.store.cards.grants import Grants, NewGrant
 
 MOST_GRANTS = 10_000
 _DIGITS = 12
 
 
+@dataclass(frozen=True, kw_only=True)
 class Granting:
     """Gives and revokes. Codes are digits, so that a keypad can send them as well as a printed pattern."""
 
-    def __init__(self, *, site: Site, store: Store, clock: Clock) -> None:
-        self._lanes = site.lanes
-        self._names: Mapping[int, str] = {device.id: device.name for device in site.devices}
-        self._store = store
-        self._clock = clock
+    site: Site
+    grants: Grants
+    clock: Clock
 
     def lane_of(self, device_id: int) -> LaneSection:
         """Return the lane that a device serves.
 
         Raises NotFoundError for a device of no lane, CommandRefused for one of several.
         """
-        lanes = [lane for lane in self._lanes if device_id in lane.devices]
+        lanes = [lane for lane in self.site.lanes if device_id in lane.devices]
         if len(lanes) > 1:  # an input module may be of many lanes; a gate or reader says which one is meant
             lanes = [lane for lane in lanes if device_id in (lane.gate, *lane.readers)]
             if len(lanes) != 1:
-                name = self._names.get(device_id, f"device {device_id}")
+                names = {device.id: device.name for device in self.site.devices}
+                name = names.get(device_id, f"device {device_id}")
                 raise CommandRefused(f"{name} serves several lanes; name the gate or a reader of the one that is meant")
         if not lanes:
             raise NotFoundError(f"device {device_id} is of no lane of this site")
@@ -43,14 +42,14 @@ class Granting:
 
     def standing(self) -> tuple[Grant, ...]:
         """Return the grants that are valid now, the newest first."""
-        return self._store.grants.standing(now=self._clock.wall().micros)
+        return self.grants.standing(now=self.clock.wall().micros)
 
     async def give(self, *, user_id: str, device_id: int, length: int | None, by: str) -> Grant:
         """Let a user pass the lane of a device for `length` micros, or for good. Returns once that is on disk.
 
         Raises NotFoundError, CommandRefused, and StoreError when it cannot be recorded: then nothing was given.
         """
-        lane, stamp = self.lane_of(device_id), self._clock.wall()
+        lane, stamp = self.lane_of(device_id), self.clock.wall()
         until = None if length is None else stamp.micros + length
         new = NewGrant(
             access_id=_code(),
@@ -64,7 +63,7 @@ class Granting:
         how_long = "for good" if length is None else f"for {length / 3_600_000_000:g} h"
         text = f"{by.removeprefix('user:')} lets {user_id} pass {lane.name} {how_long}"
         told = _event(EventKind.GRANT_GIVEN, text, stamp, lane, device_id, user_id=user_id, by=by)
-        grant = await self._store.grants.give(new, told=told, most=MOST_GRANTS, forgets=stamp.trusted)
+        grant = await self.grants.give(new, told=told, most=MOST_GRANTS, forgets=stamp.trusted)
         if grant is None:
             raise CommandRefused(f"there are {MOST_GRANTS} grants already; revoke those that are not needed")
         return grant
@@ -74,15 +73,15 @@ class Granting:
 
         Raises NotFoundError, and StoreError when it holds but is not recorded.
         """
-        grant, stamp = await self._store.grants.get(access_id), self._clock.wall()
+        grant, stamp = await self.grants.get(access_id), self.clock.wall()
         if grant is None:
             raise NotFoundError("there is no grant with this access_id")
-        lane = next((lane for lane in self._lanes if lane.id == grant.lane_id), None)
+        lane = next((lane for lane in self.site.lanes if lane.id == grant.lane_id), None)
         text = f"{by.removeprefix('user:')} has revoked {grant.shown} at {lane.name if lane else grant.lane_id}"
         about: dict[str, str | int | None] = {"user_id": grant.user_id, "by": by, "grant": grant.number}
         told = _event(EventKind.GRANT_REVOKED, text, stamp, lane, grant.device_id, **about)
         try:
-            await self._store.grants.revoke(access_id, by=by, now=stamp.micros, told=told)
+            await self.grants.revoke(access_id, by=by, now=stamp.micros, told=told)
         except StoreError as error:
             raise StoreError(
                 "the grant opens nothing any more, but that is not recorded: it may come back with a restart"

@@ -70,7 +70,7 @@ class Lanes:
         self._boot = boot
         self.recorder = Recorder(journal=store.journal, clock=clock)
         self._pin_tries = PinTries()
-        self.areas = Areas(site=site, store=store, recorder=self.recorder, clock=clock)
+        self.areas = Areas(site=site, cards=store.cards, rows=store.presence, recorder=self.recorder, clock=clock)
         self._runners = tuple(self._runner(lane, gates[lane.gate]) for lane in site.lanes)
         self._by_gate = {runner.rules.lane.gate: runner for runner in self._runners}
         self._intake = Intake(

@@ -12,7 +12,9 @@ from gateway.lanes.recorder import Recorder
 from gateway.lanes.snapshots import AreaSnapshot
 from gateway.runtime.clock import Clock
 from gateway.site import Site
-from gateway.store import Entry, Store
+from gateway.store import Entry
+from gateway.store.cards.cards import Cards
+from gateway.store.events.presence import PresenceRows
 
 _RECORDED_WITHIN = 5.0
 
@@ -20,10 +22,11 @@ _RECORDED_WITHIN = 5.0
 class Areas:
     """The site's areas. All lanes look at one presence; each change is on its way to disk when it takes effect."""
 
-    def __init__(self, *, site: Site, store: Store, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, site: Site, cards: Cards, rows: PresenceRows, recorder: Recorder, clock: Clock) -> None:
         self._areas = {area.id: area for area in site.areas}
         self._by_owner = site.policy.anti_passback_by == "owner"
-        self._store = store
+        self._cards = cards
+        self._rows = rows
         self._recorder = recorder
         self._clock = clock
         self._presence = Presence()
@@ -35,7 +38,7 @@ class Areas:
 
     async def recall(self) -> None:
         """Take up what was recorded before the start. Raises StoreError when it cannot be read."""
-        self._presence = await self._store.presence.load()
+        self._presence = await self._rows.load()
 
     def counts(self) -> Mapping[str, int]:
         """Return how many are in each area of the site file, in its order."""
@@ -76,7 +79,7 @@ class Areas:
         """
         holder, whom, who = "", "every card", source.removeprefix("user:")
         if card_id is not None:
-            known = await self._store.cards.get(card_id)
+            known = await self._cards.get(card_id)
             if known is None:
                 raise NotFoundError(f"there is no access card {card_id}")
             holder, whom = holder_of(known.card, by_owner=self._by_owner), f"card {known.card.number or card_id}"

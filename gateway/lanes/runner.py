@@ -63,10 +63,10 @@ class LaneRunner:
         clock: Clock,
         changed: Callable[[], None],
         beat: Callable[[], None],
-        showing: Mapping[int, ShowingReader] | None = None,
-        timetable: Timetable | None = None,
-        can_stop: bool = True,
-        watched: Collection[PolledDriver] = (),
+        showing: Mapping[int, ShowingReader],
+        timetable: Timetable,
+        can_stop: bool,
+        watched: Collection[PolledDriver],
     ) -> None:
         """`can_stop`: the gate has a command to stop. `watched`: the devices of the gate and of its safety points."""
         self.name = name
@@ -78,7 +78,7 @@ class LaneRunner:
         self._clock = clock
         self._changed = changed
         self._beat = beat
-        self._showing = showing or {}
+        self._showing = showing
         self._timetable = timetable
         self._watched = watched
         self._consulted_at = NEVER
@@ -170,7 +170,7 @@ class LaneRunner:
     def _consult(self) -> None:
         """Ask the timetable, at most once a second; a quiet lane is woken every two."""
         now = self._now()
-        if self._timetable is None or now.at < self._consulted_at + _CONSULT_SECONDS:
+        if now.at < self._consulted_at + _CONSULT_SECONDS:
             return
         self._consulted_at = now.at
         before = self._latest.orders.scheduled

@@ -202,7 +202,7 @@ def build_app(
         *StatusSync(central=central).routes(),
         *status_readers.routes(),
         *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
-        *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), lanes=lanes).routes(),
+        *LegacyAccess(granting=Granting(site=site, grants=store.grants, clock=clock), lanes=lanes).routes(),
         *LegacyDevices(
             store=store,
             lanes=lanes,

@@ -65,7 +65,9 @@ class Desk:
         self.clock = FixedClock()
         self.recorder = Recorder(journal=store.journal, clock=self.clock)
         self.coming = ()
-        self.areas = Areas(site=self.site, store=store, recorder=self.recorder, clock=self.clock)
+        self.areas = Areas(
+            site=self.site, cards=store.cards, rows=store.presence, recorder=self.recorder, clock=self.clock
+        )
         self.decisions = Decisions(
             rules=access_rules(self.site, self.site.lanes[0]),
             cards=store.cards,
@@ -75,6 +77,8 @@ class Desk:
             has_central=True,
             pin_tries=PinTries(),
             coming=lambda: self.coming,
+            second_within=30.0,
+            grants=store.grants.of_lane,
         )
 
     def ask(self, text, direction="entry", visit=1, **more):

@@ -419,7 +419,7 @@ async def test_who_was_let_in_before_a_restart_passes_under_that_name(tmp_path):
 
 
 def granting(house: House) -> Granting:
-    return Granting(site=SITE, store=house.store, clock=house.clock)
+    return Granting(site=SITE, grants=house.store.grants, clock=house.clock)
 
 
 def present(house: House, text: str) -> None:

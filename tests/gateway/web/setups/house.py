@@ -184,7 +184,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         if viewing is not None:
             recording.viewing = viewing
         recorder = Recorder(journal=store.journal, clock=clock)
-        areas = Areas(site=SITE, store=store, recorder=recorder, clock=clock)
+        areas = Areas(site=SITE, cards=store.cards, rows=store.presence, recorder=recorder, clock=clock)
         recording_lanes = loop.create_task(recorder.run())
         not_ready: list[str] = []
         post = Post(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=2)
