@@ -17,8 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from drivers.bus.transactions import UnitRests
 from drivers.contract import (
     DeviceConnected,
+    DriverError,
     GateMoved,
     GatePosition,
     MonotonicSeconds,
@@ -27,13 +29,11 @@ from drivers.contract import (
     PollMissed,
     Report,
 )
-from drivers.losses import Loss
+from drivers.losses import Loss, is_answering
 
 LOST_AFTER_POLLS = 3
 LOST_AFTER_SECONDS = 2.0
 REFRESH_SECONDS = 1.0
-CLOSE_WATCH_SECONDS = 0.02
-"""Between two polls of a device that is watched closely, where its line is as fast as that."""
 _POLL_PATIENCE = 1.0
 
 
@@ -123,6 +123,10 @@ class Watch:
                 self._points[name] = (state, at)
                 reports.append(PointChanged(self._device_id, name, state, at))
         return tuple(reports)
+
+    def failed(self, error: DriverError, *, at: MonotonicSeconds) -> tuple[Report, ...]:
+        """Return the reports due to a poll that raised this."""
+        return self.missed(str(error), at=at, asked=not isinstance(error, UnitRests), answers=is_answering(error))
 
     def missed(self, reason: str, *, at: MonotonicSeconds, asked: bool, answers: bool = False) -> tuple[Report, ...]:
         """The reports due to a poll that failed.

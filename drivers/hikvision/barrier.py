@@ -24,6 +24,7 @@ from drivers.contract import (
     Report,
     Reports,
 )
+from drivers.gates.pace import PollPace
 from drivers.gates.polls import LOST_AFTER_POLLS, LOST_AFTER_SECONDS, Watch
 from drivers.hikvision import isapi
 from drivers.hikvision.isapi import Control
@@ -36,7 +37,6 @@ from drivers.http_session import (
     reason_of,
     refuse_status,
 )
-from drivers.losses import is_answering
 
 _REFUSED_WAIT = 30.0
 """Between polls after a refused password: the device locks an account that keeps trying."""
@@ -77,11 +77,10 @@ class HikvisionBarrier:
         self._control_url = url.rstrip("/") + isapi.control_path(channel)
         self._status_url = url.rstrip("/") + isapi.status_path(channel)
         self._digest = account.digest()
-        self._poll_seconds = poll_seconds
         self._answer_seconds = answer_seconds
         self._monotonic = monotonic
         self._commanding = asyncio.Lock()
-        self._wake = asyncio.Event()
+        self._pace = PollPace(poll_seconds=poll_seconds, monotonic=monotonic)
         self._away = ""
 
     @property
@@ -94,9 +93,8 @@ class HikvisionBarrier:
         watch = Watch(device_id=self._device_id, started_at=self._monotonic())
         async with open_session(reuse_lines=True) as session:
             while True:
-                self._wake.clear()
                 asked_at = self._monotonic()
-                due = asked_at + self._poll_seconds
+                due = self._pace.begin()
                 try:
                     position = await self._poll(session)
                 except AccountRefused as refusal:
@@ -105,13 +103,11 @@ class HikvisionBarrier:
                         self._tell(watch.missed(str(refusal), at=self._monotonic(), asked=True, answers=True), reports)
                     due = self._monotonic() + _REFUSED_WAIT
                 except DriverError as error:
-                    now = self._monotonic()
-                    told = watch.missed(str(error), at=now, asked=True, answers=is_answering(error))
-                    self._tell(told, reports)
+                    self._tell(watch.failed(error, at=self._monotonic()), reports)
                 else:
                     self._away = ""
                     self._tell(watch.heard(position, {}, at=asked_at), reports)
-                await self._rest(until=due)
+                await self._pace.rest(until=due)
 
     async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         """Command the barrier to open; returns once it said OK, which a locked barrier says too."""
@@ -150,7 +146,7 @@ class HikvisionBarrier:
             await self._send(control, deadline, forbidden)
         finally:
             self._commanding.release()
-            self._wake.set()
+            self._pace.wake()
 
     async def _send(self, control: Control, deadline: MonotonicSeconds, forbidden: Forbidden | None) -> None:
         sent = False
@@ -211,13 +207,6 @@ class HikvisionBarrier:
             if isinstance(report, DeviceLost | LossExplained):
                 self._away = report.reason
             reports(report)
-
-    async def _rest(self, *, until: MonotonicSeconds) -> None:
-        try:
-            async with asyncio.timeout(max(0.0, until - self._monotonic())):
-                await self._wake.wait()
-        except TimeoutError:
-            return
 
 
 async def _judge(response: aiohttp.ClientResponse) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from drivers.bus.bus import Bus
-from drivers.bus.transactions import UnitRests
 from drivers.contract import (
     DeadlinePassed,
     DeviceFault,
@@ -22,8 +20,9 @@ from drivers.contract import (
     Report,
     Reports,
 )
-from drivers.gates.polls import CLOSE_WATCH_SECONDS, Watch, poll_deadline
-from drivers.losses import is_answering
+from drivers.gates.polls import Watch, poll_deadline
+from drivers.gates.profiled_gate import ProfiledGate
+from drivers.gates.pulses import RELEASE_AGAIN_SECONDS, RELEASE_SECONDS, HeldOutput
 from drivers.modbus.frames import Framing
 from drivers.modbus.messages import Read, Write, WriteMany
 from drivers.modbus.profile import Command, GateProfile
@@ -39,18 +38,14 @@ _NO_STEP: dict[GatePosition, frozenset[GatePosition]] = {
     _P.STOPPED: frozenset({_P.OPEN, _P.CLOSED, _P.STOPPED, _P.UNKNOWN}),
 }
 """Where a step command towards the key would do something else, or nobody knows what it would do."""
-_RELEASE_SECONDS = 0.5
-_RELEASE_AGAIN = 0.1
-_LAST_RELEASES_SECONDS = 0.8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _HeldOutput:
-    """An output that the host's own pulse keeps on."""
+class _Pulse:
+    """A pulse of the host, and the write that ends it. Each is its own: a second one of a command ends by itself."""
 
     name: str
     release: Write | WriteMany
-    due: MonotonicSeconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +57,7 @@ class _Step:
     at: MonotonicSeconds
 
 
-class ModbusGate:
+class ModbusGate(ProfiledGate[Command, _Pulse]):
     """`drivers.contract.Gate` over Modbus.
 
     Args:
@@ -84,30 +79,22 @@ class ModbusGate:
         framing: Framing,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._device_id = device_id
         self._profile = profile
-        self._monotonic = monotonic
         self._session = Session(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
         self._unit = PolledUnit(session=self._session, profile=profile, monotonic=monotonic)
-        self._position = GatePosition.UNKNOWN
-        self._step: _Step | None = None
-        self._wake = asyncio.Event()
-        self._close_watch_until = float("-inf")
-        self._commanded: GatePosition | None = None
-        self._held_outputs: list[_HeldOutput] = []
-        self._one_output = asyncio.Lock()
-        self._pulsed = tuple(
-            command
-            for command in (profile.commands.open, profile.commands.close, profile.commands.stop)
-            if command is not None and command.pulse_seconds is not None
+        super().__init__(
+            device_id=device_id,
+            name=profile.name,
+            commands=dict(profile.commands.named()),
+            poll_seconds=profile.poll_ms / 1000,
+            release=lambda pulse, deadline: self._session.write(pulse.release, deadline=deadline),
+            monotonic=monotonic,
         )
+        self._step: _Step | None = None
+        self._one_output = asyncio.Lock()
+        self._pulsed = tuple(command for command in self._commands.values() if command.pulse_seconds is not None)
         self._outputs_are_known = not self._pulsed
         self._has_ended = False
-
-    @property
-    def device_id(self) -> int:
-        """The device's id in the site file."""
-        return self._device_id
 
     async def run(self, reports: Reports) -> None:
         """Poll and report until cancelled. A host's pulse still on then is ended first, if the line works.
@@ -119,50 +106,23 @@ class ModbusGate:
         try:
             with self._session.telling_interruptions(lambda: self._interrupted(watch, reports)):
                 while True:
-                    self._wake.clear()
-                    due = self._monotonic() + self._poll_seconds()
-                    await self._release_outputs(until=self._monotonic())
+                    due = self._pace.begin()
+                    await self._pulses.end_due(until=self._monotonic())
                     for report in await self._poll(watch):
                         reports(report)
-                    await self._rest(until=min([due, *(output.due for output in self._held_outputs)]))
+                    await self._pace.rest(until=min(due, self._pulses.next_due))
         finally:
             self._has_ended = True
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LAST_RELEASES_SECONDS):
-                    await self._release_all()
-
-    def watch_closely(self, *, until: MonotonicSeconds) -> None:
-        """Poll as fast as the line allows until then."""
-        if self._close_watch_until < self._monotonic():
-            self._wake.set()
-        self._close_watch_until = until
-
-    def _poll_seconds(self) -> float:
-        closely = self._monotonic() < self._close_watch_until
-        return CLOSE_WATCH_SECONDS if closely else self._profile.poll_ms / 1000
-
-    async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
-        """Command the gate to open; returns once the controller acknowledged it."""
-        await self._command("open", self._profile.commands.open, GatePosition.OPENING, deadline, forbidden)
-
-    async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
-        """Command the gate to close; returns once the controller acknowledged it."""
-        await self._command("close", self._profile.commands.close, GatePosition.CLOSING, deadline, forbidden)
-
-    async def stop(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
-        """Command the gate to stop; returns once the controller acknowledged it."""
-        await self._command("stop", self._profile.commands.stop, GatePosition.STOPPED, deadline, forbidden)
+            await self._end_all_pulses()
 
     async def _command(
         self,
         name: str,
-        command: Command | None,
+        command: Command,
         leads_to: GatePosition,
         deadline: MonotonicSeconds,
         forbidden: Forbidden | None,
     ) -> None:
-        if command is None:
-            raise DeviceFault(f"{self._profile.name} has no command to {name}")
         if self._has_ended:
             raise LineDown("the gateway stops: nobody would end what begins now")
         if not command.idempotent and (reason := self._why_no_step(name, leads_to)):
@@ -196,22 +156,17 @@ class ModbusGate:
         *,
         step: Callable[[], _Step | None],
     ) -> None:
-        held: _HeldOutput | None = None
+        held: HeldOutput[_Pulse] | None = None
         if command.pulse_seconds is not None:
-            # Noted before it is sent: an output whose answer was lost may be on all the same.
-            held = _HeldOutput(name, self._profile.release_of(command), self._monotonic() + command.pulse_seconds)
-            self._held_outputs.append(held)
+            pulse = _Pulse(name, self._profile.release_of(command))
+            held = self._pulses.begin(pulse, seconds=command.pulse_seconds)
         try:
-            await self._session.write(self._profile.write_of(command), deadline=deadline, forbidden=forbidden)
-            self._commanded = leads_to
+            with self._sending(held, leads_to):
+                await self._session.write(self._profile.write_of(command), deadline=deadline, forbidden=forbidden)
         except (DeadlinePassed, LineDown, NotPermitted):
             if (noted := step()) is not None and self._step is noted:
                 self._step = None
-            if held in self._held_outputs:
-                self._held_outputs.remove(held)
             raise
-        finally:
-            self._wake.set()
 
     def _why_no_step(self, name: str, leads_to: GatePosition) -> str:
         """Why no step is given now, or "".
@@ -228,9 +183,7 @@ class ModbusGate:
 
     def _interrupted(self, watch: Watch, reports: Reports) -> None:
         self._forget()
-        for report in watch.interrupted(at=self._monotonic()):
-            reports(report)
-        self._wake.set()
+        super()._interrupted(watch, reports)
 
     def _forget(self) -> None:
         """The device may have been without power: it is prepared again, and its outputs looked at."""
@@ -242,9 +195,7 @@ class ModbusGate:
             await self._release_what_is_found_on(watch)
             held, at = await self._unit.ask(deadline=lambda: poll_deadline(watch, now=self._monotonic()))
         except DriverError as error:
-            told = watch.missed(
-                str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests), answers=is_answering(error)
-            )
+            told = watch.failed(error, at=self._monotonic())
             self._position = watch.position
             if not watch.is_online:
                 self._forget()
@@ -255,51 +206,21 @@ class ModbusGate:
         self._position = position
         return watch.heard(position, points, at=at)
 
-    async def _rest(self, *, until: MonotonicSeconds) -> None:
-        try:
-            async with asyncio.timeout(max(0.0, until - self._monotonic())):
-                await self._wake.wait()
-        except TimeoutError:
-            return
-
-    async def _release_outputs(self, *, until: MonotonicSeconds) -> None:
-        """End the host's pulses that are due; one that cannot be ended now is tried again until it is."""
-        for output in [output for output in self._held_outputs if output.due <= until]:
-            try:
-                await self._session.write(output.release, deadline=self._monotonic() + _RELEASE_SECONDS)
-            except DriverError:
-                # The poll beside it reports the device's state; what matters here is that the output is not forgotten.
-                again = _HeldOutput(output.name, output.release, self._monotonic() + _RELEASE_AGAIN)
-                if output in self._held_outputs:
-                    self._held_outputs.append(again)
-            if output in self._held_outputs:  # a command of another kind may have ended it meanwhile
-                self._held_outputs.remove(output)
-
     async def _release_others(self, name: str, deadline: MonotonicSeconds) -> None:
         """End the pulses of other commands before this one is sent: no two opposite outputs are ever on together.
 
         Raises NotPermitted when that is not done by the deadline, and LineDown.
         """
-        while others := [output for output in self._held_outputs if output.name != name]:
+        while others := [output for output in self._pulses.held if output.pulse.name != name]:
             try:
-                await self._session.write(
-                    others[0].release, deadline=min(deadline, self._monotonic() + _RELEASE_SECONDS)
-                )
+                await self._pulses.end(others[0], deadline=deadline)
             except LineDown:
                 raise
             except DriverError as error:
-                if self._monotonic() + _RELEASE_AGAIN >= deadline:
-                    raise NotPermitted(f"the output to {others[0].name} could not be switched off: {error}") from error
-                await asyncio.sleep(_RELEASE_AGAIN)
-            else:
-                if others[0] in self._held_outputs:
-                    self._held_outputs.remove(others[0])
-
-    async def _release_all(self) -> None:
-        while self._held_outputs:
-            await self._release_outputs(until=float("inf"))
-            if self._held_outputs:
-                await asyncio.sleep(_RELEASE_AGAIN)
+                if self._monotonic() + RELEASE_AGAIN_SECONDS >= deadline:
+                    other = others[0].pulse.name
+                    raise NotPermitted(f"the output to {other} could not be switched off: {error}") from error
+                await asyncio.sleep(RELEASE_AGAIN_SECONDS)
 
     async def _release_what_is_found_on(self, watch: Watch) -> None:
         """Before anything else of a device that has come: a gateway that died in a pulse left its output on."""
@@ -307,9 +228,9 @@ class ModbusGate:
             return
         for command in self._pulsed:
             release = self._profile.release_of(command)
-            is_ours = any(output.release == release for output in self._held_outputs)
+            is_ours = any(output.pulse.release == release for output in self._pulses.held)
             if not is_ours and await self._may_be_on(command, watch):
-                await self._session.write(release, deadline=self._monotonic() + _RELEASE_SECONDS)
+                await self._session.write(release, deadline=self._monotonic() + RELEASE_SECONDS)
         self._outputs_are_known = True
 
     async def _may_be_on(self, command: Command, watch: Watch) -> bool:

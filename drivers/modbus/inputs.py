@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 
 from drivers.bus.bus import Bus
-from drivers.bus.transactions import UnitRests
 from drivers.contract import DriverError, MonotonicSeconds, Report, Reports
-from drivers.gates.polls import CLOSE_WATCH_SECONDS, Watch, poll_deadline
-from drivers.losses import is_answering
+from drivers.gates.pace import PollPace
+from drivers.gates.polls import Watch, poll_deadline
 from drivers.modbus.frames import Framing
 from drivers.modbus.profile import UnitProfile
 from drivers.modbus.session import Session
@@ -44,8 +41,7 @@ class ModbusInputs:
         self._device_id = device_id
         self._profile = profile
         self._monotonic = monotonic
-        self._wake = asyncio.Event()
-        self._close_watch_until = float("-inf")
+        self._pace = PollPace(poll_seconds=profile.poll_ms / 1000, monotonic=monotonic)
         self._session = Session(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
         self._unit = PolledUnit(session=self._session, profile=profile, monotonic=monotonic)
 
@@ -59,31 +55,20 @@ class ModbusInputs:
         watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
         with self._session.telling_interruptions(lambda: self._interrupted(watch, reports)):
             while True:
-                self._wake.clear()
-                closely = self._monotonic() < self._close_watch_until
-                due = self._monotonic() + (CLOSE_WATCH_SECONDS if closely else self._profile.poll_ms / 1000)
+                due = self._pace.begin()
                 for report in await self._poll(watch):
                     reports(report)
-                await self._rest(until=due)
+                await self._pace.rest(until=due)
 
     def watch_closely(self, *, until: MonotonicSeconds) -> None:
         """Poll as fast as the line allows until then."""
-        if self._close_watch_until < self._monotonic():
-            self._wake.set()
-        self._close_watch_until = until
-
-    async def _rest(self, *, until: MonotonicSeconds) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, until - self._monotonic())):
-                await self._wake.wait()
+        self._pace.watch_closely(until=until)
 
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:
         try:
             held, at = await self._unit.ask(deadline=lambda: poll_deadline(watch, now=self._monotonic()))
         except DriverError as error:
-            told = watch.missed(
-                str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests), answers=is_answering(error)
-            )
+            told = watch.failed(error, at=self._monotonic())
             if not watch.is_online:
                 self._unit.forget()
             return told

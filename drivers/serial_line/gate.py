@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 
 from drivers.bus.bus import Bus
-from drivers.bus.transactions import UnitRests
 from drivers.contract import (
-    DeadlinePassed,
     DeviceConnected,
-    DeviceFault,
     DriverError,
     Forbidden,
     GatePosition,
-    LineDown,
     MonotonicSeconds,
-    NotPermitted,
     Report,
     Reports,
 )
-from drivers.gates.polls import CLOSE_WATCH_SECONDS, Watch, poll_deadline
-from drivers.losses import is_answering
+from drivers.gates.polls import Watch, poll_deadline
+from drivers.gates.profiled_gate import ProfiledGate
 from drivers.serial_line.profile import Command, GateProfile, Query
-from drivers.serial_line.pulses import HostPulses
 from drivers.serial_line.session import Session
 from drivers.serial_line.status import position_in
 
 _SETTLE_SECONDS = 2.0
-_LAST_RELEASES_SECONDS = 0.8
 
 
-class SerialGate:
+class SerialGate(ProfiledGate[Command, Command]):
     """`drivers.contract.Gate` over frames on a serial line.
 
     A device that cannot be asked for its state counts as connected while its line is open, and its position is unknown.
@@ -55,23 +46,17 @@ class SerialGate:
         unit: int,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._device_id = device_id
         self._profile = profile
-        self._monotonic = monotonic
         self._session = Session(bus=bus, profile=profile, unit=unit)
-        self._pulses = HostPulses(
-            session=self._session, commands=tuple(command for _, command in profile.commands.named())
+        super().__init__(
+            device_id=device_id,
+            name=profile.name,
+            commands=dict(profile.commands.named()),
+            poll_seconds=profile.poll_ms / 1000,
+            release=lambda command, deadline: self._session.release(command, deadline=deadline),
+            monotonic=monotonic,
         )
-        self._wake = asyncio.Event()
-        self._close_watch_until = float("-inf")
-        self._commanded: GatePosition | None = None
-        self._position = GatePosition.UNKNOWN
         self._stepped: tuple[GatePosition, MonotonicSeconds] | None = None
-
-    @property
-    def device_id(self) -> int:
-        """The device's id in the site file."""
-        return self._device_id
 
     async def run(self, reports: Reports) -> None:
         """Poll and report until cancelled. A host's pulse still on then is ended first, if the line works."""
@@ -79,56 +64,33 @@ class SerialGate:
         try:
             with self._session.telling_interruptions(lambda: self._interrupted(watch, reports)):
                 while True:
-                    self._wake.clear()
-                    due = self._monotonic() + self._poll_seconds()
-                    now = self._monotonic()
-                    await self._pulses.end_due(now=now, until=now)
+                    due = self._pace.begin()
+                    await self._pulses.end_due(until=self._monotonic())
                     told = await self._poll(watch)
                     self._position = watch.position
                     for report in told:
                         reports(report)
                         if isinstance(report, DeviceConnected):
-                            self._pulses.came_up(now=report.at)
-                    await self._rest(until=min(due, self._pulses.next_due))
+                            self._note_pulses_of_before(at=report.at)
+                    await self._pace.rest(until=min(due, self._pulses.next_due))
         finally:
             self._position = GatePosition.UNKNOWN
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LAST_RELEASES_SECONDS):
-                    await self._pulses.end_due(now=self._monotonic(), until=float("inf"))
+            await self._end_all_pulses()
 
-    def watch_closely(self, *, until: MonotonicSeconds) -> None:
-        """Poll as fast as the line allows until then."""
-        if self._close_watch_until < self._monotonic():
-            self._wake.set()
-        self._close_watch_until = until
-
-    def _poll_seconds(self) -> float:
-        closely = self._monotonic() < self._close_watch_until
-        return CLOSE_WATCH_SECONDS if closely else self._profile.poll_ms / 1000
-
-    async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
-        """Command the gate to open; returns once the controller acknowledged it, if it ever does."""
-        await self._command("open", self._profile.commands.open, GatePosition.OPENING, deadline, forbidden)
-
-    async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
-        """Command the gate to close; returns once the controller acknowledged it, if it ever does."""
-        await self._command("close", self._profile.commands.close, GatePosition.CLOSING, deadline, forbidden)
-
-    async def stop(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
-        """Command the gate to stop; returns once the controller acknowledged it, if it ever does."""
-        await self._command("stop", self._profile.commands.stop, GatePosition.STOPPED, deadline, forbidden)
+    def _note_pulses_of_before(self, *, at: MonotonicSeconds) -> None:
+        """The device is there anew: what was on when somebody lost sight of it is to be off."""
+        for command in self._commands.values():
+            if command.release is not None:
+                self._pulses.found_on(command, at=at)
 
     async def _command(
         self,
-        name: str,
-        command: Command | None,
+        name: str,  # noqa: ARG002 (the base's signature)
+        command: Command,
         leads_to: GatePosition,
         deadline: MonotonicSeconds,
         forbidden: Forbidden | None,
     ) -> None:
-        if command is None:
-            raise DeviceFault(f"{self._profile.name} has no command to {name}")
-
         def stands_against() -> str:
             """Asked right before the first byte; whoever is asked last lets the command go, so a step is noted here."""
             reason = self._why_no_step(command)
@@ -139,15 +101,10 @@ class SerialGate:
             return reason
 
         asked = forbidden if command.idempotent and not command.only_from else stands_against
-        pulse = self._pulses.begin(command, now=self._monotonic())
-        try:
+        seconds = command.pulse_ms
+        pulse = None if seconds is None else self._pulses.begin(command, seconds=seconds / 1000)
+        with self._sending(pulse, leads_to):
             await self._session.command(command, deadline=deadline, forbidden=asked)
-            self._commanded = leads_to
-        except (DeadlinePassed, LineDown, NotPermitted):
-            self._pulses.never_sent(pulse)
-            raise
-        finally:
-            self._wake.set()
 
     def _why_no_step(self, command: Command) -> str:
         """Why a command that is safe only from known positions cannot be sent now; "" when it can."""
@@ -159,11 +116,6 @@ class SerialGate:
             if self._position is before and self._monotonic() - at < _SETTLE_SECONDS:
                 return f"{self._profile.name} has not been seen to move since the last step command"
         return ""
-
-    def _interrupted(self, watch: Watch, reports: Reports) -> None:
-        for report in watch.interrupted(at=self._monotonic()):
-            reports(report)
-        self._wake.set()
 
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:
         now = self._monotonic()
@@ -178,9 +130,7 @@ class SerialGate:
         try:
             return await self._ask(status, watch)
         except DriverError as error:
-            return watch.missed(
-                str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests), answers=is_answering(error)
-            )
+            return watch.failed(error, at=self._monotonic())
 
     async def _ask(self, status: Query, watch: Watch) -> tuple[Report, ...]:
         deadline = poll_deadline(watch, now=self._monotonic())
@@ -189,10 +139,3 @@ class SerialGate:
         position = position_in(frame, self._profile.position, points, before=watch.position, commanded=self._commanded)
         self._commanded = None
         return watch.heard(position, points, at=at)
-
-    async def _rest(self, *, until: MonotonicSeconds) -> None:
-        try:
-            async with asyncio.timeout(max(0.0, until - self._monotonic())):
-                await self._wake.wait()
-        except TimeoutError:
-            return

@@ -9,11 +9,9 @@ from collections.abc import Callable
 import structlog
 
 from drivers.bus.bus import Bus
-from drivers.bus.transactions import UnitRests
 from drivers.contract import CardPresented, DriverError, MonotonicSeconds, ProtocolViolation, Report, Reports
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.link import Arrival, Connection, LinkSpec
-from drivers.losses import is_answering
 from drivers.serial_line.frames import FrameSplitter
 from drivers.serial_line.lines import QUIET_SECONDS
 from drivers.serial_line.profile import Query, TagReaderProfile
@@ -103,9 +101,7 @@ class PolledTagReader:
             frame, asked_at = await self._session.ask(self._query, deadline=deadline)
             cards = self._presenter.cards(frame, at=self._monotonic())
         except DriverError as error:
-            return watch.missed(
-                str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests), answers=is_answering(error)
-            )
+            return watch.failed(error, at=self._monotonic())
         return (*watch.heard(None, {}, at=asked_at), *cards)
 
 

@@ -1,0 +1,49 @@
+"""The pace of a device's polls."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from drivers.contract import MonotonicSeconds
+
+CLOSE_WATCH_SECONDS = 0.02
+"""Between two polls of a device that is watched closely, where its line is as fast as that."""
+
+
+class PollPace:
+    """Says when the next poll is due, and waits for it.
+
+    Args:
+        poll_seconds: between two polls of a device that nobody watches closely.
+        monotonic: the clock.
+    """
+
+    def __init__(self, *, poll_seconds: float, monotonic: Callable[[], float]) -> None:
+        self._poll_seconds = poll_seconds
+        self._monotonic = monotonic
+        self._wake = asyncio.Event()
+        self._close_watch_until = float("-inf")
+
+    def begin(self) -> MonotonicSeconds:
+        """Begin a poll; return when the next one is due."""
+        self._wake.clear()
+        now = self._monotonic()
+        return now + (CLOSE_WATCH_SECONDS if now < self._close_watch_until else self._poll_seconds)
+
+    def watch_closely(self, *, until: MonotonicSeconds) -> None:
+        """Poll as fast as the line allows until then."""
+        if self._close_watch_until < self._monotonic():
+            self._wake.set()
+        self._close_watch_until = until
+
+    def wake(self) -> None:
+        """Poll at once."""
+        self._wake.set()
+
+    async def rest(self, *, until: MonotonicSeconds) -> None:
+        """Wait until then, or until somebody wakes it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, until - self._monotonic())):
+                await self._wake.wait()

@@ -1,0 +1,122 @@
+"""The base of gates that a profile describes, whatever they speak."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from drivers.contract import (
+    DeadlinePassed,
+    DeviceFault,
+    Forbidden,
+    GatePosition,
+    LineDown,
+    MonotonicSeconds,
+    NotPermitted,
+    Reports,
+)
+from drivers.gates.pace import PollPace
+from drivers.gates.polls import Watch
+from drivers.gates.pulses import HeldOutput, HostPulses
+
+_LAST_RELEASES_SECONDS = 0.8
+
+Command = TypeVar("Command")
+Pulse = TypeVar("Pulse")
+
+
+class ProfiledGate(ABC, Generic[Command, Pulse]):
+    """A gate with the commands of its profile, polls at a pace, and pulses that the host ends.
+
+    Args:
+        device_id: the id that its reports carry.
+        name: the profile's, for people.
+        commands: those that the profile has, by name.
+        poll_seconds: between two polls.
+        release: switches off what a pulse switched on; see `HostPulses`.
+        monotonic: the clock of deadlines and stamps.
+    """
+
+    def __init__(
+        self,
+        *,
+        device_id: int,
+        name: str,
+        commands: Mapping[str, Command],
+        poll_seconds: float,
+        release: Callable[[Pulse, MonotonicSeconds], Awaitable[None]],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._device_id = device_id
+        self._name = name
+        self._commands = commands
+        self._monotonic = monotonic
+        self._pace = PollPace(poll_seconds=poll_seconds, monotonic=monotonic)
+        self._pulses = HostPulses(release=release, monotonic=monotonic)
+        self._position = GatePosition.UNKNOWN
+        self._commanded: GatePosition | None = None
+
+    @property
+    def device_id(self) -> int:
+        """The device's id in the site file."""
+        return self._device_id
+
+    def watch_closely(self, *, until: MonotonicSeconds) -> None:
+        """Poll as fast as the line allows until then."""
+        self._pace.watch_closely(until=until)
+
+    async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
+        """Command the gate to open; returns once the controller acknowledged it, if it ever does."""
+        await self._command("open", self._named("open"), GatePosition.OPENING, deadline, forbidden)
+
+    async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
+        """Command the gate to close; returns once the controller acknowledged it, if it ever does."""
+        await self._command("close", self._named("close"), GatePosition.CLOSING, deadline, forbidden)
+
+    async def stop(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
+        """Command the gate to stop; returns once the controller acknowledged it, if it ever does."""
+        await self._command("stop", self._named("stop"), GatePosition.STOPPED, deadline, forbidden)
+
+    @abstractmethod
+    async def _command(
+        self,
+        name: str,
+        command: Command,
+        leads_to: GatePosition,
+        deadline: MonotonicSeconds,
+        forbidden: Forbidden | None,
+    ) -> None:
+        """Give a command that the profile has."""
+
+    def _named(self, name: str) -> Command:
+        command = self._commands.get(name)
+        if command is None:
+            raise DeviceFault(f"{self._name} has no command to {name}")
+        return command
+
+    @contextlib.contextmanager
+    def _sending(self, pulse: HeldOutput[Pulse] | None, leads_to: GatePosition) -> Iterator[None]:
+        """Note what the command inside leads to; what was never sent leads nowhere and begins no pulse."""
+        try:
+            yield
+            self._commanded = leads_to
+        except (DeadlinePassed, LineDown, NotPermitted):
+            self._pulses.never_sent(pulse)
+            raise
+        finally:
+            self._pace.wake()
+
+    def _interrupted(self, watch: Watch, reports: Reports) -> None:
+        """Report what is unknown now that the line was lost, and look again at once."""
+        for report in watch.interrupted(at=self._monotonic()):
+            reports(report)
+        self._pace.wake()
+
+    async def _end_all_pulses(self) -> None:
+        """End what is still on when the gateway stops, if the line works."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_RELEASES_SECONDS):
+                await self._pulses.end_all()
