@@ -5,9 +5,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from drivers.contract import DriverError
 
@@ -15,6 +15,15 @@ Profile = TypeVar("Profile", bound=BaseModel)
 
 SHIPPED_PROFILES = Path(__file__).with_name("profiles")
 """The folder of the profiles that come with the gateway; they are data of this package, so a wheel carries them."""
+
+
+PartName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
+
+
+class Part(BaseModel):
+    """Base of all parts of a profile: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class ProfileError(DriverError, ValueError):

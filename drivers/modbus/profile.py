@@ -9,17 +9,13 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from drivers.gates.equal_commands import Output, why_equal, why_gives_command
+from drivers.gates.profile_parts import Commands, LimitPosition, Output, why_equal, why_gives_command
 from drivers.modbus.messages import Read, Table, Write, WriteMany, coil_word
 from drivers.modbus.profile_parts import (
     Block,
     Command,
-    Commands,
     Heartbeat,
-    LimitPosition,
     Order,
-    Part,
-    PartName,
     Point,
     Position,
     Preparation,
@@ -28,13 +24,11 @@ from drivers.modbus.profile_parts import (
     RegisterPosition,
     Writable,
 )
-from drivers.profile_file import profile_of, read_file
+from drivers.profile_file import Part, PartName, profile_of, read_file
 
 __all__ = [
     "Command",
-    "Commands",
     "GateProfile",
-    "LimitPosition",
     "Point",
     "PulseBy",
     "RegisterPosition",
@@ -167,14 +161,12 @@ class GateProfile(UnitProfile):
     """
 
     position: Position | None = None
-    commands: Commands
+    commands: Commands[Command]
 
     @model_validator(mode="after")
     def _limits_are_points(self) -> Self:
         if isinstance(self.position, LimitPosition):
-            for name in (self.position.closed_point, self.position.open_point):
-                if name not in self.points:
-                    raise ValueError(f"position names the point {name!r}, which is not in points")
+            self.position.check(self.points)
         return self
 
     @model_validator(mode="after")

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Discriminator,
     Field,
-    StringConstraints,
     Tag,
     field_validator,
     model_validator,
 )
 
 from drivers.contract import GatePosition
+from drivers.gates.profile_parts import LimitPosition
 from drivers.modbus.messages import Table
-from drivers.profile_file import numbers_for_keys
+from drivers.profile_file import Part, numbers_for_keys
 
-PartName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 Word = Annotated[int, Field(ge=0, le=0xFFFF)]
 Address = Annotated[int, Field(ge=0, le=65_536)]
 Register = Literal[Table.HOLDING_REGISTER, Table.INPUT_REGISTER]
 Writable = Literal[Table.COIL, Table.HOLDING_REGISTER]
 Order = Literal["high_first", "low_first"]
-
-
-class Part(BaseModel):
-    """Base of all parts: frozen, unknown keys refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Point(Part):
@@ -107,13 +97,6 @@ class RegisterPosition(Part):
         return self.values.get(value & self.mask, GatePosition.UNKNOWN)
 
 
-class LimitPosition(Part):
-    """The device has limit switches: the position is derived from two of the points."""
-
-    closed_point: PartName
-    open_point: PartName
-
-
 def _kind_of_position(raw: object) -> str:
     if isinstance(raw, LimitPosition) or (isinstance(raw, dict) and {"closed_point", "open_point"} & raw.keys()):
         return "limits"
@@ -153,13 +136,7 @@ class Reading(Part):
     unknown: int | None = None
     names: dict[int, str] = Field(default_factory=dict)
 
-    @field_validator("names", mode="before")
-    @classmethod
-    def _numbers(cls, names: object) -> object:
-        """TOML's keys are strings; here they are numbers, decimal or 0x…."""
-        if not isinstance(names, dict):
-            return names
-        return {int(key, 0) if isinstance(key, str) else key: value for key, value in names.items()}
+    _numbers = field_validator("names", mode="before")(numbers_for_keys)
 
     def words_of(self, values: tuple[int, ...], *, word_order: Order) -> str:
         """The registers' values as people read them."""
@@ -244,20 +221,6 @@ class Command(Part):
     def written(self) -> bool | int:
         """What is written: the value, or the pulse's length in the device's unit."""
         return self.value if self.pulse_unit_ms is None else int(self.pulse_ms / self.pulse_unit_ms)
-
-
-class Commands(Part):
-    """The commands of a gate. What a profile does not name, the gate cannot do."""
-
-    open: Command
-    close: Command | None = None
-    stop: Command | None = None
-
-    def named(self) -> Iterator[tuple[str, Command]]:
-        """Those that there are."""
-        for name, command in (("open", self.open), ("close", self.close), ("stop", self.stop)):
-            if command is not None:
-                yield name, command
 
 
 class Preparation(Part):

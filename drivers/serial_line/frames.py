@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
+from pydantic import Field, PlainValidator, model_validator
 
+from drivers.profile_file import Part
 from drivers.serial_line.checksums import Algorithm
 from drivers.serial_line.templates import plain_bytes
 
 LONGEST_FRAME = 512
 FixedBytes = Annotated[bytes, PlainValidator(plain_bytes)]
-
-
-class Part(BaseModel):
-    """A part of a profile file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Check(Part):

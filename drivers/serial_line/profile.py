@@ -7,18 +7,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, PlainValidator, StringConstraints, Tag, model_validator
+from pydantic import Discriminator, Field, PlainValidator, Tag, model_validator
 
 from drivers.contract import GatePosition
-from drivers.gates.equal_commands import Output, why_equal, why_gives_command
-from drivers.profile_file import profile_of, read_file
-from drivers.serial_line.frames import FixedBytes, FrameSplitter, Framing, Part, Sealing
-from drivers.serial_line.status import LimitPosition, Point, ValuePosition
+from drivers.gates.profile_parts import Commands, LimitPosition, Output, why_equal, why_gives_command
+from drivers.profile_file import Part, PartName, profile_of, read_file
+from drivers.serial_line.frames import FixedBytes, FrameSplitter, Framing, Sealing
+from drivers.serial_line.status import Point, ValuePosition
 from drivers.serial_line.tags import Tags
 from drivers.serial_line.templates import Template, template_of
 
 Written = Annotated[Template, PlainValidator(template_of)]
-PointName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 
 
 class Acknowledgement(StrEnum):
@@ -97,20 +96,6 @@ class Query(Part):
         if self.send.has_any:
             raise ValueError("every byte that is sent must be given")
         return self
-
-
-class Commands(Part):
-    """The commands that the device takes."""
-
-    open: Command
-    close: Command | None = None
-    stop: Command | None = None
-
-    def named(self) -> Iterator[tuple[str, Command]]:
-        """Those that there are."""
-        for name, command in (("open", self.open), ("close", self.close), ("stop", self.stop)):
-            if command is not None:
-                yield name, command
 
 
 class Example(Part):
@@ -228,8 +213,8 @@ class GateProfile(DeviceProfile):
         ]
         | None
     ) = None
-    points: dict[PointName, Point] = Field(default_factory=dict)
-    commands: Commands
+    points: dict[PartName, Point] = Field(default_factory=dict)
+    commands: Commands[Command]
 
     def queries(self) -> Iterator[tuple[str, Query]]:
         """The status query, if there is one."""
@@ -253,9 +238,7 @@ class GateProfile(DeviceProfile):
         if self.status is None and (self.position is not None or self.points):
             raise ValueError("without a status query there are no points and no position")
         if isinstance(self.position, LimitPosition):
-            for name in (self.position.closed_point, self.position.open_point):
-                if name not in self.points:
-                    raise ValueError(f"position names the point {name!r}, which is not in points")
+            self.position.check(self.points)
         for name, command in self.commands.named():
             if command.only_from and self.position is None:
                 raise ValueError(f"commands.{name}: 'only_from' needs a position")

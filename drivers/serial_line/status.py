@@ -10,8 +10,8 @@ from pydantic import Field, field_validator, model_validator
 
 from drivers.contract import GatePosition, PointState
 from drivers.gates.polls import limit_position, position_between
-from drivers.profile_file import numbers_for_keys
-from drivers.serial_line.frames import Part
+from drivers.gates.profile_parts import LimitPosition
+from drivers.profile_file import Part, numbers_for_keys
 
 
 class Shown(StrEnum):
@@ -90,13 +90,6 @@ class ValuePosition(Number):
     values: dict[int, Shown] = Field(min_length=1)
 
     _numbers = field_validator("values", mode="before")(numbers_for_keys)
-
-
-class LimitPosition(Part):
-    """The device has limit switches: the position is derived from two of the points."""
-
-    closed_point: str
-    open_point: str
 
 
 def position_in(

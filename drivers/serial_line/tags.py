@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from drivers.contract import MonotonicSeconds, ProtocolViolation
-from drivers.serial_line.frames import Part
+from drivers.profile_file import Part
 
 LONGEST_TAG = 64
 _MOST_HELD = 1_000

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from drivers.gates.profile_parts import LimitPosition
 from drivers.serial_line.frames import Framing
 from drivers.serial_line.profile import Acknowledgement, Command, DeviceProfile, GateProfile, TagReaderProfile
-from drivers.serial_line.status import LimitPosition, Number, Shown, ValuePosition
+from drivers.serial_line.status import Number, Shown, ValuePosition
 from drivers.serial_line.templates import Template
 from gateway.demo.barrier import Barrier, BarrierState, Wish
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivers.gates.profile_parts import LimitPosition
 from drivers.modbus.profile import GateProfile as ModbusGateProfile
-from drivers.modbus.profile import LimitPosition, load_profile, load_unit_profile
 from drivers.modbus.profile import Point as ModbusPoint
+from drivers.modbus.profile import load_profile, load_unit_profile
 from drivers.profile_file import ProfileError
 from drivers.serial_line.profile import GateProfile as SerialGateProfile
-from drivers.serial_line.status import LimitPosition as SerialLimitPosition
 from drivers.serial_line.status import Point as SerialPoint
 from gateway.site.draft import Draft
 from gateway.site.fault import Fault
@@ -84,7 +84,7 @@ def _profiled(
     if gate is None:
         return ProfiledDevice(name, inputs, {})
     limits: dict[str, str] = {}
-    if isinstance(gate.position, LimitPosition | SerialLimitPosition):
+    if isinstance(gate.position, LimitPosition):
         limits = {gate.position.closed_point: "closed limit", gate.position.open_point: "open limit"}
     return ProfiledDevice(name, inputs, limits, gate.commands.close is not None, gate.position is not None)
 

@@ -1,13 +1,45 @@
-"""Commands of a gate that would do the same at the device, and other writes that would give one.
+"""The parts that the profiles of all gates have, whatever they speak: commands and limit switches.
 
-A profile with such commands or writes is refused.
+A profile is refused whose commands would do the same at the device, or with other writes that would give one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Generic, TypeVar
+
+from drivers.profile_file import Part, PartName
+
+Command = TypeVar("Command", bound=Part)
+
+
+class Commands(Part, Generic[Command]):
+    """The commands of a gate. What a profile does not name, the gate cannot do."""
+
+    open: Command
+    close: Command | None = None
+    stop: Command | None = None
+
+    def named(self) -> Iterator[tuple[str, Command]]:
+        """Iterate over those that there are, by name."""
+        for name, command in (("open", self.open), ("close", self.close), ("stop", self.stop)):
+            if command is not None:
+                yield name, command
+
+
+class LimitPosition(Part):
+    """The device has limit switches: the position is derived from two of the points."""
+
+    closed_point: PartName
+    open_point: PartName
+
+    def check(self, points: Collection[str]) -> None:
+        """Raise ValueError when a switch is none of these points."""
+        for name in (self.closed_point, self.open_point):
+            if name not in points:
+                raise ValueError(f"position names the point {name!r}, which is not in points")
 
 
 @dataclass(frozen=True, slots=True)
