@@ -9,7 +9,7 @@ import av
 import pytest
 from hls_linter import lint_all, lint_master, lint_media, lint_pair, lint_segment, lint_update
 
-from drivers.rtsp import testcard
+from drivers.rtsp.server import testcard
 
 MASTER = """#EXTM3U
 #EXT-X-VERSION:3

@@ -1,1 +1,1 @@
-"""Video sources and the RTSP protocol: reading, serving, and a test picture."""
+"""RTSP and RTP: `client` and `server` do the I/O, and every module beside them is pure (bytes in, values out)."""

@@ -9,8 +9,8 @@ from typing import Protocol
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.bits import Bits
 from drivers.rtsp.depacketizer import payload_offset
-from drivers.rtsp.dialogue import Encoding
 from drivers.rtsp.frames import AudioCodec, AudioFormat
+from drivers.rtsp.sdp import Encoding
 
 LARGEST_UNIT = 8_192
 """Bytes; AAC's own limit is 768 for each channel."""

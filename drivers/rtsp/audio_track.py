@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.audio_packets import AudioPackets, packets_of
-from drivers.rtsp.dialogue import Encoding, Media
 from drivers.rtsp.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio
+from drivers.rtsp.sdp import Encoding, Media
 
 _IN_STEP_TICKS = TICKS_PER_SECOND * 2 // 100
 """So far sound may be from its pictures before it is put right (ITU-R BT.1359 allows 45 ms of lead)."""

@@ -13,9 +13,9 @@ from drivers.contract import ProtocolViolation
 from drivers.rtsp import formats, h264, h265
 from drivers.rtsp.audio_track import PictureTime
 from drivers.rtsp.depacketizer import Depacketizer, Picture, payload_offset
-from drivers.rtsp.dialogue import Encoding, Media
 from drivers.rtsp.errors import CameraRefused, CodecNotSupported
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame, VideoCodec, VideoFormat
+from drivers.rtsp.sdp import Encoding, Media
 from drivers.rtsp.timestamps import Timestamps
 
 _CODECS = {"H264": VideoCodec.H264, "H265": VideoCodec.H265, "HEVC": VideoCodec.H265}

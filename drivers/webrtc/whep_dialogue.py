@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from drivers.contract import ProtocolViolation
-from drivers.rtsp.dialogue import Encoding, parse_description
+from drivers.rtsp.sdp import Encoding, parse_description
 
 _FIRST_PAYLOAD_TYPE = 96
 _H264_PROFILES = ("42e034", "4d0034", "640034")

@@ -11,7 +11,7 @@ from base64 import b64encode
 from typing import Final
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from drivers.rtsp.dialogue import authorization, parse_challenges
+from drivers.rtsp.client.messages import authorization, parse_challenges
 from drivers.rtsp.errors import AccountRefused, CameraRefused, CameraUnreachable
 from drivers.system_messages import system_words
 

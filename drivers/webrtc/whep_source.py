@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from drivers.contract import ProtocolViolation
-from drivers.rtsp.dialogue import Media
 from drivers.rtsp.errors import CameraStalled, CameraUnreachable
 from drivers.rtsp.frames import AudioFormat, EncodedFrame, VideoFormat
+from drivers.rtsp.sdp import Media
 from drivers.rtsp.video_track import FootageLost, VideoTrack, recordable
 from drivers.webrtc.connection import WebRtcLine
 from drivers.webrtc.whep_dialogue import parse_answer

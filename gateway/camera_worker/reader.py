@@ -17,8 +17,8 @@ from drivers.rtsp.errors import (
     CodecNotSupported,
 )
 from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
-from drivers.rtsp.sources import Source, source_at
 from drivers.rtsp.video_track import FootageLost
+from drivers.video_sources import Source, source_at
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected, CameraLost
 from gateway.camera_worker.live_feed import LiveFeed

@@ -11,8 +11,8 @@ import structlog
 from drivers.contract import ProtocolViolation
 from drivers.rtsp import formats
 from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
-from drivers.rtsp.protocol import Credentials
-from drivers.rtsp.server import RtspServer, ServedStream
+from drivers.rtsp.server.messages import Credentials
+from drivers.rtsp.server.server import RtspServer, ServedStream
 from gateway.camera_worker.live_feed import LiveFeed, LiveView
 from gateway.domain.footage import RtspServing
 

@@ -16,10 +16,10 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-from drivers.rtsp.fanout import Fanout
-from drivers.rtsp.protocol import Credentials
-from drivers.rtsp.server import RtspServer, ServedStream
-from drivers.rtsp.testcard import TestCard
+from drivers.rtsp.server.fanout import Fanout
+from drivers.rtsp.server.messages import Credentials
+from drivers.rtsp.server.server import RtspServer, ServedStream
+from drivers.rtsp.server.testcard import TestCard
 from gateway.demo.central.accounts import CentralAccount
 from gateway.demo.central.seed import seed_site
 from gateway.demo.central.service import Central

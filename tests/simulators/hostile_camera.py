@@ -22,8 +22,8 @@ import av
 
 from drivers.rtsp import formats
 from drivers.rtsp.frames import EncodedFrame, VideoCodec
-from drivers.rtsp.protocol import parse_request, parse_transport, session_description
 from drivers.rtsp.rtp import Packetizer
+from drivers.rtsp.server.messages import parse_request, parse_transport, session_description
 
 RATE = 25
 TICKS = 90_000 // RATE

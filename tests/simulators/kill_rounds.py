@@ -37,7 +37,7 @@ import av
 import av.logging
 
 from drivers.rtsp.frames import EncodedFrame
-from drivers.rtsp.testcard import TestCard
+from drivers.rtsp.server.testcard import TestCard
 from gateway.camera_worker.clip import cut_clip
 from gateway.camera_worker.pre_roll import PreRoll
 from gateway.camera_worker.salvage import salvage

@@ -14,9 +14,9 @@ from fractions import Fraction
 import av
 from av.video.frame import PictureType
 
-from drivers.rtsp.fanout import Fanout
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame
-from drivers.rtsp.server import RtspServer, ServedStream
+from drivers.rtsp.server.fanout import Fanout
+from drivers.rtsp.server.server import RtspServer, ServedStream
 
 RATE = 25
 SECONDS = 8

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from drivers.rtsp import testcard
+from drivers.rtsp.server import testcard
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
-from drivers.rtsp.fanout import Fanout
 from drivers.rtsp.frames import EncodedFrame
+from drivers.rtsp.server.fanout import Fanout
 
 
 def frame(n, *, keyframe=False):

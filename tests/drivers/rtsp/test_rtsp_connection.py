@@ -1,7 +1,7 @@
 import socket
 import threading
 
-from drivers.rtsp.connection import RtspConnection
+from drivers.rtsp.client.connection import RtspConnection
 
 
 def connected():

@@ -10,11 +10,11 @@ from itertools import pairwise
 import pytest
 from lacks import lacks
 
-from drivers.rtsp import testcard
-from drivers.rtsp.fanout import Fanout
-from drivers.rtsp.protocol import Credentials
-from drivers.rtsp.server import RtspServer, ServedStream
-from drivers.rtsp.source import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable, RtspSource
+from drivers.rtsp.client.source import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable, RtspSource
+from drivers.rtsp.server import testcard
+from drivers.rtsp.server.fanout import Fanout
+from drivers.rtsp.server.messages import Credentials
+from drivers.rtsp.server.server import RtspServer, ServedStream
 
 
 @asynccontextmanager

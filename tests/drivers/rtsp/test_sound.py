@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.audio_packets import AacPackets, packets_of
 from drivers.rtsp.audio_track import AudioClock, PictureTime, SenderReport, audible
-from drivers.rtsp.dialogue import Encoding, Media, parse_description
+from drivers.rtsp.client.source import RtspSource
 from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
-from drivers.rtsp.source import RtspSource
+from drivers.rtsp.sdp import Encoding, Media, parse_description
 
 IN_STEP = 90_000 * 5 // 100
 

@@ -11,9 +11,9 @@ import pytest
 from hostile_camera import TICKS, HostileCamera, Script, film, joined
 from stopwatch import Stopwatch
 
-from drivers.rtsp.dialogue import parse_challenges
+from drivers.rtsp.client.messages import parse_challenges
+from drivers.rtsp.client.source import FootageLost, RtspSource
 from drivers.rtsp.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
-from drivers.rtsp.source import FootageLost, RtspSource
 
 PACE = 8.0
 

@@ -4,8 +4,8 @@ from itertools import pairwise
 import pytest
 from hostile_camera import TICKS, film
 
-from drivers.rtsp.dialogue import Encoding
 from drivers.rtsp.rtp import PAYLOAD_TYPE, Packetizer
+from drivers.rtsp.sdp import Encoding
 from drivers.rtsp.video_track import VideoTrack
 
 

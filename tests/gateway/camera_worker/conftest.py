@@ -18,10 +18,10 @@ import aiohttp
 import pytest
 from lacks import lacks
 
-from drivers.rtsp import testcard
-from drivers.rtsp.fanout import Fanout
-from drivers.rtsp.protocol import Credentials
-from drivers.rtsp.server import RtspServer, ServedStream
+from drivers.rtsp.server import testcard
+from drivers.rtsp.server.fanout import Fanout
+from drivers.rtsp.server.messages import Credentials
+from drivers.rtsp.server.server import RtspServer, ServedStream
 from gateway.domain.footage import RtspServing, SegmentFinished, WorkerBeat, WorkerCamera
 
 SIMULATORS = Path(__file__).parents[2] / "simulators"

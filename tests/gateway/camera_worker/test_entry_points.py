@@ -15,9 +15,9 @@ import pytest
 from hostile_camera import RATE, film
 
 from drivers.rtsp import h264, h265
-from drivers.rtsp.fanout import Fanout
 from drivers.rtsp.frames import Entry
-from drivers.rtsp.server import RtspServer, ServedStream
+from drivers.rtsp.server.fanout import Fanout
+from drivers.rtsp.server.server import RtspServer, ServedStream
 from gateway.domain.footage import GapReason, WorkerCamera
 
 OPEN_GOP = {"b_frames": 2, "options": "open-gop=1:bframes=2:b-adapt=0"}

@@ -10,8 +10,8 @@ from itertools import pairwise
 import pytest
 from hostile_camera import HostileCamera, Script, film, sound
 
+from drivers.rtsp.client.source import CameraRefused, RtspSource
 from drivers.rtsp.frames import AudioCodec, EncodedAudio, EncodedFrame
-from drivers.rtsp.source import CameraRefused, RtspSource
 from gateway.domain.footage import RtspServing, WorkerCamera
 
 WORD = "a word: with/odd@signs"

@@ -18,7 +18,7 @@ from pathlib import Path
 from processes import children_of
 from stopwatch import Stopwatch
 
-from drivers.rtsp.protocol import Credentials
+from drivers.rtsp.server.messages import Credentials
 from gateway.domain.footage import GapReason, WorkerCamera
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from lacks import lacks
 
-from drivers.rtsp.fanout import Fanout
-from drivers.rtsp.server import RtspServer, ServedStream
-from drivers.rtsp.testcard import TestCard
+from drivers.rtsp.server.fanout import Fanout
+from drivers.rtsp.server.server import RtspServer, ServedStream
+from drivers.rtsp.server.testcard import TestCard
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.recording import Recording

@@ -13,10 +13,10 @@ from itertools import pairwise
 
 import pytest
 
-from drivers.rtsp import testcard
-from drivers.rtsp.fanout import Fanout
-from drivers.rtsp.server import RtspServer, ServedStream
-from drivers.rtsp.source import RtspSource
+from drivers.rtsp.client.source import RtspSource
+from drivers.rtsp.server import testcard
+from drivers.rtsp.server.fanout import Fanout
+from drivers.rtsp.server.server import RtspServer, ServedStream
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition, GapReason

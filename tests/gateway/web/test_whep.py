@@ -12,8 +12,8 @@ import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from aiortc.mediastreams import MediaStreamError
 
-from drivers.rtsp import testcard
 from drivers.rtsp.frames import VideoCodec
+from drivers.rtsp.server import testcard
 from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.views import Views
 from gateway.domain.errors import NotFoundError

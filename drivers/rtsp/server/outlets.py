@@ -6,7 +6,7 @@ import asyncio
 import random
 from typing import Protocol
 
-from drivers.rtsp.protocol import AskedTransport
+from drivers.rtsp.server.messages import AskedTransport
 
 
 class Outlet(Protocol):

@@ -13,9 +13,9 @@ from typing import Self
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.audio_track import AudioTrack, audible
+from drivers.rtsp.client.viewing import RtspViewing, Transport
 from drivers.rtsp.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
 from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
-from drivers.rtsp.server_session import RtspViewing, Transport
 from drivers.rtsp.video_track import FootageLost, VideoTrack, recordable
 
 _SOON_SECONDS = 0.1

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from drivers.rtsp.client.source import RtspSource
+from drivers.rtsp.client.viewing import Transport
 from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
-from drivers.rtsp.server_session import Transport
-from drivers.rtsp.source import RtspSource
 from drivers.rtsp.video_track import FootageLost
 
 

@@ -9,8 +9,8 @@ from typing import Self
 
 import structlog
 
-from drivers.rtsp.protocol import Credentials
-from drivers.rtsp.session import Feed, RtspSession
+from drivers.rtsp.server.messages import Credentials
+from drivers.rtsp.server.session import Feed, RtspSession
 
 log = structlog.get_logger(__name__)
 

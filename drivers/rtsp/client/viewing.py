@@ -13,19 +13,12 @@ from typing import Literal
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from drivers.rtsp.audio_track import SenderReport
-from drivers.rtsp.connection import Account, Packets, RtspConnection
-from drivers.rtsp.datagrams import RtpPorts, Sender
+from drivers.rtsp.client.connection import Account, Packets, RtspConnection
+from drivers.rtsp.client.messages import RtspResponse, SessionTold, last_part, parse_rtp_info, parse_session
+from drivers.rtsp.client.udp_ports import RtpPorts, Sender
 from drivers.rtsp.depacketizer import Reordering
-from drivers.rtsp.dialogue import (
-    Media,
-    RtspResponse,
-    SessionTold,
-    last_part,
-    parse_description,
-    parse_rtp_info,
-    parse_session,
-)
 from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused, CameraUnreachable
+from drivers.rtsp.sdp import Media, parse_description
 
 Transport = Literal["tcp", "udp"]
 _MOST_REDIRECTS = 3

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from drivers.contract import ProtocolViolation
-from drivers.rtsp.dialogue import (
+from drivers.rtsp.client.messages import (
     Challenge,
     RtspResponse,
     authorization,

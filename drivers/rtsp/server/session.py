@@ -10,8 +10,8 @@ from typing import Protocol
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
-from drivers.rtsp.outlets import Interleaved, Outlet, open_datagrams
-from drivers.rtsp.protocol import (
+from drivers.rtsp.rtp import Packetizer, SoundPacketizer, sender_report
+from drivers.rtsp.server.messages import (
     METHODS,
     SOUND_TRACK,
     TRACK,
@@ -24,7 +24,7 @@ from drivers.rtsp.protocol import (
     parse_transport,
     session_description,
 )
-from drivers.rtsp.rtp import Packetizer, SoundPacketizer, sender_report
+from drivers.rtsp.server.outlets import Interleaved, Outlet, open_datagrams
 
 _REPORT_TICKS = 5 * TICKS_PER_SECOND
 _BEGIN_SECONDS = 1_600_000_000

@@ -16,8 +16,8 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
 
 from drivers.contract import DeviceFault
-from drivers.rtsp.fanout import Fanout
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame
+from drivers.rtsp.server.fanout import Fanout
 
 WIDTH, HEIGHT = 5, 7
 

@@ -22,8 +22,8 @@ from whep_camera import WhepCamera, WhepScript
 
 from drivers.rtsp import h264, h265
 from drivers.rtsp.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
-from drivers.rtsp.sources import source_at
 from drivers.rtsp.video_track import FootageLost
+from drivers.video_sources import source_at
 from drivers.webrtc.whep_source import WhepSource
 
 PACE = 4.0
