@@ -45,7 +45,7 @@ from gateway.site import Secrets, Site, doubtful, load, secrets_folder
 from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite
 from gateway.store import DEFAULT_BYTES, GIGABYTE, Entry, Store
-from gateway.web.app import build_app
+from gateway.web.app import Interface
 from gateway.web.auth.admission import Route
 from gateway.web.auth.site_file_accounts import hash_accounts
 from gateway.web.http.server import serve
@@ -264,7 +264,7 @@ class Gateway:
         site = self._site
         accounts = await hash_accounts(site.api.accounts, self._secrets.get, await self._known_hashes())
         while True:
-            app = build_app(
+            app = Interface(
                 site=site,
                 store=self._store,
                 lanes=self._lanes,
@@ -283,7 +283,7 @@ class Gateway:
                 extra_routes=self._extra_routes,
                 demo_cards=self._demo_cards,
                 site_file=self._site_file,
-            )
+            ).build()
             try:
                 await serve(app, host=site.api.listens_on, port=site.api.port, started=self._serving, tls=site.api.tls)
             except ConfigError as error:

@@ -6,8 +6,8 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import structlog
 from aiohttp import web
 
+from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import StoreError
 from gateway.domain.writes import RecordWriter
 from gateway.lanes import Lanes
@@ -84,207 +85,257 @@ log = structlog.get_logger(__name__)
 _ENDED_SECONDS = 60.0
 
 
-def build_app(
-    *,
-    site: Site,
-    store: Store,
-    lanes: Lanes,
-    areas: Areas,
-    recording: Recording,
-    central: Central | None,
-    writes: RecordWriter,
-    clock: Clock,
-    accounts: Accounts,
-    data: Path,
-    readiness: Readiness,
-    webhooks: WebhookDesk,
-    outbox: OutboxDesk,
-    relay: Relay | None = None,
-    central_accounts: CentralAccounts | None = None,
-    extra_routes: Sequence[Route] = (),
-    demo_cards: tuple[DemoCard, ...] = (),
-    site_file: RunningSite | None = None,
-) -> web.Application:
-    """The whole interface and the page.
+@dataclass(frozen=True, kw_only=True)
+class Interface:
+    """The whole interface and the page, built once from the parts of the gateway.
 
-    Args:
+    Attributes:
         site: the site file.
         store: opened and running.
         lanes: lanes and devices.
-        areas: who is where.
+        areas: vehicles counted by area.
         recording: footage.
         central: None for a site that stands alone.
-        writes: how what central also keeps is written.
+        writes: writer of records that central also keeps.
         clock: both clocks.
         accounts: the site file's accounts.
         data: the data folder.
         readiness: what is not ready.
-        webhooks: who is told of the site's events.
-        outbox: what is done with what central refused.
+        webhooks: receivers of the site's events.
+        outbox: decisions on records that central refused.
         relay: the way to central for what only central answers; None for a site that stands alone.
         central_accounts: central's, where they may sign in here.
         extra_routes: more operations, entered by their own rules.
-        demo_cards: what the page offers to present; the route for it is among `extra_routes`.
+        demo_cards: cards that the page offers to present; the route for it is among `extra_routes`.
         site_file: the file that `site` was read from, where it may be read again.
     """
-    release = version("edge-gateway")
-    central_status = central.snapshot if central else None
-    roster = Roster(site=accounts, store=store)
-    keys = ApiKeys(store=store, clock=clock)
-    central_sessions = CentralSessions()
-    sessions = Sessions(
-        store=store,
-        roster=roster,
-        central=_central_sign_in(site, central_accounts, store=store, roster=roster, clock=clock),
-        central_sessions=central_sessions,
-        clock=clock,
-        idle_minutes=site.api.session_idle_minutes,
-        longest_hours=site.api.session_hours,
-    )
-    readers = Readers(store=store, clock=clock)
-    status_readers = StatusReaders(store=store, readers=readers, clock=clock, reader_days=site.keep.reader_days)
-    watch = Watch(
-        site=site,
-        store=store,
-        lanes=lanes,
-        areas=areas,
-        recording=recording,
-        central_status=central_status,
-        clock=clock,
-        readiness=readiness,
-        version=release,
-        demo_cards=demo_cards,
-        notices=site_file.notices if site_file else tuple,
-        readers=status_readers.shown,
-    )
-    spreadsheets = Spreadsheets(folder=data / "spreadsheets")
-    viewers = Viewers(tokens=ViewTokens(monotonic=clock.monotonic), sessions=sessions, keys=keys)
-    views = OpenViews(viewing=recording.viewing, viewers=viewers)
-    segments = SegmentFiles(monotonic=clock.monotonic)
-    moments = Moments(clock=clock, central_status=central_status, zone=ZoneInfo(site.site.timezone))
-    live = Live(watch=watch, sessions=sessions, clock=clock)
-    routes = (
-        *Health(readiness=readiness, version=release).routes(),
-        *Description(operations=PUBLIC, release=release).routes(),
-        *Auth(sessions=sessions).routes(),
-        *Devices(site=site, store=store, lanes=lanes, writes=writes).routes(),
-        *EntriesFamily(
-            site=site,
-            store=store,
-            writes=writes,
-            clock=clock,
-            moments=moments,
-            spreadsheets=spreadsheets,
-            readers=readers,
-        ).routes(),
-        *CardsFamily(store=store, writes=writes, clock=clock, zone=ZoneInfo(site.site.timezone)).routes(),
-        *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
-        *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone), readers=readers).routes(),
-        *Cameras(store=store, recording=recording, viewers=viewers, writes=writes, segments=segments).routes(),
-        *Whep(viewing=recording.viewing, viewers=viewers, views=views, ice_servers=site.live.ice_servers).routes(),
-        *CameraEventsFamily(
-            site=site,
-            store=store,
-            recording=recording,
-            writes=writes,
-            clock=clock,
-            moments=moments,
-            segments=segments,
-            readers=readers,
-            viewers=viewers,
-        ).routes(),
-        *EvidenceFamily(store=store, shelf=recording.exhibits, writes=writes, clock=clock).routes(),
-        *StatusPage().routes(),
-        *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
-        *Standing(store=store, lanes=lanes, areas=areas).routes(),
-        *live.routes(),
-        *StatusOutbox(desk=outbox, outbox=store.outbox, refused=store.refused).routes(),
-        *StatusSync(central=central).routes(),
-        *status_readers.routes(),
-        *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
-        *LegacyAccess(granting=Granting(site=site, grants=store.grants, clock=clock), lanes=lanes).routes(),
-        *LegacyDevices(
-            store=store,
-            lanes=lanes,
-            writes=writes,
-            clock=clock,
-            places=places_of(site),
-            stands_alone=site.central is None,
-        ).routes(),
-        *LegacyVideo(site=site, store=store, recording=recording, viewers=viewers, clock=clock).routes(),
-        *LegacyWebhooks(desk=webhooks).routes(),
-    )
-    if Counter(route.operation for route in routes) != Counter(OPERATIONS):
-        raise AssertionError("every operation of the catalogue has exactly one handler")
-    relayed = (
-        *Relayed(relay=relay, sessions=central_sessions, ids=RelayedIds(references=store.references)).routes(),
-        *ExternalSignIn(relay=relay, sessions=sessions).routes(),
-    )
-    doors = Doors(Admission(sessions=sessions, viewers=viewers), LegacyAdmission(keys=keys))
-    proxies = site.api.proxies()
-    limits = ConnectionLimits(clock=clock, proxies=proxies)
-    app = assembled((*routes, *relayed, *extra_routes), doors, live, limits)
-    app[TRUSTED_PROXIES] = proxies
-    app[HOST_NAMES] = served_names(site.api, machine=socket.gethostname())
-    app[PUBLIC_URL] = site.api.public_url or ""
 
-    async def changed(usernames: tuple[str, ...]) -> None:
-        for username in usernames:
-            sessions.changed(username)
-        await roster.load()
-        await keys.load()
-        store.changes.bump()
+    site: Site
+    store: Store
+    lanes: Lanes
+    areas: Areas
+    recording: Recording
+    central: Central | None
+    writes: RecordWriter
+    clock: Clock
+    accounts: Accounts
+    data: Path
+    readiness: Readiness
+    webhooks: WebhookDesk
+    outbox: OutboxDesk
+    relay: Relay | None = None
+    central_accounts: CentralAccounts | None = None
+    extra_routes: Sequence[Route] = ()
+    demo_cards: tuple[DemoCard, ...] = ()
+    site_file: RunningSite | None = None
 
-    register = Register(store=store, clock=clock, site_file=accounts.names(), changed=changed)
-    run_folder = data / "run"
-    app.cleanup_ctx.append(
-        partial(
-            _who_may_sign_in,
-            roster=roster,
-            keys=keys,
-            sessions=sessions,
-            asked=lambda: listening(register, run_folder=run_folder, site_file=site_file),
-            readers=readers,
-            views=views,
+    def build(self) -> web.Application:
+        """Return the application. Raises AssertionError for an operation without a handler, or with two."""
+        routes = (*self._v1_routes(), *self._page_routes(), *self._legacy_routes())
+        if Counter(route.operation for route in routes) != Counter(OPERATIONS):
+            raise AssertionError("every operation of the catalogue has exactly one handler")
+        doors = Doors(Admission(sessions=self._sessions, viewers=self._viewers), LegacyAdmission(keys=self._keys))
+        proxies = self.site.api.proxies()
+        limits = ConnectionLimits(clock=self.clock, proxies=proxies)
+        app = assembled((*routes, *self._relayed_routes(), *self.extra_routes), doors, self._live, limits)
+        app[TRUSTED_PROXIES] = proxies
+        app[HOST_NAMES] = served_names(self.site.api, machine=socket.gethostname())
+        app[PUBLIC_URL] = self.site.api.public_url or ""
+        app.cleanup_ctx.append(self._while_served)
+        app.on_cleanup.append(self._segments.close)
+        return app
+
+    @cached_property
+    def _release(self) -> str:
+        return version("edge-gateway")
+
+    @cached_property
+    def _zone(self) -> ZoneInfo:
+        return ZoneInfo(self.site.site.timezone)
+
+    @cached_property
+    def _roster(self) -> Roster:
+        return Roster(site=self.accounts, store=self.store)
+
+    @cached_property
+    def _keys(self) -> ApiKeys:
+        return ApiKeys(store=self.store, clock=self.clock)
+
+    @cached_property
+    def _central_sessions(self) -> CentralSessions:
+        return CentralSessions()
+
+    @cached_property
+    def _sessions(self) -> Sessions:
+        api = self.site.api
+        return Sessions(
+            store=self.store,
+            roster=self._roster,
+            central=self._central_sign_in(),
+            central_sessions=self._central_sessions,
+            clock=self.clock,
+            idle_minutes=api.session_idle_minutes,
+            longest_hours=api.session_hours,
         )
-    )
-    app.on_cleanup.append(segments.close)
-    return app
 
+    @cached_property
+    def _viewers(self) -> Viewers:
+        tokens = ViewTokens(monotonic=self.clock.monotonic)
+        return Viewers(tokens=tokens, sessions=self._sessions, keys=self._keys)
 
-def _central_sign_in(
-    site: Site, central: CentralAccounts | None, *, store: Store, roster: Roster, clock: Clock
-) -> CentralSignIn | None:
-    if central is None or site.central is None or not site.central.accounts.sign_in:
-        return None
-    days = site.central.accounts.remember_days
-    return CentralSignIn(central=central, store=store, roster=roster, clock=clock, remember_days=days)
+    @cached_property
+    def _views(self) -> OpenViews:
+        return OpenViews(viewing=self.recording.viewing, viewers=self._viewers)
 
+    @cached_property
+    def _readers(self) -> Readers:
+        return Readers(store=self.store, clock=self.clock)
 
-async def _who_may_sign_in(
-    _: web.Application,
-    *,
-    roster: Roster,
-    keys: ApiKeys,
-    sessions: Sessions,
-    asked: Callable[[], AbstractAsyncContextManager[None]],
-    readers: Readers,
-    views: OpenViews,
-) -> AsyncIterator[None]:
-    """Accounts and keys are read and changed, and sessions at central end with those here, while the app is served.
-    Who reads lists is followed, and live views end with the right to watch.
-    """
-    await roster.load()
-    await keys.load()
-    async with asked(), asyncio.TaskGroup() as group:
-        ending = group.create_task(_end_at_central(sessions), name="end-at-central")
-        following = group.create_task(readers.run(), name="follow-readers")
-        watching = group.create_task(views.run(), name="check-views")
-        yield
-        watching.cancel()
-        ending.cancel()
-        following.cancel()
-    await sessions.end_all_at_central()
+    @cached_property
+    def _segments(self) -> SegmentFiles:
+        return SegmentFiles(monotonic=self.clock.monotonic)
+
+    @cached_property
+    def _central_status(self) -> Callable[[], CentralStatus] | None:
+        return self.central.snapshot if self.central else None
+
+    @cached_property
+    def _status_readers(self) -> StatusReaders:
+        days = self.site.keep.reader_days
+        return StatusReaders(store=self.store, readers=self._readers, clock=self.clock, reader_days=days)
+
+    @cached_property
+    def _live(self) -> Live:
+        watch = Watch(
+            site=self.site,
+            store=self.store,
+            lanes=self.lanes,
+            areas=self.areas,
+            recording=self.recording,
+            central_status=self._central_status,
+            clock=self.clock,
+            readiness=self.readiness,
+            version=self._release,
+            demo_cards=self.demo_cards,
+            notices=self.site_file.notices if self.site_file else tuple,
+            readers=self._status_readers.shown,
+        )
+        return Live(watch=watch, sessions=self._sessions, clock=self.clock)
+
+    def _central_sign_in(self) -> CentralSignIn | None:
+        section = self.site.central
+        if self.central_accounts is None or section is None or not section.accounts.sign_in:
+            return None
+        return CentralSignIn(
+            central=self.central_accounts,
+            store=self.store,
+            roster=self._roster,
+            clock=self.clock,
+            remember_days=section.accounts.remember_days,
+        )
+
+    def _v1_routes(self) -> tuple[Route, ...]:
+        site, store, recording, writes, clock = self.site, self.store, self.recording, self.writes, self.clock
+        moments = Moments(clock=clock, central_status=self._central_status, zone=self._zone)
+        spreadsheets = Spreadsheets(folder=self.data / "spreadsheets")
+        viewers, views, segments, readers = self._viewers, self._views, self._segments, self._readers
+        ice_servers = site.live.ice_servers
+        return (
+            *Health(readiness=self.readiness, version=self._release).routes(),
+            *Description(operations=PUBLIC, release=self._release).routes(),
+            *Auth(sessions=self._sessions).routes(),
+            *Devices(site=site, store=store, lanes=self.lanes, writes=writes).routes(),
+            *EntriesFamily(
+                site=site,
+                store=store,
+                writes=writes,
+                clock=clock,
+                moments=moments,
+                spreadsheets=spreadsheets,
+                readers=readers,
+            ).routes(),
+            *CardsFamily(store=store, writes=writes, clock=clock, zone=self._zone).routes(),
+            *CardSheet(store=store, spreadsheets=spreadsheets, zone=self._zone).routes(),
+            *EventsFamily(store=store, zone=self._zone, readers=readers).routes(),
+            *Cameras(store=store, recording=recording, viewers=viewers, writes=writes, segments=segments).routes(),
+            *Whep(viewing=recording.viewing, viewers=viewers, views=views, ice_servers=ice_servers).routes(),
+            *CameraEventsFamily(
+                site=site,
+                store=store,
+                recording=recording,
+                writes=writes,
+                clock=clock,
+                moments=moments,
+                segments=segments,
+                readers=readers,
+                viewers=viewers,
+            ).routes(),
+            *EvidenceFamily(store=store, shelf=recording.exhibits, writes=writes, clock=clock).routes(),
+        )
+
+    def _page_routes(self) -> tuple[Route, ...]:
+        store, name = self.store, self.site.site.name
+        return (
+            *StatusPage().routes(),
+            *Evidence(
+                store=store, recording=self.recording, folder=self.data, site_name=name, clock=self.clock
+            ).routes(),
+            *Standing(store=store, lanes=self.lanes, areas=self.areas).routes(),
+            *self._live.routes(),
+            *StatusOutbox(desk=self.outbox, outbox=store.outbox, refused=store.refused).routes(),
+            *StatusSync(central=self.central).routes(),
+            *self._status_readers.routes(),
+            *StatusWebhooks(desk=self.webhooks, zone=self._zone).routes(),
+        )
+
+    def _legacy_routes(self) -> tuple[Route, ...]:
+        site, store, clock = self.site, self.store, self.clock
+        return (
+            *LegacyAccess(granting=Granting(site=site, grants=store.grants, clock=clock), lanes=self.lanes).routes(),
+            *LegacyDevices(
+                store=store,
+                lanes=self.lanes,
+                writes=self.writes,
+                clock=clock,
+                places=places_of(site),
+                stands_alone=site.central is None,
+            ).routes(),
+            *LegacyVideo(site=site, store=store, recording=self.recording, viewers=self._viewers, clock=clock).routes(),
+            *LegacyWebhooks(desk=self.webhooks).routes(),
+        )
+
+    def _relayed_routes(self) -> tuple[Route, ...]:
+        ids = RelayedIds(references=self.store.references)
+        return (
+            *Relayed(relay=self.relay, sessions=self._central_sessions, ids=ids).routes(),
+            *ExternalSignIn(relay=self.relay, sessions=self._sessions).routes(),
+        )
+
+    async def _while_served(self, _: web.Application) -> AsyncIterator[None]:
+        """Read accounts and keys, take changes of them, follow readers and open views, end sessions at central."""
+        await self._roster.load()
+        await self._keys.load()
+        register = Register(
+            store=self.store, clock=self.clock, site_file=self.accounts.names(), changed=self._accounts_changed
+        )
+        asked = listening(register, run_folder=self.data / "run", site_file=self.site_file)
+        async with asked, asyncio.TaskGroup() as group:
+            tasks = (
+                group.create_task(_end_at_central(self._sessions), name="end-at-central"),
+                group.create_task(self._readers.run(), name="follow-readers"),
+                group.create_task(self._views.run(), name="check-views"),
+            )
+            yield
+            for task in tasks:
+                task.cancel()
+        await self._sessions.end_all_at_central()
+
+    async def _accounts_changed(self, usernames: tuple[str, ...]) -> None:
+        for username in usernames:
+            self._sessions.changed(username)
+        await self._roster.load()
+        await self._keys.load()
+        self.store.changes.bump()
 
 
 async def _end_at_central(sessions: Sessions) -> None:

@@ -21,7 +21,7 @@ from loop_watch import Watched, watch_callbacks
 from gateway.runtime.clock import SystemClock
 from gateway.site.models import Site
 from gateway.store import Session, Store
-from gateway.web.app import build_app
+from gateway.web.app import Interface
 from gateway.web.auth.site_file_accounts import hash_accounts
 from gateway.web.http.server import serve
 
@@ -36,7 +36,7 @@ async def real(folder: Path) -> None:
     clock = SystemClock()
     now = clock.wall().micros
     unused = cast(Any, _Unused())
-    app = build_app(
+    app = Interface(
         site=SITE,
         store=store,
         board=unused,
@@ -50,7 +50,7 @@ async def real(folder: Path) -> None:
         accounts=await hash_accounts(SITE.api.accounts, lambda name: name),
         data=folder,
         readiness=tuple,
-    )
+    ).build()
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     serving = asyncio.get_running_loop().create_task(serve(app, host="127.0.0.1", port=0, started=port.set_result))
     told = await port

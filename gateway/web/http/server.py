@@ -101,7 +101,7 @@ async def serve(
     Connections are bounded, so that clients cannot use up the files that lanes and the store need (`connections`).
 
     Args:
-        app: from `build_app`.
+        app: from `Interface.build`.
         host: address to listen on.
         port: 0 takes a free one.
         started: called once with the port in use.

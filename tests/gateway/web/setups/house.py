@@ -31,7 +31,7 @@ from gateway.recording.viewing import Viewing
 from gateway.site.api_section import TlsSection
 from gateway.site.models import Site
 from gateway.store import CardRecord, Entry, KnownRecord, Store
-from gateway.web.app import build_app
+from gateway.web.app import Interface
 from gateway.web.auth.admission import Route
 from gateway.web.auth.api_keys import key_hash
 from gateway.web.auth.central_sign_in import CentralAccounts
@@ -195,7 +195,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             await store.api_keys.add(
                 name, key_hash=key_hash(f"key-of-{name}"), permissions=permissions, now=START, expires_at=None
             )
-        app = build_app(
+        app = Interface(
             site=site if people is None else site.model_copy(update={"central": CENTRAL}),
             store=store,
             lanes=board,
@@ -213,7 +213,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             central_accounts=people or central_accounts,
             extra_routes=routes,
             demo_cards=cards,
-        )
+        ).build()
         port: asyncio.Future[int] = loop.create_future()
         serving = loop.create_task(
             serve(
