@@ -108,7 +108,7 @@ class OneAttempt:
 
 @asynccontextmanager
 async def open_session(*, reuse_lines: bool) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session towards one device: no cookies, no proxies, nothing unpacked, no redirects followed unless asked for.
+    """Open a session towards one device: no cookies, proxies or unpacking, redirects only if asked for.
 
     `reuse_lines` is False where a request must not meet a line that the device is just closing. A request that is given
     up has its connection reset, so that nothing of it arrives later.
@@ -133,7 +133,7 @@ def _bounded_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 async def read_answer(response: aiohttp.ClientResponse) -> bytes:
-    """The body of an answer. LinkError when it is larger than 64 KiB."""
+    """Read the body of an answer. LinkError when it is larger than 64 KiB."""
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
@@ -160,7 +160,7 @@ def refuse_status(status: int, name: str) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """What broke, in a few words that hold no header and no body."""
+    """Say what broke in a few words that hold no header and no body."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
             return "its certificate is not trusted"

@@ -115,7 +115,7 @@ class Connection:
         return bool(self._arrivals)
 
     async def read(self) -> Arrival:
-        """The next bytes, waiting for them. Bytes that came before a hang-up are still given; then LinkError."""
+        """Wait for the next bytes. Bytes that came before a hang-up are still given; then LinkError."""
         while not self._arrivals:
             if self._reason is not None:
                 raise LinkError(self._reason)

@@ -42,11 +42,11 @@ class Loss:
         return self._told is not None
 
     def over(self) -> None:
-        """The device is there."""
+        """Note that the device is there."""
         self._told = None
 
     def told(self, reason: str, *, at: MonotonicSeconds, answers: bool = False) -> tuple[Report, ...]:
-        """The reports due to the device's being away for this reason; numbers alone make no other reason."""
+        """Return the reports due to the device's being away for this reason; numbers alone make no other reason."""
         known, says = self._told, (_NUMBERS.sub("", reason), answers)
         if known is None:
             self._told, self._told_at = says, at

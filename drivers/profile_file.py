@@ -31,7 +31,7 @@ class ProfileError(DriverError, ValueError):
 
 
 def read_file(path: Path) -> dict[str, object]:
-    """What the file says. Raises ProfileError."""
+    """Read the file. Raises ProfileError."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -41,7 +41,7 @@ def read_file(path: Path) -> dict[str, object]:
 
 
 def profile_of(path: Path, raw: Mapping[str, object], kind: type[Profile]) -> Profile:
-    """What the file says, as a profile of this kind. Raises ProfileError with every fault of it."""
+    """Validate the file's content as a profile. Raises ProfileError with every fault of it."""
     try:
         return kind.model_validate(raw)
     except ValidationError as error:

@@ -55,7 +55,7 @@ def source_at(
     stall_seconds: float = 5.0,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Source:
-    """The source that reads `url`: `rtsp://`, `rtsps://`, `whep://` (over HTTP) or `wheps://` (over HTTPS).
+    """Make the source that reads `url`: `rtsp://`, `rtsps://`, `whep://` (HTTP) or `wheps://` (HTTPS).
 
     `audio`: the camera's sound too, where it is AAC, G.711 or Opus.
     """

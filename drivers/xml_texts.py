@@ -29,7 +29,7 @@ class XmlTexts:
 
 
 def read_xml(document: bytes) -> XmlTexts:
-    """The texts of a document; where a name comes twice, its first occurrence wins.
+    """Extract the texts of a document; where a name comes twice, its first occurrence wins.
 
     Raises ProtocolViolation for what is no XML, larger than `LARGEST` bytes, deeper than 32 elements, or has a DOCTYPE.
     """

@@ -120,7 +120,7 @@ class Bus:
         return self._command_written_at
 
     def tag(self) -> int:
-        """A number for the next request, 1 to 65535, unlike those of the 65,534 requests before."""
+        """Return a number for the next request, 1 to 65535, unlike those of the 65,534 requests before."""
         self._last_tag = self._last_tag % _TAGS + 1
         return self._last_tag
 
@@ -242,7 +242,7 @@ class Bus:
         return answered
 
     async def _next(self, connection: Connection) -> Transaction | None:
-        """The next transaction, its line quiet; None when the line is lost first."""
+        """Wait for the next transaction, its line quiet; None when the line is lost first."""
         while connection.lost is None:
             self._wake.clear()
             self._wire.drop(connection.discard())

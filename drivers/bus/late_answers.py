@@ -73,7 +73,7 @@ class _Unit:
         return _FACTOR_LATE * self.late_by + _MARGIN_LATE if self.late_by else 0.0
 
     def listen(self, since: MonotonicSeconds, *, first_asked_at: MonotonicSeconds) -> None:
-        """What came just now may answer the request of `first_asked_at`: wait for what would follow it then."""
+        """Wait for what would follow if what came just now answers the request of `first_asked_at`."""
         asked = (first_asked_at, *(owed.asked_at for owed in self.owed))
         apart = max((later - earlier for earlier, later in itertools.pairwise(asked)), default=0.0)
         self.proves_at = max(since + _FACTOR_APART * apart + _MARGIN_APART, asked[-1] + self.patience)
@@ -96,7 +96,7 @@ class Lateness:
         return max(0.0, known.left_alone_until - now)
 
     def late_by(self, unit: int, *, now: MonotonicSeconds) -> float:
-        """The most that an answer of the unit was late, in seconds after its request; 0.0 when none was of late."""
+        """Return the longest recent delay of an answer in seconds after its request; 0.0 when none was late."""
         known = self._units.get(unit)
         if known is None:
             return 0.0
@@ -104,14 +104,14 @@ class Lateness:
         return known.late_by
 
     def words(self, unit: int, *, now: MonotonicSeconds) -> str:
-        """What is the matter with a unit that is not believed, for people."""
+        """Say for people why a unit is not believed."""
         late_by = self.late_by(unit, now=now)
         if late_by:
             return f"answers too late, {late_by:.1f} s after it was asked"
         return "may have answered an earlier request; it is asked again soon"
 
     def unanswered(self, exchange: AnyExchange, *, asked_at: MonotonicSeconds, now: MonotonicSeconds) -> None:
-        """The request was sent, and not answered in time, or not readably: its answer may still come."""
+        """Note a request without an answer in time, or without a readable one: its answer may still come."""
         unit = self._units.setdefault(exchange.unit, _Unit())
         unit.look(now)
         unit.owed.append(_Owed(exchange, asked_at))
@@ -196,7 +196,7 @@ class Lateness:
         return _end_of_answer(owed.exchange, received)
 
     def forget(self) -> None:
-        """The line was opened anew, and is one that keeps nothing back over that."""
+        """Note that the line was opened anew, and keeps nothing back over that."""
         for unit in self._units.values():
             unit.owed.clear()
             unit.proves_at = None

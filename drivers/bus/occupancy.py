@@ -103,21 +103,21 @@ class Standings:
         return 0.0 if standing is None else max(0.0, standing.rests_until - now)
 
     def asked(self, unit: int, *, now: MonotonicSeconds) -> None:
-        """A poll of the unit was asked for."""
+        """Note that a poll of the unit was asked for."""
         standing = self._of(unit)
         if 0 < now - standing.asked_at <= _LONGEST_INTERVAL:
             standing.intervals.append(now - standing.asked_at)
         standing.asked_at = now
 
     def answered(self, unit: int, *, took: float) -> None:
-        """The unit answered, so many seconds after the request."""
+        """Note that the unit answered, so many seconds after the request."""
         standing = self._of(unit)
         standing.failures, standing.has_answered = 0, True
         standing.rests_until = standing.full_probe_at = float("-inf")
         standing.answers.append(took)
 
     def failed(self, unit: int, *, timeout: float, now: MonotonicSeconds) -> None:
-        """The unit did not answer within `timeout`."""
+        """Note that the unit did not answer within `timeout`."""
         standing = self._of(unit)
         standing.failures += 1
         standing.rests_until = now + rest_after(

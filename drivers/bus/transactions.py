@@ -95,7 +95,7 @@ class Transaction:
     added_at: MonotonicSeconds = 0.0
 
     def expire(self) -> None:
-        """The deadline is here. What is on the wire already stays."""
+        """End the wait at the deadline. What is on the wire already stays."""
         if not self.sent:
             self.fail(DeadlinePassed("the line was not free before the deadline; nothing was sent"))
 
@@ -133,7 +133,7 @@ class TransactionQueue:
         queue.append(transaction)
 
     def first(self, priority: Priority, *, now: MonotonicSeconds) -> Transaction | None:
-        """The first of that kind that is still wanted and in time; it stays in the queue."""
+        """Return the first of that kind that is still wanted and in time; it stays in the queue."""
         queue = self._waiting[priority]
         while queue:
             transaction = queue[0]
@@ -150,7 +150,7 @@ class TransactionQueue:
         return transaction
 
     def refuse_all(self, reason: str) -> None:
-        """The line is down: nothing is kept for later."""
+        """Fail all that waits for a line that is down: nothing is kept for later."""
         for queue in self._waiting.values():
             while queue:
                 queue.popleft().fail(LineDown(reason))

@@ -20,7 +20,7 @@ class LineUnits:
         self.standings = Standings()
 
     def refuse_resting(self, unit: int, *, now: MonotonicSeconds) -> None:
-        """Raises UnitRests when the unit may not be polled now."""
+        """Raise UnitRests when the unit may not be polled now."""
         rest = self.standings.rest_left(unit, now=now)
         if rest > 0:
             raise UnitRests(f"unit {unit} on {self._line} does not answer; asked again in {rest:.1f} s")
@@ -28,7 +28,7 @@ class LineUnits:
             raise UnitRests(self._words(unit, now))
 
     def polled(self, unit: int, *, now: MonotonicSeconds) -> Priority:
-        """A poll of the unit is asked for; whether it is one, or a probe of a silent unit beside others that answer."""
+        """Return whether this is a poll, or a probe of a silent unit beside others that answer."""
         is_probe = self.standings.has_live and not self.standings.is_live(unit)
         self.standings.asked(unit, now=now)
         return Priority.PROBE if is_probe else Priority.POLL
@@ -45,11 +45,11 @@ class LineUnits:
         return LinkError(reason) if is_command else UnitRests(reason)
 
     def answered(self, unit: int, *, took: float) -> None:
-        """The unit answered, so many seconds after the request."""
+        """Note that the unit answered, so many seconds after the request."""
         self.standings.answered(unit, took=took)
 
     def timed_out(self, transaction: Transaction, *, now: MonotonicSeconds) -> LinkError:
-        """The unit did not answer within the transaction's time; what its caller is told."""
+        """Note that the unit did not answer in time; return the error for its caller."""
         unit, waited = transaction.exchange.unit, transaction.timeout
         self.standings.failed(unit, timeout=waited, now=now)
         if self._lateness.late_by(unit, now=now) > waited:
@@ -59,7 +59,7 @@ class LineUnits:
     def owes(
         self, transaction: Transaction, received: bytes, *, asked_at: MonotonicSeconds, now: MonotonicSeconds
     ) -> None:
-        """The transaction ended without an answer that is known to be its own: it may come yet, or be in `received`."""
+        """Note a transaction without an answer known to be its own: it may come yet, or be in `received`."""
         exchange = transaction.exchange
         if exchange.answered and not exchange.tagged and transaction.sent:
             self._lateness.unanswered(exchange, asked_at=asked_at, now=now)

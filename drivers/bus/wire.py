@@ -94,7 +94,7 @@ class Wire:
     async def reply(
         self, connection: Connection, exchange: Exchange[object], received: bytearray
     ) -> tuple[object, MonotonicSeconds]:
-        """The answer, and when it came. All that came since the request is added to `received`, but for its echo."""
+        """Return the answer, and when it came. All that came since but the echo is added to `received`."""
         if not exchange.answered:
             # Nobody says that it arrived. The system says that it is out, but not what an adapter still holds.
             self._last_byte_at += self._spec.seconds_for(len(exchange.request))

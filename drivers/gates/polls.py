@@ -40,7 +40,7 @@ _POLL_PATIENCE = 1.0
 def limit_position(
     *, closed: PointState, opened: PointState, before: GatePosition, commanded: GatePosition | None
 ) -> GatePosition:
-    """The position by two limit switches; both at once, or one unknown, says nothing."""
+    """Return the position by two limit switches; both at once, or one unknown, says nothing."""
     match closed, opened:
         case PointState.ON, PointState.OFF:
             return GatePosition.CLOSED
@@ -53,7 +53,7 @@ def limit_position(
 
 
 def position_between(before: GatePosition, commanded: GatePosition | None) -> GatePosition:
-    """The position of a gate on no limit.
+    """Return the position of a gate on no limit.
 
     Args:
         before: what the poll before showed.
@@ -106,7 +106,7 @@ class Watch:
     def heard(
         self, position: GatePosition | None, points: Mapping[str, PointState], *, at: MonotonicSeconds
     ) -> tuple[Report, ...]:
-        """The reports due to a poll that was asked at `at` and answered; `position` is None for what is no gate."""
+        """Return the reports due to a poll asked at `at` and answered; `position` is None for what is no gate."""
         reports: list[Report] = []
         if not self._online:
             reports.append(DeviceConnected(self._device_id, at))
@@ -129,7 +129,7 @@ class Watch:
         return self.missed(str(error), at=at, asked=not isinstance(error, UnitRests), answers=is_answering(error))
 
     def missed(self, reason: str, *, at: MonotonicSeconds, asked: bool, answers: bool = False) -> tuple[Report, ...]:
-        """The reports due to a poll that failed.
+        """Return the reports due to a poll that failed.
 
         Args:
             reason: why, for people.
@@ -153,7 +153,7 @@ class Watch:
         return self._loss.told(reason, at=at, answers=answers)
 
     def interrupted(self, *, at: MonotonicSeconds) -> tuple[Report, ...]:
-        """The reports due to a line that was lost, however soon it is back: the points are unknown until read again.
+        """Return the reports due to a lost line, however soon it is back: the points are unknown until read again.
 
         The device may have been without power, and a loop detector that starts sees no vehicle at first.
         """

@@ -32,7 +32,7 @@ def status_path(channel: int) -> str:
 
 
 def control_body(control: Control) -> bytes:
-    """The document of a command."""
+    """Write the document of a command."""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>'
         '<BarrierGate version="2.0" xmlns="http://www.isapi.org/ver20/XMLSchema">'
@@ -41,7 +41,7 @@ def control_body(control: Control) -> bytes:
 
 
 def read_position(body: bytes) -> GatePosition:
-    """The position in a status: 0 no signal, 1 closed, 2 open. The barrier does not say that it moves."""
+    """Read the position in a status: 0 no signal, 1 closed, 2 open. Movement is never told."""
     said = read_xml(body).first.get("barrierGateStatus")
     if said not in _POSITIONS:
         raise ProtocolViolation("a status without a known position")

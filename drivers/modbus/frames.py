@@ -59,12 +59,12 @@ class Asked:
 
 
 def encode_request(framing: Framing, *, unit: int, tag: int, request: Request) -> bytes:
-    """The frame of a request. `tag` is the transaction id; RTU has none."""
+    """Encode the frame of a request. `tag` is the transaction id; RTU has none."""
     return _framed(framing, _request_pdu(request), unit, tag)
 
 
 def parse_reply(framing: Framing, *, unit: int, tag: int, request: Request, received: bytes) -> Reply | None:
-    """The answer to `request` among the bytes received since it was sent, or None while more are needed.
+    """Find the answer to `request` among the bytes since it was sent; None while more are needed.
 
     Whole frames that answer somebody else's request are passed over: over TCP those with another transaction id, over
     RTU those of another unit or function, which are late answers. Over RTU noise before or between frames is passed
@@ -75,7 +75,7 @@ def parse_reply(framing: Framing, *, unit: int, tag: int, request: Request, rece
 
 
 def decode_request(framing: Framing, received: bytes) -> Asked | None:
-    """The first request in the bytes, as a device reads it; None while more are needed.
+    """Find the first request in the bytes, as a device reads it; None while more are needed.
 
     Raises ProtocolViolation for a broken frame: a device then forgets what it has received.
     """
@@ -96,7 +96,7 @@ def decode_request(framing: Framing, received: bytes) -> Asked | None:
 
 
 def encode_reply(framing: Framing, *, asked: Asked, reply: Reply, unit: int | None = None) -> bytes:
-    """The frame by which a device answers; `unit` stands in for the device's own address when a test wants it wrong."""
+    """Encode a device's answer; `unit` replaces the device's own address when a test wants it wrong."""
     match reply:
         case Refusal(code):
             pdu = bytes((asked.function | 0x80, code))

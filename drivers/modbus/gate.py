@@ -186,7 +186,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         super()._interrupted(watch, reports)
 
     def _forget(self) -> None:
-        """The device may have been without power: it is prepared again, and its outputs looked at."""
+        """Prepare the device again and look at its outputs: it may have been without power."""
         self._unit.forget()
         self._outputs_are_known = not self._pulsed
 

@@ -71,7 +71,7 @@ def _answers(framing: Framing, received: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _rtu_length(frame: bytes) -> int:
-    """The length of the answer that these bytes begin with, 0 when they begin with none."""
+    """Return the length of the answer that these bytes begin with, 0 when they begin with none."""
     if len(frame) < 5:
         return 0
     function = frame[1]

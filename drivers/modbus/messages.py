@@ -104,5 +104,5 @@ _REFUSALS = {
 
 
 def coil_word(*, on: bool) -> int:
-    """The word that function 5 sends for on and off."""
+    """Return the word that function 5 sends for on and off."""
     return 0xFF00 if on else 0

@@ -94,38 +94,38 @@ class UnitProfile(Part):
         return self
 
     def wire_address(self, address: int) -> int:
-        """An address of this file as it goes over the wire."""
+        """Convert an address of this file to the one on the wire."""
         return address - self.address_base
 
     def ordered(self, table: Table, value: int) -> int:
-        """A register's value with its bytes in this device's order; the same way out and in."""
+        """Put a register's bytes into this device's order; the same way out and in."""
         if table.holds_bits or self.byte_order == "high_first":
             return value
         return (value & 0xFF) << 8 | value >> 8
 
     def reads(self) -> tuple[Read, ...]:
-        """The fewest reads that fetch everything polled; but for gaps, values that nobody asked for are never read."""
+        """Return the fewest reads that fetch everything polled; but for gaps, nothing else is read."""
         blocks = [Read(block.table, self.wire_address(block.address), block.count) for block in self.blocks]
         places = {place for place in self._places() if not any(_holds(block, place) for block in blocks)}
         wanted = [block for block in blocks if any(_holds(block, place) for place in self._places())]
         return (*wanted, *_joined(places, gap=self.read_gap))
 
     def stale_seconds(self) -> dict[str, float]:
-        """The staleness of those points that have one of their own."""
+        """Return the staleness of those points that have one of their own."""
         return {name: point.stale_ms / 1000 for name, point in self.points.items() if point.stale_ms is not None}
 
     def write_of(self, command: Command) -> Write | WriteMany:
-        """The write that gives the command."""
+        """Return the write that gives the command."""
         write = self.write(command.write, command.address, command.written, many=command.many)
         any_answer = command.acknowledged_by == "answer"
         return replace(write, any_answer=True) if any_answer and isinstance(write, Write) else write
 
     def release_of(self, command: Command) -> Write | WriteMany:
-        """The write that ends a host's pulse."""
+        """Return the write that ends a host's pulse."""
         return self.write(command.write, command.address, command.release, many=command.many)
 
     def write(self, table: Writable, address: int, value: bool | int, *, many: bool = False) -> Write | WriteMany:  # noqa: FBT001 (the profile's own either-or)
-        """A write of this device, by the file's own counting."""
+        """Make a write of this device, by the file's own counting."""
         word = value
         if isinstance(value, bool):
             word = coil_word(on=value) if table is Table.COIL else int(value)
@@ -178,7 +178,7 @@ class GateProfile(UnitProfile):
         return self
 
     def outputs(self) -> frozenset[Hashable]:
-        """What its commands write, each with its place."""
+        """Return what its commands write, each with its place."""
         return frozenset(self._output(name, command).writes for name, command in self.commands.named())
 
     def _output(self, name: str, command: Command) -> Output:
@@ -198,7 +198,7 @@ class GateProfile(UnitProfile):
                 yield "heartbeat", self._written(self.heartbeat, value)
 
     def _written(self, part: Command | Preparation | Heartbeat, value: bool | int) -> tuple[Table, int, int]:  # noqa: FBT001 (the profile's own either-or)
-        """The place and the value of a write; at the place of a pulse any value does the same: it is the length."""
+        """Return a write's place and value; at the place of a pulse any value does the same: its length."""
         word = self.write(part.write, part.address, value)
         assert isinstance(word, Write)  # noqa: S101 (not `many`)
         pulses = (command for _, command in self.commands.named() if command.pulse_unit_ms is not None)

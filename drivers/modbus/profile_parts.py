@@ -90,7 +90,7 @@ class RegisterPosition(Part):
         return self
 
     def position(self, value: int) -> GatePosition:
-        """What the register's value says."""
+        """Return the position that the register's value means."""
         for rule in self.when:
             if value & rule.mask == rule.equals:
                 return rule.is_
@@ -139,7 +139,7 @@ class Reading(Part):
     _numbers = field_validator("names", mode="before")(numbers_for_keys)
 
     def words_of(self, values: tuple[int, ...], *, word_order: Order) -> str:
-        """The registers' values as people read them."""
+        """Format the registers' values for people."""
         in_order = values if (self.word_order or word_order) == "high_first" else values[::-1]
         number = 0
         for value in in_order:

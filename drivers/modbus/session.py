@@ -38,7 +38,7 @@ class Session:
         return self._bus.telling_interruptions(told)
 
     async def read(self, read: Read, *, deadline: MonotonicSeconds) -> tuple[tuple[int, ...], MonotonicSeconds]:
-        """The values, and when they were asked for: they are no older. Goes behind commands.
+        """Read, behind commands; return the values and when they were asked for: they are no older.
 
         Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
         """

@@ -14,7 +14,7 @@ Held = Mapping[tuple[Table, int], int]
 
 
 def points_of(profile: UnitProfile, held: Held) -> dict[str, PointState]:
-    """The named points, inverted where the profile says so; UNKNOWN where the device's answer left one out."""
+    """Read the named points, inverted where the profile says so; UNKNOWN where the answer lacks one."""
     states: dict[str, PointState] = {}
     for name, point in profile.points.items():
         value = held.get((point.table, profile.wire_address(point.address)))
@@ -33,7 +33,7 @@ def position_of(
     before: GatePosition,
     commanded: GatePosition | None,
 ) -> GatePosition:
-    """The position that a poll shows.
+    """Derive the position from a poll.
 
     Args:
         profile: where the position comes from.

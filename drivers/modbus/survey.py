@@ -97,7 +97,7 @@ async def read_unit(session: Session, profile: UnitProfile, *, monotonic: Callab
 
 
 def _position(profile: UnitProfile, held: dict[tuple[Table, int], int], points: dict[str, PointState]) -> str:
-    """The position as one look shows it: between two limits nobody can say which way the gate goes."""
+    """Derive the position from one look: between two limits, nobody can say which way the gate goes."""
     source = profile.position if isinstance(profile, GateProfile) else None
     if source is None:
         return ""

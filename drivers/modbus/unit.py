@@ -35,12 +35,12 @@ class PolledUnit:
         self._beat_due: MonotonicSeconds = float("-inf")
 
     def forget(self) -> None:
-        """The device was lost: it may have been without power, and is prepared again when it comes."""
+        """Prepare the device again when it comes: it was lost, and may have been without power."""
         self._is_prepared = not self._profile.prepare
         self._beat_due = float("-inf")
 
     async def ask(self, *, deadline: Callable[[], MonotonicSeconds]) -> tuple[Held, MonotonicSeconds]:
-        """What the device holds by table and wire address, and when it was first asked: nothing of it is older.
+        """Read what the device holds by table and wire address; also return when it was first asked.
 
         `deadline` is asked anew for each request. Raises what `Session` raises, and DeviceFault when the device does
         not take what prepares it, or when its watchdog ran out (it is prepared again with the next call).
@@ -101,7 +101,7 @@ class PolledUnit:
 
 
 def kept_value(write: Write | WriteMany) -> int:
-    """What a read gives where this write was obeyed."""
+    """Return what a read gives where this write was obeyed."""
     if isinstance(write, WriteMany):
         return write.values[0]
     return int(bool(write.value)) if write.table is Table.COIL else write.value

@@ -50,7 +50,7 @@ class Line:
         return bool(self._hang_up.poll(0))
 
     def read(self, size: int) -> bytes:
-        """What has come, b"" for nothing. OSError when the line is gone."""
+        """Read what has come, b"" for nothing. OSError when the line is gone."""
         try:
             data = os.read(self._fd, size)
         except BlockingIOError:
@@ -107,7 +107,7 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
         self.lost = ""
 
     def read(self, max_bytes: int) -> bytes:
-        """The reply to the last command once it is whole, else nothing. A reply has room in libosdp's buffer."""
+        """Read the reply to the last command once it is whole, else nothing. It fits libosdp's buffer."""
         try:
             data = b"" if self.lost else self._line.read(_READ_SIZE)
         except OSError as error:

@@ -46,13 +46,13 @@ class Conversation:
         os.set_blocking(hears, False)
 
     def setup(self) -> Setup:
-        """The first line, waited for. Raises ValidationError, free of what it said, when it is no setup."""
+        """Wait for the first line. Raises ValidationError, free of what it said, when it is no setup."""
         while not (lines := self.lines(wait=None)):
             pass
         return Setup.model_validate_json(lines[0])
 
     def lines(self, *, wait: float | None) -> list[bytes]:
-        """The lines that came within `wait` seconds, at the first bytes that come."""
+        """Return the lines that came within `wait` seconds, at the first bytes that come."""
         ready, _, _ = select.select([self._hears], [], [], wait)
         if not ready:
             return []

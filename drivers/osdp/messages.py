@@ -24,7 +24,7 @@ class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     def to_line(self) -> bytes:
-        """The message with its line ending."""
+        """Encode the message with its line ending."""
         return self.model_dump_json().encode() + b"\n"
 
 
@@ -111,7 +111,7 @@ _HAPPENING: TypeAdapter[Happening] = TypeAdapter(
 
 
 def happening_of(line: bytes) -> Happening:
-    """What the child said. Raises ProtocolViolation for anything else."""
+    """Parse what the child said. Raises ProtocolViolation for anything else."""
     try:
         return _HAPPENING.validate_json(line)
     except ValidationError as error:

@@ -32,7 +32,7 @@ async def set_key(*, spec: LinkSpec, address: int, key: bytes) -> None:
 
 
 async def _standing(line: OsdpLine, address: int) -> Connected | Lost:
-    """What the line says first of the reader."""
+    """Wait for the line's first words about the reader."""
     found: asyncio.Future[Connected | Lost] = asyncio.get_running_loop().create_future()
 
     def take(happening: Happening) -> None:

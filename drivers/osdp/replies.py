@@ -48,13 +48,13 @@ class ReplyFrames:
         self._address: int | None = None
 
     def expect(self, command: bytes) -> None:
-        """This command goes out: what comes from now on is its reply."""
+        """Note that this command goes out: what comes from now on is its reply."""
         self._held = b""
         head = command[command.find(_START) :]
         self._address = head[1] if len(head) > 1 else None
 
     def feed(self, data: bytes) -> Reply | None:
-        """The reply with the bytes that complete it."""
+        """Take bytes; return the reply once they complete it."""
         if self._address is None:
             return None
         self._held += data
@@ -78,7 +78,7 @@ class ReplyFrames:
 
 
 def reply_of(frame: bytes) -> Reply | None:
-    """What a frame says, or None when it is no reply or a wrong one."""
+    """Parse a frame; None when it is no reply or a wrong one."""
     if len(frame) < _SHORTEST or not frame[1] & _IS_REPLY:
         return None
     if frame[4] & _HAS_CRC:

@@ -20,7 +20,7 @@ _DIRECTIONS: dict[str, Direction] = {"in": "approaching", "out": "leaving"}
 
 
 def read_part(part: Part) -> tuple[PlateReading, ...]:
-    """The reading in a message, or that its car is gone."""
+    """Parse the reading in a message, or that its car is gone."""
     if part.is_picture:
         return ()
     said = read_object(part)

@@ -27,7 +27,7 @@ _DIRECTIONS: dict[str, Direction] = {
 
 
 def read_part(part: Part) -> tuple[PlateReading, ...]:
-    """The readings in a part."""
+    """Parse the readings in a part."""
     if part.is_picture:
         return ()
     text = part.body.decode("utf-8", errors="replace").strip()

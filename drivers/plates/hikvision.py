@@ -22,7 +22,7 @@ _DIRECTIONS: dict[str, Direction] = {"forward": "approaching", "reverse": "leavi
 
 
 def read_part(part: Part) -> tuple[PlateReading, ...]:
-    """The reading in an alert, if it is one of a plate."""
+    """Parse the reading in an alert, if it is one of a plate."""
     if part.is_picture or not part.body.strip():
         return ()
     alert = read_xml(part.body)

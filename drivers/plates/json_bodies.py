@@ -14,7 +14,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 def read_object(part: Part) -> Fields:
-    """The JSON object of a part, or of the field `json` of a form. ProtocolViolation when there is none."""
+    """Parse the JSON object of a part, or of a form's field `json`. ProtocolViolation when there is none."""
     try:
         text = part.body.decode("utf-8-sig")
         if part.content_type == _FORM and not text.lstrip().startswith("{"):  # some call plain JSON a form
@@ -25,13 +25,13 @@ def read_object(part: Part) -> Fields:
 
 
 def as_object(value: object) -> Fields:
-    """The value, which must be an object. ProtocolViolation when it is not."""
+    """Return the value, which must be an object. ProtocolViolation when it is not."""
     if not isinstance(value, dict):
         raise ProtocolViolation("JSON of another form than this camera's")
     return value
 
 
 def word(fields: Fields, name: str) -> str:
-    """A field as text, at most 120 characters; "" when it is missing, null, or no text or number."""
+    """Return a field as text, at most 120 characters; "" when it is missing, null, or no text or number."""
     value = fields.get(name)
     return str(value).strip()[:120] if isinstance(value, str | int | float) and not isinstance(value, bool) else ""

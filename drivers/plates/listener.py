@@ -118,7 +118,7 @@ class PushListener:
 
 
 async def _parts(request: web.Request, camera: PushedPlates) -> list[Part]:
-    """The message's parts. ProtocolViolation when it has none or is too large; its pictures are never held."""
+    """Read the message's parts, never its pictures. ProtocolViolation when it has none or is too large."""
     content_type = request.content_type.lower()
     if not content_type.startswith("multipart/"):
         whole = bytearray()

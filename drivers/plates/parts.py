@@ -59,7 +59,7 @@ class PartSplitter:
         self._junk = 0
 
     def feed(self, data: bytes) -> tuple[Part, ...]:
-        """The parts that these bytes complete. ProtocolViolation when the body is none of parts, or has no bounds."""
+        """Return the parts that these bytes complete. ProtocolViolation for a body without parts or bounds."""
         self._buffer += data
         parts: list[Part] = []
         while step := self._step():

@@ -21,7 +21,7 @@ _MOST_RESULTS = 16
 
 
 def plate_recognizer(*, camera: str = "") -> Dialect:
-    """The dialect; with `camera` only that camera_id is read, when several post to one address."""
+    """Make the dialect; `camera` limits it to that camera_id, when several post to one address."""
 
     def read_part(part: Part) -> tuple[PlateReading, ...]:
         return () if part.is_picture else _read(read_object(part), camera)

@@ -73,12 +73,12 @@ class PushedPlates:
         return not self._token or hmac.compare_digest(token.encode(), self._token.encode())
 
     def listening(self, *, fault: str = "") -> None:
-        """The listener is there; with a `fault`, it is not."""
+        """Note that the listener is there; with a `fault`, that it is not."""
         self._listening, self._fault = not fault, fault
         self._changed.set()
 
     def take(self, readings: Iterable[PlateReading]) -> bool:
-        """A message came, with these readings or none. False when nobody reports them: the driver does not run."""
+        """Report a message's readings. Return False when nobody takes them: the driver does not run."""
         if self._reports is None:
             return False
         self._heard_at = self._monotonic()

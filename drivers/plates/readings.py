@@ -38,7 +38,7 @@ class PlateReading:
 
 
 def normalised(text: str) -> str:
-    """A plate in upper case, letters and digits alone; "" for a camera's words for "no plate" and for what is none."""
+    """Normalise a plate: upper case, letters and digits; "" for a camera's "no plate" and for what is none."""
     plate = "".join(char for char in unicodedata.normalize("NFKC", text).upper() if char.isalnum())
     return "" if plate in _NO_PLATE or len(plate) > _LONGEST_PLATE else plate
 
@@ -58,7 +58,7 @@ def fraction(value: str | float | None, *, of: float = 1.0) -> float:
 
 
 def told_apart(plate: str, *words: str) -> str:
-    """An occurrence made of what a message bears besides its plate; "" when it bears nothing."""
+    """Identify an occurrence by what a message bears besides its plate; "" when it bears nothing."""
     return " ".join((*words, plate)) if any(words) else ""
 
 

@@ -30,12 +30,12 @@ class AudioPackets(Protocol):
     format: AudioFormat
 
     def push(self, packet: bytes | memoryview) -> list[Unit]:
-        """The pieces that are whole with this packet."""
+        """Return the pieces that are whole with this packet."""
         ...
 
 
 def packets_of(encoding: Encoding) -> AudioPackets | None:
-    """What takes this encoding apart; None: it is not recorded.
+    """Choose the depacketizer of this encoding; None: it is not recorded.
 
     Raises:
         ProtocolViolation: the camera's description of it makes no sense.
@@ -77,7 +77,7 @@ class WholePackets:
         self._order = _InOrder()
 
     def push(self, packet: bytes | memoryview) -> list[Unit]:
-        """The packet's payload."""
+        """Return the packet's payload."""
         taken = self._order.take(packet)
         return [] if taken is None or len(taken[1]) > LARGEST_UNIT else [(taken[0], taken[1])]
 
@@ -86,7 +86,7 @@ class AacPackets:
     """AAC: a packet holds access units, each with its size in a header, or a part of one."""
 
     def __init__(self, encoding: Encoding) -> None:
-        """Raises ProtocolViolation when the encoding's parameters make no sense."""
+        """Raise ProtocolViolation when the encoding's parameters make no sense."""
         given = encoding.parameters
         self.format, samples = _configured(given.get("config", ""))
         self._size_bits = _number(given, "sizelength", 13)
@@ -98,7 +98,7 @@ class AacPackets:
         self._wanted = 0
 
     def push(self, packet: bytes | memoryview) -> list[Unit]:
-        """The units that are whole with this packet."""
+        """Return the units that are whole with this packet."""
         taken = self._order.take(packet)
         if taken is None:
             return []
@@ -152,7 +152,7 @@ class AacPackets:
 
 
 def _configured(config: str) -> tuple[AudioFormat, int]:
-    """The format that an AudioSpecificConfig tells (ISO/IEC 14496-3, 1.6.2.1), and samples in a unit."""
+    """Read an AudioSpecificConfig (ISO/IEC 14496-3, 1.6.2.1): the format, and samples in a unit."""
     try:
         bits = Bits(bytes.fromhex(config))
         kind, rate = bits.bits(5), _rate(bits)

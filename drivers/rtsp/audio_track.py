@@ -68,17 +68,17 @@ class AudioClock:
         self._used = SenderReport(0, picture), SenderReport(0, sound)
 
     def picture_reported(self, report: SenderReport) -> None:
-        """The camera told its pictures' clock."""
+        """Take a sender report of the pictures."""
         self._picture = report
         self._picture_is_new = True
 
     def sound_reported(self, report: SenderReport) -> None:
-        """The camera told its sound's clock."""
+        """Take a sender report of the sound."""
         self._sound = report
         self._sound_is_new = True
 
     def pts(self, raw: int, arrived: float, picture: PictureTime) -> int:
-        """The time of sound with this RTP time.
+        """Return the presentation time of sound with this RTP time.
 
         Args:
             raw: RTP's timestamp, 32 bits.
@@ -145,7 +145,7 @@ class AudioTrack:
     def sounds(
         self, packets: Iterable[bytes | memoryview], now: float, picture: PictureTime | None
     ) -> Iterator[EncodedAudio]:
-        """The pieces of sound that are whole with these packets; none before the first picture."""
+        """Return the pieces of sound that are whole with these packets; none before the first picture."""
         for packet in packets:
             if len(packet) < 2 or packet[1] & 0x7F != self._payload_type:
                 continue
@@ -174,7 +174,7 @@ class Sound:
 
 
 def audible(media: Iterable[Media]) -> Sound | str:
-    """The first sound among these that can be recorded; otherwise why none can, in one sentence."""
+    """Find the first sound that can be recorded; otherwise say in one sentence why none can."""
     why = "the camera offers no audio"
     for medium in media:
         if medium.kind != "audio":

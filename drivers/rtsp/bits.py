@@ -11,7 +11,7 @@ class Bits:
         self._at = 0
 
     def bits(self, count: int) -> int:
-        """The next `count` bits as a number."""
+        """Read the next `count` bits as a number."""
         value = 0
         for _ in range(count):
             value = value << 1 | self._data[self._at >> 3] >> (7 - (self._at & 7)) & 1

@@ -107,7 +107,7 @@ class Depacketizer:
         return at + len(parts)
 
     def push(self, packet: bytes | memoryview) -> list[Picture]:
-        """The pictures that are whole now: mostly none or one, two where a mark was lost."""
+        """Return the pictures that are whole now: mostly none or one, two where a mark was lost."""
         payload_at = payload_offset(packet)
         if payload_at is None:
             self.refused += 1
@@ -304,7 +304,7 @@ class Reordering:
         self._held: dict[int, tuple[bytes, float]] = {}
 
     def push(self, packet: bytes, now: float) -> list[bytes]:
-        """The packets whose turn it is."""
+        """Return the packets whose turn it is."""
         if len(packet) < _HEAD.size:
             return []
         sequence = packet[2] << 8 | packet[3]

@@ -7,7 +7,7 @@ from drivers.rtsp.frames import EncodedFrame, Entry, VideoCodec, VideoFormat
 
 
 def told_by(frame: EncodedFrame, *, known: VideoFormat | None = None) -> VideoFormat | None:
-    """The format of a keyframe that carries all its parameter sets, or None; `known` itself if it is that.
+    """Read the format of a keyframe with all its parameter sets, or None; `known` itself if it is that.
 
     Raises:
         ProtocolViolation: the parameter sets describe no picture.
@@ -19,7 +19,7 @@ def told_by(frame: EncodedFrame, *, known: VideoFormat | None = None) -> VideoFo
 
 
 def of_units(codec: VideoCodec, data: bytes) -> VideoFormat | None:
-    """The format that Annex B data of this codec tells before its first slice, or None where a set is missing.
+    """Read the format before the first slice of Annex B data, or None where a parameter set is missing.
 
     Raises:
         ProtocolViolation: the parameter sets describe no picture.
@@ -32,7 +32,7 @@ def of_units(codec: VideoCodec, data: bytes) -> VideoFormat | None:
 
 
 def entry_of(codec: VideoCodec, data: bytes) -> tuple[Entry, int]:
-    """The kind of entry point that Annex B data of this codec begins with, and a recovery point's picture count."""
+    """Find the entry point that Annex B data begins with, and a recovery point's picture count."""
     recovery: int | None = None
     for unit in h264.nal_units(data):
         if codec is VideoCodec.H265:

@@ -20,7 +20,7 @@ _HIGH_PROFILES = frozenset({100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 
 
 
 def nal_units(data: bytes) -> Iterator[bytes]:
-    """The NAL units of an Annex B stream, without start codes, in order."""
+    """Split an Annex B stream into its NAL units, without start codes."""
     at = data.find(_START)
     while at >= 0:
         begin = at + 3
@@ -32,7 +32,7 @@ def nal_units(data: bytes) -> Iterator[bytes]:
 
 
 def nal_type(unit: bytes) -> int:
-    """The type of a NAL unit without start code."""
+    """Return the type of a NAL unit without start code."""
     return unit[0] & 0x1F
 
 
@@ -57,7 +57,7 @@ def continues_picture(data: bytes) -> bool:
 
 
 def parameter_sets(data: bytes) -> tuple[bytes, bytes]:
-    """The last SPS and PPS before the first slice of an Annex B stream; empty where there is none."""
+    """Find the last SPS and PPS before the first slice of an Annex B stream; empty where there is none."""
     sps = pps = b""
     at = data.find(_START)
     while 0 <= at < len(data) - 3:
@@ -131,7 +131,7 @@ def _sei_number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def one_picture(data: bytes) -> bytes:
-    """The same picture with its delimiter and each parameter set once and at the head, as the standard wants it.
+    """Put the delimiter and each parameter set once at the picture's head (ISO/IEC 14496-10, 7.4.1.2.3).
 
     Some senders repeat parameter sets before every slice, where readers would take them for the next picture.
     """
@@ -144,7 +144,7 @@ def one_picture(data: bytes) -> bytes:
 
 @functools.lru_cache(maxsize=64)  # each keyframe brings its parameter sets, mostly those before it
 def video_format(sps: bytes, pps: bytes) -> VideoFormat:
-    """The format that these parameter sets describe.
+    """Read the format that these parameter sets describe.
 
     Raises:
         ProtocolViolation: the SPS is cut short or describes no picture.

@@ -15,7 +15,7 @@ _CLEAN_RANDOM_ACCESS = 21
 
 
 def nal_type(unit: bytes) -> int:
-    """The type of a NAL unit without start code."""
+    """Return the type of a NAL unit without start code."""
     return unit[0] >> 1 & 0x3F
 
 
@@ -25,7 +25,7 @@ def is_slice(kind: int) -> bool:
 
 
 def entry_of(kind: int) -> Entry:
-    """The kind of entry point that a picture of this type is: pictures after a CRA may need what came before it."""
+    """Classify a picture as an entry point: pictures after a CRA may need what came before it."""
     if not _FIRST_RANDOM_ACCESS <= kind <= _LAST_RANDOM_ACCESS:
         return Entry.NONE
     return Entry.RECOVERY if kind == _CLEAN_RANDOM_ACCESS else Entry.IDR
@@ -41,7 +41,7 @@ def recovery_pictures(unit: bytes) -> int | None:
 
 
 def parameter_sets(data: bytes) -> tuple[bytes, bytes, bytes]:
-    """The last VPS, SPS and PPS before the first slice of an Annex B stream; empty where there is none."""
+    """Find the last VPS, SPS and PPS before an Annex B stream's first slice; empty where there is none."""
     found = {VPS: b"", SPS: b"", PPS: b""}
     for unit in h264.nal_units(data):
         kind = nal_type(unit)
@@ -54,7 +54,7 @@ def parameter_sets(data: bytes) -> tuple[bytes, bytes, bytes]:
 
 @functools.lru_cache(maxsize=64)  # each keyframe brings its parameter sets, mostly those before it
 def video_format(vps: bytes, sps: bytes, pps: bytes) -> VideoFormat:
-    """The format that these parameter sets describe.
+    """Read the format that these parameter sets describe.
 
     Raises:
         ProtocolViolation: the SPS is cut short or describes no picture.

@@ -40,11 +40,11 @@ class Packetizer:
         return self._sequence
 
     def timestamp(self, pts: int) -> int:
-        """The RTP time of a presentation time."""
+        """Convert a presentation time to RTP time."""
         return (self._timestamp + pts) & 0xFFFFFFFF
 
     def packets(self, frame: EncodedFrame) -> list[bytes]:
-        """The frame's packets, the last one marked. A unit that fits goes alone, a larger one in fragments."""
+        """Packetize a frame; the last packet is marked. A unit that fits goes alone, a larger one in fragments."""
         payloads: list[bytes] = []
         for unit in h264.nal_units(frame.data):
             if frame.codec is VideoCodec.H265:
@@ -86,11 +86,11 @@ class SoundPacketizer:
         return self._sequence
 
     def timestamp(self, pts: int) -> int:
-        """The RTP time of a presentation time."""
+        """Convert a presentation time to RTP time."""
         return (self._timestamp + pts * self._rate // TICKS_PER_SECOND) & 0xFFFFFFFF
 
     def packets(self, sound: EncodedAudio) -> list[bytes]:
-        """The unit's packets, the last one marked: one, or where it does not fit its fragments."""
+        """Packetize a unit in one packet, or where it does not fit in fragments; the last one is marked."""
         timestamp, data = self.timestamp(sound.pts), sound.data
         head = struct.pack("!HH", 16, len(data) << 3 & 0xFFFF)  # the bits of the headers that follow; size, index 0
         made = []
@@ -103,7 +103,7 @@ class SoundPacketizer:
 
 
 def sender_report(*, ssrc: int, timestamp: int, seconds: float, packets: int, octets: int) -> bytes:
-    """What ties a stream's RTP time to a clock that its other streams are tied to (RFC 3550, 6.4.1).
+    """Encode a sender report, which ties RTP time to the clock of all streams (RFC 3550, 6.4.1).
 
     `seconds` since 1970 of that clock at `timestamp`.
     """

@@ -67,7 +67,7 @@ class RtpReception:
         self._begin(0)
 
     def push(self, packet: bytes, now: float) -> None:
-        """A packet came, at the monotonic second `now`."""
+        """Take a packet that came at the monotonic second `now`."""
         if len(packet) < _HEAD.size or packet[0] & 0xC0 != 0x80:
             return
         _, second, sequence, timestamp, sender = _HEAD.unpack_from(packet)
@@ -89,7 +89,7 @@ class RtpReception:
         self._ordered += self._order.push(packet, now)
 
     def take(self) -> list[bytes | memoryview]:
-        """The packets that are in order since the last call."""
+        """Take the packets that are in order since the last call."""
         taken, self._ordered = self._ordered, []
         return taken
 
@@ -112,7 +112,7 @@ class RtpReception:
         return wanted
 
     def report(self) -> ReceptionReport | None:
-        """The report on what came since the last one; None while nothing has come."""
+        """Make the report on what came since the last one; None while nothing has come."""
         if self._highest < 0:
             return None
         expected = self._highest - self._first + 1
@@ -154,7 +154,7 @@ class RtpReception:
         self._transit = transit
 
     def _unwrapped(self, packet: bytes, kind: int) -> bytes | None:
-        """The packet that a retransmission holds: its number stands before its payload (RFC 4588, 4)."""
+        """Unwrap a retransmitted packet: its number stands before its payload (RFC 4588, 4)."""
         at = payload_offset(packet)
         end = len(packet) - (packet[-1] if packet[0] & 0x20 else 0)
         if at is None or end < at + 2 or not self.sender:

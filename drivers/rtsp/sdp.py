@@ -19,7 +19,7 @@ class Encoding:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     def sets(self, name: str) -> list[bytes]:
-        """The base64 NAL units of a parameter; those that are none are left out."""
+        """Decode the base64 NAL units of a parameter; those that are none are left out."""
         units = []
         for part in self.parameters.get(name, "").split(","):
             try:
@@ -42,7 +42,7 @@ class Media:
 
 
 def parse_description(body: bytes, *, base: str) -> list[Media]:
-    """The media of a session description.
+    """Parse the media of a session description.
 
     Args:
         body: SDP.

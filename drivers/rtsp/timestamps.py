@@ -99,7 +99,7 @@ class Timestamps:
         return (arrived - self._first_arrived) * TICKS_PER_SECOND - (pts - self._first_pts)
 
     def _decoding(self, pts: int) -> int:
-        """The n-th smallest presentation time, n pictures late: what an encoder that reorders by n would have told."""
+        """Return the n-th smallest presentation time: the decoding time of an encoder that reorders by n."""
         heapq.heappush(self._waiting, pts)
         self._seen += 1
         if self._seen <= self._reordering:

@@ -39,7 +39,7 @@ class FootageLost:
 
 
 def recordable(media: Iterable[Media]) -> Media:
-    """The first video among these, with those of its encodings that can be recorded.
+    """Find the first video, with those of its encodings that can be recorded.
 
     Raises:
         CameraRefused: there is no video, or none in a codec that is recorded.
@@ -101,7 +101,7 @@ class VideoTrack:
         return self._waits_for_keyframe
 
     def frames(self, packets: list[bytes | memoryview], now: float) -> Iterator[EncodedFrame | FootageLost]:
-        """The frames that are whole with these packets, which arrived `now`."""
+        """Return the frames that are whole with these packets, which arrived `now`."""
         for picture in self._pictures(packets):
             self.heard_at = now
             if self._looked_at is None:
@@ -125,7 +125,7 @@ class VideoTrack:
             yield from self._packets.push(packet)
 
     def _turn_to(self, payload_type: int) -> None:
-        """The stream begins, or goes on in another encoding."""
+        """Begin the stream, or go on in another encoding."""
         self._payload_type = payload_type
         encoding = self._encodings[payload_type]
         codec = _CODECS[encoding.name]

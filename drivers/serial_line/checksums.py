@@ -28,7 +28,7 @@ class Algorithm(StrEnum):
         return 2 if self in _CRCS else 1
 
     def of(self, data: bytes) -> int:
-        """The check value of `data`.
+        """Compute the check value of `data`.
 
         - `sum`: the low byte of the sum; `sum-complement`: its ones' complement; `sum-negated`: its two's complement.
         - `xor`: of all bytes.

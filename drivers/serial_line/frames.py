@@ -39,7 +39,7 @@ class Check(Part):
         return self.algorithm.width * (2 if self.digits else 1)
 
     def of(self, frame: bytes) -> bytes:
-        """The check's bytes as they should stand in this frame."""
+        """Compute the check's bytes as they should stand in this frame."""
         end = self.at if self.end is None else self.end
         value = self.algorithm.of(frame[_place(self.first, frame) : _place(end, frame)])
         raw = value.to_bytes(self.algorithm.width, "big" if self.high_first or self.digits else "little")
@@ -79,7 +79,7 @@ class Sealing(Part):
     checks: tuple[Check, ...] = ()
 
     def sealed(self, frame: bytes) -> bytes:
-        """The frame with its size and its checks filled in, the checks in the order in which they are written down.
+        """Fill in the frame's size and checks, the checks in the order in which they are written down.
 
         Raises ValueError when it is too short or too long for them.
         """
@@ -169,7 +169,7 @@ class FrameSplitter:
         return bool(self._pending) or self._overlong
 
     def feed(self, data: bytes) -> tuple[bytes, ...]:
-        """The frames that these bytes complete."""
+        """Return the frames that these bytes complete."""
         self._pending += data
         frames: list[bytes] = []
         if self._torn and self._framing.terminator is not None:
@@ -201,7 +201,7 @@ class FrameSplitter:
         return tuple(frames)
 
     def forget(self) -> None:
-        """The line hung up: what is pending is torn, and no frame."""
+        """Drop what is pending when the line hung up: it is torn, and no frame."""
         self._drop(len(self._pending))
         self._overlong = False
 

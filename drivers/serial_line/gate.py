@@ -78,7 +78,7 @@ class SerialGate(ProfiledGate[Command, Command]):
             await self._end_all_pulses()
 
     def _note_pulses_of_before(self, *, at: MonotonicSeconds) -> None:
-        """The device is there anew: what was on when somebody lost sight of it is to be off."""
+        """Note as due what may be on since before the device was lost from sight."""
         for command in self._commands.values():
             if command.release is not None:
                 self._pulses.found_on(command, at=at)

@@ -53,7 +53,7 @@ class LineSplitter:
         return bool(self._pending) or self._overlong
 
     def feed(self, data: bytes) -> tuple[bytes, ...]:
-        """The lines that these bytes complete, without their terminators."""
+        """Return the lines that these bytes complete, without their terminators."""
         self._pending += data
         *whole, rest = bytes(self._pending).split(self._terminator)
         if self._torn and whole:
@@ -76,7 +76,7 @@ class LineSplitter:
         return torn
 
     def forget(self) -> None:
-        """The line hung up: what is pending is torn, and no line."""
+        """Drop what is pending when the line hung up: it is torn, and no line."""
         self._pending.clear()
         self._overlong = False
 

@@ -140,11 +140,11 @@ class DeviceProfile(Part):
     unproven: str = ""
 
     def request(self, template: Template, *, unit: int) -> bytes:
-        """A frame for that unit, complete."""
+        """Build a complete frame for that unit."""
         return self.requests.sealed(template.filled(unit=unit))
 
     def queries(self) -> Iterator[tuple[str, Query]]:
-        """What is asked again and again."""
+        """Iterate over the queries that are asked again and again."""
         yield from ()
 
     def sends(self) -> Iterator[tuple[str, Template]]:
@@ -217,7 +217,7 @@ class GateProfile(DeviceProfile):
     commands: Commands[Command]
 
     def queries(self) -> Iterator[tuple[str, Query]]:
-        """The status query, if there is one."""
+        """Iterate over the status query, if there is one."""
         if self.status is not None:
             yield "status", self.status
 
@@ -230,7 +230,7 @@ class GateProfile(DeviceProfile):
                 yield f"commands.{name}.release", command.release
 
     def stale_seconds(self) -> dict[str, float]:
-        """The staleness of those points that have one of their own."""
+        """Return the staleness of those points that have one of their own."""
         return {name: point.stale_ms / 1000 for name, point in self.points.items() if point.stale_ms is not None}
 
     @model_validator(mode="after")
@@ -278,7 +278,7 @@ class TagReaderProfile(DeviceProfile):
     tags: Tags
 
     def queries(self) -> Iterator[tuple[str, Query]]:
-        """The query for tags, if there is one."""
+        """Iterate over the query for tags, if there is one."""
         if self.poll is not None:
             yield "poll", self.poll
 

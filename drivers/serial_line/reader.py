@@ -32,7 +32,7 @@ class Reading:
 
 
 def read_line(line: bytes, *, form: Form, prefix: str = "") -> Reading:
-    """The reading that a line carries.
+    """Parse the reading that a line carries.
 
     Control characters and blanks around it are noise, as is `prefix` where it stands.
 

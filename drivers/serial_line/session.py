@@ -44,7 +44,7 @@ class Session:
         return self._bus.telling_interruptions(told)
 
     async def ask(self, query: Query, *, deadline: MonotonicSeconds) -> tuple[bytes, MonotonicSeconds]:
-        """The frame that answers, and when it was asked for: what it says is no older. Goes behind commands.
+        """Ask, behind commands; return the frame and when it was asked for: what it says is no older.
 
         Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
         """
@@ -110,7 +110,7 @@ def _parse(
     wanted: Template | Acknowledgement,
     received: bytes,
 ) -> Reply | None:
-    """The answer among all bytes that came since the request; frames of others are passed over, noise is too."""
+    """Find the answer among all bytes since the request; noise and frames of others are passed over."""
     if wanted is Acknowledgement.NONE:
         return Reply(b"")
     frames = () if profile.replies is None else FrameSplitter(profile.replies).feed(received)

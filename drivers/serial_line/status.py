@@ -40,7 +40,7 @@ class Number(Part):
     digits: bool = False
 
     def of(self, frame: bytes) -> int | None:
-        """The number; None when the frame is too short or the digits are none."""
+        """Read the number; None when the frame is too short or the digits are none."""
         raw = frame[self.at : self.at + self.width]
         if len(raw) < self.width:
             return None
@@ -72,7 +72,7 @@ class Point(Number):
         return self
 
     def state_in(self, frame: bytes) -> PointState:
-        """The point's state; UNKNOWN when the frame does not say."""
+        """Read the point's state; UNKNOWN when the frame does not say."""
         number = self.of(frame)
         if number is None:
             return PointState.UNKNOWN
@@ -100,7 +100,7 @@ def position_in(
     before: GatePosition,
     commanded: GatePosition | None,
 ) -> GatePosition:
-    """The position that a status frame shows.
+    """Derive the position from a status frame.
 
     Args:
         frame: the answer.

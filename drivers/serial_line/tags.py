@@ -42,7 +42,7 @@ class Tags(Part):
         return self
 
     def of(self, frame: bytes) -> tuple[bytes, ...]:
-        """The tags of a frame. Raises ProtocolViolation when they do not fill it exactly."""
+        """Read the tags of a frame. Raises ProtocolViolation when they do not fill it exactly."""
         end = len(frame) - self.tail
         if self.count_at is not None and self.count_at >= end:
             raise ProtocolViolation(f"a frame of {len(frame)} bytes without the number of its tags")
@@ -60,7 +60,7 @@ class Tags(Part):
         return tuple(tags)
 
     def _length_at(self, place: int, frame: bytes, end: int) -> tuple[int, int]:
-        """The length of the tag at `place`, and where its own bytes begin."""
+        """Return the length of the tag at `place`, and where its own bytes begin."""
         match self.length:
             case "prefixed":
                 return (frame[place] if place < end else 0), place + 1

@@ -49,7 +49,7 @@ class Template:
         return Slot.ANY in self.parts
 
     def filled(self, *, unit: int) -> bytes:
-        """The bytes for that unit; what a framing fills in later, and what does not matter, is zero."""
+        """Fill in the unit; what a framing fills in later, and what does not matter, is zero."""
         return bytes(_byte(part, unit) or 0 for part in self.parts)
 
     def matches(self, frame: bytes, *, unit: int) -> bool:
@@ -61,7 +61,7 @@ class Template:
 
 
 def template_of(written: object) -> Template:
-    """A template as a file writes it.
+    """Parse a template as a file writes it.
 
     - A string is bytes in hexadecimal, or words: `unit` (the address), `..` (any byte), `size` and `check` (the
       framing's own; a check of two bytes is written twice): `"EB unit 40 00 check"`.

@@ -54,7 +54,7 @@ async def listen(
 
 
 async def next_arrival(connection: Connection, *, within: float | None) -> Arrival | None:
-    """What comes next, or None when nothing comes within so many seconds; None waits for ever."""
+    """Wait for what comes next; None when nothing comes within so many seconds. None waits for ever."""
     try:
         async with asyncio.timeout(within):
             return await connection.read()

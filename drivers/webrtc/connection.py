@@ -145,7 +145,7 @@ class WebRtcLine:
         self._asked_at = self._reported_at - _KEYFRAME_SECONDS + _FIRST_KEYFRAME_SECONDS
 
     async def receive(self, seconds: float, *, wants_keyframe: bool) -> list[bytes | memoryview]:
-        """The packets that come next, in order; none when `seconds` pass in silence.
+        """Wait for the next packets, in order; none when `seconds` pass in silence.
 
         Raises:
             CameraEnded: the camera ended the session.
@@ -249,7 +249,7 @@ class WebRtcLine:
 
 
 async def _resolved(candidate: str) -> list[str]:
-    """The candidate with its address in digits: one for each address of a host that is told by its name."""
+    """Resolve the candidate's host: one candidate for each address of a host given by its name."""
     fields = candidate.split(" ")
     host = fields[4]
     with contextlib.suppress(ValueError):

@@ -53,7 +53,7 @@ class Answered:
 
 
 def offer(*, ice: IceAccount, fingerprints: Sequence[Fingerprint], candidates: Sequence[str], session: int) -> str:
-    """An offer to receive one video, H.264 or H.265, with retransmissions; all candidates are in it.
+    """Write an offer to receive one video, H.264 or H.265, with retransmissions and all candidates.
 
     Args:
         ice: our account.
@@ -100,7 +100,7 @@ def offer(*, ice: IceAccount, fingerprints: Sequence[Fingerprint], candidates: S
 
 
 def parse_answer(body: bytes) -> Answered:
-    """The camera's answer.
+    """Parse the camera's answer.
 
     Raises:
         ProtocolViolation: it is none, or not one that a session can be made of.

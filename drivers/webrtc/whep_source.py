@@ -176,7 +176,7 @@ class WhepSource:
 
 
 async def _local_addresses(host: str) -> tuple[str, ...]:
-    """The loopback addresses that a camera is reached at; none for a camera on another machine."""
+    """Return the loopback addresses that a camera is reached at; none for one on another machine."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):  # told when the camera is connected to

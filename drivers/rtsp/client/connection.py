@@ -229,12 +229,12 @@ class RtspConnection:
         self.send_bytes(bytes((_DOLLAR, channel)) + len(packet).to_bytes(2, "big") + packet)
 
     def answers(self) -> list[RtspResponse]:
-        """The answers that came since the last call."""
+        """Take the answers that came since the last call."""
         taken, self._answers = self._answers, []
         return taken
 
     def read(self) -> Packets:
-        """The packets of the next piece; none when only answers came, or for 0.1 s nothing (see `gather`).
+        """Read the packets of the next piece; none when only answers came, or nothing for 0.1 s (see `gather`).
 
         They are good until the next call.
 
@@ -314,7 +314,7 @@ class RtspConnection:
         return end + 4 + length
 
     def wait_for(self, sequence: int, *, seconds: float | None = None) -> RtspResponse:
-        """The answer to a request that was sent, at the latest after `seconds`, or what every answer may take.
+        """Wait for the answer to a request; `seconds` at most, or as long as every answer may take.
 
         Raises:
             CameraUnreachable: the connection broke, or no answer came in time.

@@ -54,7 +54,7 @@ class Challenge:
 
 
 def parse_response_head(head: bytes) -> RtspResponse:
-    """An answer from its head, without the empty line.
+    """Parse an answer's head, without the empty line.
 
     Raises:
         ProtocolViolation: it is none.
@@ -73,13 +73,13 @@ def parse_response_head(head: bytes) -> RtspResponse:
 
 
 def request(method: str, url: str, sequence: int, headers: Mapping[str, str]) -> bytes:
-    """A request's bytes."""
+    """Encode a request."""
     lines = [f"{method} {url} RTSP/1.0", f"CSeq: {sequence}", "User-Agent: edge-gateway"]
     return "\r\n".join([*lines, *(f"{name}: {value}" for name, value in headers.items()), "", ""]).encode()
 
 
 def parse_session(value: str) -> SessionTold:
-    """A `Session` header; 60 s where it tells no time."""
+    """Parse a `Session` header; 60 s where it names no time-out (RFC 2326, 12.37)."""
     name, *rest = (part.strip() for part in value.split(";"))
     told = dict(part.lower().split("=", 1) for part in rest if "=" in part).get("timeout", "")
     seconds = float(told) if told.isdecimal() and int(told) else 60.0
@@ -97,7 +97,7 @@ def parse_rtp_info(value: str) -> dict[str, int]:
 
 
 def last_part(url: str) -> str:
-    """The last part of an address, which tells the streams of one camera apart."""
+    """Return the last part of an address, which tells the streams of one camera apart."""
     return url.strip().rstrip("/").rpartition("/")[2]
 
 
@@ -128,7 +128,7 @@ def parse_challenges(value: str) -> list[Challenge]:
 def authorization(  # noqa: PLR0917  # the parts that go into one hash
     challenge: Challenge, user: str, password: str, method: str, url: str, count: int, client_nonce: str
 ) -> str:
-    """The `Authorization` header that answers a challenge."""
+    """Compute the `Authorization` header that answers a challenge."""
     if challenge.scheme == "basic":
         return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 

@@ -145,7 +145,7 @@ class RtspViewing:
             self._connection.gather(size, seconds)
 
     def receive(self) -> list[Arrived]:
-        """What comes next; an empty list at the latest after a tenth of a second, or `gather`'s.
+        """Wait for what comes next; return an empty list after a tenth of a second, or after `gather`'s time.
 
         Raises:
             CameraEnded: the camera ended the session.
@@ -276,7 +276,7 @@ class RtspViewing:
             connection.send_packet(1, self._receiver_report())
 
     def _heed(self, connection: RtspConnection, answer: RtspResponse) -> None:
-        """An answer to a keep-alive."""
+        """React to the answer to a keep-alive."""
         if answer.status == 454:
             raise CameraEnded("the camera has forgotten our session")
         if answer.status == 401:
@@ -297,7 +297,7 @@ class RtspViewing:
 
 
 def _heed_report(report: bytes | memoryview, *, medium: int) -> SenderReport | None:
-    """The camera's own reports: the clock that it tells, and the farewell of the first medium (RFC 3550, 6.4, 6.6)."""
+    """Read the camera's reports: its clock, and the BYE of the first medium (RFC 3550, 6.4 and 6.6)."""
     at = 0
     told: SenderReport | None = None
     while at + 4 <= len(report) and report[at] & 0xC0 == 0x80:

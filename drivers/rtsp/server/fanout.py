@@ -75,7 +75,7 @@ class Fanout:
         return None
 
     async def format(self) -> VideoFormat:
-        """The format, as soon as it is known."""
+        """Wait for the format."""
         while self._format is None:
             await self._known.wait()
         return self._format

@@ -60,7 +60,7 @@ class RtspAnswer:
     body: bytes = b""
 
     def to_bytes(self, sequence: str) -> bytes:
-        """The answer to the request with that CSeq."""
+        """Encode the answer to the request with that CSeq."""
         lines = [f"RTSP/1.0 {self.status} {_REASONS.get(self.status, 'Refused')}", f"CSeq: {sequence}"]
         lines += [f"{name}: {value}" for name, value in self.headers.items()]
         if self.body:
@@ -86,7 +86,7 @@ class AskedTransport:
 
 
 def parse_request(head: bytes) -> RtspRequest:
-    """A request from its head, up to and without the empty line.
+    """Parse a request's head, up to and without the empty line.
 
     Raises:
         ProtocolViolation: it is none.
@@ -110,7 +110,7 @@ def parse_request(head: bytes) -> RtspRequest:
 
 
 def parse_transport(value: str) -> AskedTransport | None:
-    """The first transport of a SETUP that this server can do, or None."""
+    """Choose the first transport of a SETUP that this server can do, or None."""
     for option in value.split(","):
         fields = [part.strip() for part in option.split(";")]
         named = dict(part.split("=", 1) for part in fields if "=" in part)
@@ -126,7 +126,7 @@ def parse_transport(value: str) -> AskedTransport | None:
 
 
 def session_description(described: VideoFormat, *, host: str, sound: AudioFormat | None = None) -> bytes:
-    """The SDP of a stream that carries this video, and this AAC."""
+    """Write the SDP of a stream that carries this video, and this AAC."""
     name, parameters = _encoding(described)
     lines = (
         "v=0",
@@ -169,7 +169,7 @@ def may_be_served(sound: AudioFormat | None) -> bool:
 
 
 def _encoding(described: VideoFormat) -> tuple[str, str]:
-    """The encoding's name and parameters (RFC 6184, 8.1; RFC 7798, 7.1)."""
+    """Return the encoding's name and parameters (RFC 6184, 8.1; RFC 7798, 7.1)."""
     vps, sps, pps = (base64.b64encode(unit).decode() for unit in (described.vps, described.sps, described.pps))
     if described.kind is VideoCodec.H265:
         return "H265", f"sprop-vps={vps};sprop-sps={sps};sprop-pps={pps}"

@@ -44,7 +44,7 @@ class Interleaved:
         self._writer.write(bytes((0x24, self._control)) + len(packet).to_bytes(2, "big") + packet)
 
     def close(self) -> None:
-        """The connection is its owner's to close."""
+        """Do nothing: the connection's owner closes it."""
 
 
 class Datagrams:
@@ -71,7 +71,7 @@ class Datagrams:
 
 
 async def open_datagrams(local: str, remote: str, asked: AskedTransport) -> Datagrams:
-    """A pair of neighbouring ports, the even one for packets (RFC 3550, 11)."""
+    """Bind a pair of neighbouring ports, the even one for packets (RFC 3550, 11)."""
     loop = asyncio.get_running_loop()
     for _ in range(50):
         port = random.randrange(20_000, 60_000, 2)  # noqa: S311  # a port, no secret

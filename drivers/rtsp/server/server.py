@@ -45,11 +45,11 @@ class ServedStream:
             session.abort()
 
     def joined(self, session: RtspSession) -> None:
-        """A connection asked for this stream."""
+        """Note a connection that asks for this stream."""
         self._sessions.add(session)
 
     def left(self, session: RtspSession) -> None:
-        """That connection is gone."""
+        """Note that a connection is gone."""
         self._sessions.discard(session)
 
 

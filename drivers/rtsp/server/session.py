@@ -108,7 +108,7 @@ class Feed(Protocol):
         ...
 
     async def format(self) -> VideoFormat:
-        """The format, as soon as it is known."""
+        """Wait for the format."""
         ...
 
     def subscribe(self) -> AbstractContextManager[Frames]:
@@ -129,11 +129,11 @@ class Stream(Protocol):
     stalled: bool
 
     def joined(self, session: RtspSession) -> None:
-        """A connection asked for this stream."""
+        """Note a connection that asks for this stream."""
         ...
 
     def left(self, session: RtspSession) -> None:
-        """That connection is gone."""
+        """Note that a connection is gone."""
         ...
 
 
@@ -196,7 +196,7 @@ class RtspSession:
         return f"{self._identity};timeout={_SESSION_TIMEOUT}"
 
     async def _request(self) -> RtspRequest:
-        """The next request; interleaved packets from the viewer (its receiver reports) are passed over."""
+        """Read the next request; interleaved packets from the viewer (its reports) are passed over."""
         async with asyncio.timeout(_IDLE_SECONDS):
             while (first := await self._reader.readexactly(1)) in (b"$", b"\r", b"\n"):
                 if first == b"$":

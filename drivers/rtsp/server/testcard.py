@@ -210,13 +210,13 @@ class _Canvas:
                     self._planes[0][start : start + len(line)] = line
 
     def bar(self, x: int, width: int) -> None:
-        """The moving bar, in the middle of the picture."""
+        """Draw the moving bar, in the middle of the picture."""
         for row in self._band:
             start = row * self._width + x
             self._planes[0][start : start + width] = bytes((_BAR if row % 2 else _WHITE,)) * width
 
     def restore(self, x: int, width: int) -> None:
-        """What was behind the bar."""
+        """Draw what was behind the bar."""
         for row in self._band:
             start = row * self._width + x
             self._planes[0][start : start + width] = self._still[x : x + width]
