@@ -34,30 +34,32 @@ def running(speed: float):
     return lambda _index, pts: round(pts * speed)
 
 
-LONG = joined(film(frames=150, gop=150), *(film(frames=gop, gop=gop) for gop in (8, 3, 40, 15)))
-"""Six seconds without a keyframe, then groups of any length."""
-CAMERAS = {
-    LONG_GROUPS: (Script(film=LONG), {}, None),  # first, since it takes longest
-    HEALTHY: (Script(film=film()), {}, None),
-    2: (Script(film=film(), ends_after=30, ends_by="stall"), {}, GapReason.CAMERA),
-    3: (Script(film=film(), ends_after=30, ends_by="mid_frame"), {}, GapReason.CAMERA),
-    4: (Script(film=film(), ends_after=30, ends_by="bye"), {}, GapReason.CAMERA),
-    5: (Script(film=film(), packets=without_keyframe), {"transport": "udp"}, GapReason.PACKETS),
-    6: (Script(film=film(), packets=without_keyframe), {}, GapReason.CAMERA),
-    7: (Script(film=film(), timestamp=wild), {}, None),
-    8: (Script(film=film("h265", b_frames=2)), {}, None),
-    9: (Script(film=joined(film(frames=20), film(frames=20, width=320, height=192))), {}, None),
-    10: (
-        Script(film=film(), most_sessions=1, session_seconds=1.5, ends_after=30, ends_by="reset"), {},
-        (GapReason.CAMERA, GapReason.NETWORK),
-    ),
-    11: (Script(film=film(gop=5), between=RUBBISH), {}, None),
-    12: (Script(film=film(), sets_in="sdp"), {"transport": "udp"}, None),
-    FAST: (Script(film=film(), timestamp=running(1.05)), {}, None),
-    SLOW: (Script(film=film(), timestamp=running(0.95)), {}, None),
-    16: (Script(film=film(), packets=some_lost), {"transport": "udp"}, GapReason.PACKETS),
-    TWO_CODECS: (Script(film=joined(film(frames=20), film("h265", frames=20))), {}, None),
-}  # fmt: skip
+def misbehaving():
+    """Each camera's script, its settings and the reason of its gap. Encoded here: every process of a run imports."""
+    # Six seconds without a keyframe, then groups of any length.
+    long = joined(film(frames=150, gop=150), *(film(frames=gop, gop=gop) for gop in (8, 3, 40, 15)))
+    return {
+        LONG_GROUPS: (Script(film=long), {}, None),  # first, since it takes longest
+        HEALTHY: (Script(film=film()), {}, None),
+        2: (Script(film=film(), ends_after=30, ends_by="stall"), {}, GapReason.CAMERA),
+        3: (Script(film=film(), ends_after=30, ends_by="mid_frame"), {}, GapReason.CAMERA),
+        4: (Script(film=film(), ends_after=30, ends_by="bye"), {}, GapReason.CAMERA),
+        5: (Script(film=film(), packets=without_keyframe), {"transport": "udp"}, GapReason.PACKETS),
+        6: (Script(film=film(), packets=without_keyframe), {}, GapReason.CAMERA),
+        7: (Script(film=film(), timestamp=wild), {}, None),
+        8: (Script(film=film("h265", b_frames=2)), {}, None),
+        9: (Script(film=joined(film(frames=20), film(frames=20, width=320, height=192))), {}, None),
+        10: (
+            Script(film=film(), most_sessions=1, session_seconds=1.5, ends_after=30, ends_by="reset"), {},
+            (GapReason.CAMERA, GapReason.NETWORK),
+        ),
+        11: (Script(film=film(gop=5), between=RUBBISH), {}, None),
+        12: (Script(film=film(), sets_in="sdp"), {"transport": "udp"}, None),
+        FAST: (Script(film=film(), timestamp=running(1.05)), {}, None),
+        SLOW: (Script(film=film(), timestamp=running(0.95)), {}, None),
+        16: (Script(film=film(), packets=some_lost), {"transport": "udp"}, GapReason.PACKETS),
+        TWO_CODECS: (Script(film=joined(film(frames=20), film("h265", frames=20))), {}, None),
+    }  # fmt: skip
 
 
 def resident_megabytes(pid: int) -> float:
@@ -70,16 +72,17 @@ def steps_of(segments):
 
 
 async def test_each_gap_has_its_reason_and_the_healthy_camera_none(start_worker, judge):
+    cameras = misbehaving()
     async with AsyncExitStack() as stack:
         served = {
-            number: await stack.enter_async_context(HostileCamera(script)) for number, (script, _, _) in CAMERAS.items()
+            number: await stack.enter_async_context(HostileCamera(script)) for number, (script, _, _) in cameras.items()
         }
         silent = await stack.enter_async_context(HostileCamera(Script(silent=True)))
         worker = await start_worker()
         await worker.assign(
             *(
                 WorkerCamera(camera_id=number, url=served[number].url(), segment_seconds=0.5, stall_seconds=1.0, **more)
-                for number, (_, more, _) in CAMERAS.items()
+                for number, (_, more, _) in cameras.items()
             ),
             WorkerCamera(camera_id=99, url=silent.url(), segment_seconds=0.5, stall_seconds=1.0),
         )
@@ -88,14 +91,14 @@ async def test_each_gap_has_its_reason_and_the_healthy_camera_none(start_worker,
             return [segment.gap for segment in worker.segments(number)[1:] if segment.gap is not GapReason.NONE]
 
         def enough(number):
-            wanted = CAMERAS[number][2]
+            wanted = cameras[number][2]
             if number in (FAST, SLOW):
                 return any(steps_of(worker.segments(number)))
             needed = 3 if number == LONG_GROUPS else 5
             return gaps(number) if wanted else len(worker.segments(number)) >= needed
 
-        await worker.until(lambda: all(enough(number) for number in CAMERAS), 35.0)
-        for number, (_, _, wanted) in CAMERAS.items():
+        await worker.until(lambda: all(enough(number) for number in cameras), 35.0)
+        for number, (_, _, wanted) in cameras.items():
             if wanted is None:
                 assert gaps(number) == [], number
             else:
@@ -107,7 +110,7 @@ async def test_each_gap_has_its_reason_and_the_healthy_camera_none(start_worker,
         assert not worker.segments(99)
         healthy = worker.segments(HEALTHY)
         assert all(after.started_at == before.started_at + before.duration for before, after in pairwise(healthy))
-        for number in CAMERAS:
+        for number in cameras:
             segments = worker.segments(number)
             files = [worker.media / segment.path for segment in (segments[0], segments[-1])]
             assert [judge.decode(file) for file in files] == ["", ""], number

@@ -17,14 +17,18 @@ from gateway.camera_worker.transport_stream import TransportMuxer
 from gateway.domain.footage import GapReason, WorkerCamera
 
 AAC, MU, A, NONE, REFUSED = range(1, 6)
-CAMERAS = {
-    AAC: (Script(film=film(), sound=sound("aac"), reports=True), True),
-    MU: (Script(film=film(), sound=sound("pcmu"), sound_late=0.3, reports=True), True),
-    A: (Script(film=film(codec="h265", b_frames=2), sound=sound("pcma")), True),
-    NONE: (Script(film=film(), sound=sound("aac")), False),
-    REFUSED: (Script(film=film(), sound=sound("aac"), sound_status=461), True),
-}
 TONE, EDGE = 0.05, 0.08
+
+
+def microphones():
+    """Each camera's script, and whether its sound is asked for. Encoded here: every process of a run imports."""
+    return {
+        AAC: (Script(film=film(), sound=sound("aac"), reports=True), True),
+        MU: (Script(film=film(), sound=sound("pcmu"), sound_late=0.3, reports=True), True),
+        A: (Script(film=film(codec="h265", b_frames=2), sound=sound("pcma")), True),
+        NONE: (Script(film=film(), sound=sound("aac")), False),
+        REFUSED: (Script(film=film(), sound=sound("aac"), sound_status=461), True),
+    }
 
 
 def loudness(judge, file) -> list[float]:
@@ -39,17 +43,18 @@ def loudness(judge, file) -> list[float]:
 
 
 async def test_sound_is_recorded_where_it_is_asked_for_and_stays_in_step(start_worker, judge):
+    cameras = microphones()
     async with AsyncExitStack() as stack:
-        served = {number: await stack.enter_async_context(HostileCamera(told)) for number, (told, _) in CAMERAS.items()}
+        served = {number: await stack.enter_async_context(HostileCamera(told)) for number, (told, _) in cameras.items()}
         worker = await start_worker()
         await worker.assign(
             *(
                 WorkerCamera(camera_id=number, url=served[number].url(), segment_seconds=0.5, audio=audio)
-                for number, (_, audio) in CAMERAS.items()
+                for number, (_, audio) in cameras.items()
             )
         )
-        await worker.until(lambda: all(len(worker.segments(number)) >= 4 for number in CAMERAS), 25.0)
-        for number in CAMERAS:
+        await worker.until(lambda: all(len(worker.segments(number)) >= 4 for number in cameras), 25.0)
+        for number in cameras:
             segments = worker.segments(number)
             files = [worker.media / segment.path for segment in segments]
             assert [segment.gap for segment in segments[1:]] == [GapReason.NONE] * (len(segments) - 1), number
@@ -66,9 +71,9 @@ async def test_sound_is_recorded_where_it_is_asked_for_and_stays_in_step(start_w
             assert judge.decode(files[1]) == "", number
         await assert_clips_sound(worker, judge)
         reports = [report for report in worker.reports if report.kind == "camera" and report.condition == "recording"]
-        told = {number: {one.detail for one in reports if one.camera_id == number} for number in CAMERAS}
+        told = {number: {one.detail for one in reports if one.camera_id == number} for number in cameras}
         silent = "its sound is not recorded: the camera refused to send its audio"
-        assert told == {number: {silent if number == REFUSED else ""} for number in CAMERAS}
+        assert told == {number: {silent if number == REFUSED else ""} for number in cameras}
 
 
 def assert_sounds_run_on(judge, files, number):

@@ -214,21 +214,25 @@ async def test_what_never_ends_is_ended_in_time(hostile, connect, name):
         assert isinstance(await asked(client), CentralUnavailable)
 
 
-RAW_DEFLATE = zlib.compressobj(wbits=-15)
-SPACES = b" " * (64 * MEGABYTE)
+def raw_deflate(data):
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+LARGE = 64
+"""Megabytes of spaces in each bomb, which is made by the test that sends it."""
 BOMBS = {
-    "gzip": gzip.compress(SPACES),
-    "deflate": zlib.compress(SPACES),
-    "deflate, raw": None,
-    "gzip in parts": gzip.compress(b" " * MEGABYTE) * 64,
+    "gzip": lambda: gzip.compress(b" " * (LARGE * MEGABYTE)),
+    "deflate": lambda: zlib.compress(b" " * (LARGE * MEGABYTE)),
+    "deflate, raw": lambda: raw_deflate(b" " * (LARGE * MEGABYTE)),
+    "gzip in parts": lambda: gzip.compress(b" " * MEGABYTE) * LARGE,
 }
 
 
 @pytest.mark.parametrize("what", BOMBS)
 @pytest.mark.usefixtures("uncollected")
 async def test_a_small_answer_that_unpacks_to_a_large_one_is_cut_off(hostile, connect, running, what):
-    packed = BOMBS[what] or RAW_DEFLATE.compress(SPACES) + RAW_DEFLATE.flush()
-    hostile.raw = answer(packed, f"Content-Encoding: {what.split()[0].rstrip(',')}")
+    hostile.raw = answer(BOMBS[what](), f"Content-Encoding: {what.split()[0].rstrip(',')}")
     client = connect(url=hostile.url, timeout_seconds=20)
     turns = Turns()
     tracemalloc.start()
