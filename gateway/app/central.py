@@ -26,7 +26,7 @@ from gateway.lanes import Lanes
 from gateway.recording.evidence_files import ExhibitFiles
 from gateway.runtime.clock import Clock
 from gateway.site import Secrets, Site
-from gateway.store import KeepLimits, Store
+from gateway.store import ExpiryLimits, Store
 
 
 def central_client(site: Site, *, secrets: Secrets, store: Store, clock: Clock) -> CentralClient | None:
@@ -130,7 +130,7 @@ def sync_with_central(
 
 def event_keeping(site: Site, *, store: Store, clock: Clock, forget: Callable[[int], Awaitable[None]]) -> EventKeeping:
     """How long events are kept, for those who pull them too."""
-    limits = KeepLimits(
+    limits = ExpiryLimits(
         days=site.keep.days,
         most_days=site.keep.most_days,
         most_events=site.keep.most_events,

@@ -13,7 +13,7 @@ from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.recording.settled_time import SettledTime
 from gateway.runtime.clock import Clock, iso_utc
-from gateway.store import LISTS, Entry, KeepLimits, ListName, ReadMark, Store
+from gateway.store import LISTS, Entry, ExpiryLimits, ListName, ReadCursor, Store
 from gateway.store.events.expiry import Range
 
 log = structlog.get_logger(__name__)
@@ -36,7 +36,7 @@ class EventKeeping:
         *,
         store: Store,
         clock: Clock,
-        limits: KeepLimits,
+        limits: ExpiryLimits,
         reader_days: int,
         forget: Callable[[int], Awaitable[None]],
     ) -> None:
@@ -67,16 +67,16 @@ class EventKeeping:
             await self._thin(name, now)
 
     async def _thin(self, name: ListName, now: int | None) -> None:
-        soft, hard = await self._store.keeping.old_to(name, limits=self._limits, now=now)
+        soft, hard = await self._store.expiry.old_to(name, limits=self._limits, now=now)
         if not soft and not hard:
             return
-        marks = [mark for mark in await self._store.read_marks.all() if mark.reader.list == name]
+        marks = [mark for mark in await self._store.read_cursors.all() if mark.reader.list == name]
         # Without a trusted clock nobody is known to stay away: every mark holds.
         holding = [mark for mark in marks if now is None or mark.holds(now=now, reader_days=self._reader_days)]
         upto = max(hard, min([soft, *(mark.read_to for mark in holding)]))
         await self._tell_what_is_unread(name, [mark for mark in marks if mark.read_to < upto], upto, now)
         count = above = 0
-        while gone := await self._store.keeping.remove(name, above=above, to=upto, limits=self._limits, now=now):
+        while gone := await self._store.expiry.remove(name, above=above, to=upto, limits=self._limits, now=now):
             count, above = count + len(gone), gone[-1]
             if name == "camera_event":
                 for number in gone:
@@ -85,18 +85,18 @@ class EventKeeping:
         if count:
             log.info("records_expired", list=name, count=count, up_to=upto)
         if left := [mark.reader for mark in marks if mark not in holding and mark.read_to < upto]:
-            await self._store.read_marks.forget(left)
+            await self._store.read_cursors.forget(left)
 
-    async def _tell_what_is_unread(self, name: ListName, passed: list[ReadMark], upto: int, now: int | None) -> None:
+    async def _tell_what_is_unread(self, name: ListName, passed: list[ReadCursor], upto: int, now: int | None) -> None:
         """On disk before the first of them goes: after a crash in between some are told twice, and none never."""
         if not passed:
             return
         above = min(mark.read_to for mark in passed)
-        unread = await self._store.keeping.unread(name, above=above, to=upto, limits=self._limits, now=now)
+        unread = await self._store.expiry.unread(name, above=above, to=upto, limits=self._limits, now=now)
         if unread is not None:
             await self._store.journal.record(Entry(events=(self._gap(name, unread, passed),)))
 
-    def _gap(self, name: ListName, unread: Range, passed: list[ReadMark]) -> Event:
+    def _gap(self, name: ListName, unread: Range, passed: list[ReadCursor]) -> Event:
         stamp = self._clock.wall()
         accounts = sorted({mark.reader.account for mark in passed if mark.read_to < unread.high})
         named = ", ".join(accounts[:_MOST_NAMED]) + (" and others" if len(accounts) > _MOST_NAMED else "")

@@ -26,7 +26,7 @@ from gateway.domain.writes import (
     laid_over,
 )
 from gateway.runtime.clock import Clock
-from gateway.store import CardRecord, Held, Store
+from gateway.store import CardRecord, PendingWrite, Store
 from gateway.store.outbox.record_kinds import record_text
 
 KIND = "access_card"
@@ -60,7 +60,7 @@ class SiteCards:
         if number and any(one != card_id for one in await self._store.cards.ids_of_number(number)):
             raise CommandRefused(f"number: {number} is already used")
 
-    async def follow(self, operation: WriteOperation, held: Held, body: JsonObject) -> JsonObject:
+    async def follow(self, operation: WriteOperation, held: PendingWrite, body: JsonObject) -> JsonObject:
         """Do to the card what was held; returns its record as it is now, or was when it was deleted."""
         card_id = held.record_id
         before = await self.record(card_id)
@@ -96,7 +96,7 @@ class SiteCards:
                 **(record or {}),
                 "id": card_id,
             }  # an answer may hold less than the whole record
-        shown = None if whole is None else laid_over(whole, await self._store.held.waiting(KIND, card_id))
+        shown = None if whole is None else laid_over(whole, await self._store.pending_writes.waiting(KIND, card_id))
         if shown is None:
             await self._apply(remove=(card_id, *((old,) if old else ())))
             return None
@@ -114,10 +114,10 @@ class SiteCards:
             for central_id, record in records.items()
         }
         now = self._clock.wall().micros
-        made = await self._store.given.make_cards_again(bodies, now=now, given_to=given_to)
+        made = await self._store.delivered_records.make_cards_again(bodies, now=now, given_to=given_to)
         for central_id, number in made.items():
             await self.forget(central_id)
-            await self.follow(CARD_CREATE, Held(number, None, waits=True), bodies[central_id])
+            await self.follow(CARD_CREATE, PendingWrite(number, None, waits=True), bodies[central_id])
         return len(made)
 
     async def make_way(self, central_id: int, created: JsonObject, *, card_id: int) -> None:
@@ -142,7 +142,7 @@ class SiteCards:
     async def recall(self) -> None:
         """After a start: bring the cards behind the writes that are known in the other file."""
         for card_id in await self._store.cards.made_here():
-            known = await self._store.held.site_id(KIND, card_id)
+            known = await self._store.pending_writes.site_id(KIND, card_id)
             if known >= FIRST_PROVISIONAL_ID or (record := await self.record(card_id)) is None:
                 continue
             if await self.record(known) is not None:  # it came down since, and is newer
@@ -150,8 +150,8 @@ class SiteCards:
             else:
                 await self._put(known, {**record, "id": known}, instead_of=card_id)
         after = 0
-        while ids := await self._store.held.waiting_records(KIND, after=after, limit=_CARDS_AT_ONCE):
-            waiting = (await self._store.held.arriving(KIND, ids)).waiting
+        while ids := await self._store.pending_writes.waiting_records(KIND, after=after, limit=_CARDS_AT_ONCE):
+            waiting = (await self._store.pending_writes.arriving(KIND, ids)).waiting
             await self._lay_over(waiting, await self._store.cards.records_of(ids))
             after = ids[-1]
         self._store.cards.behind = False

@@ -50,7 +50,7 @@ class FootageChain:
     async def link_all(self) -> int:
         """Hash and link all segments that have no place yet; returns how many got one. Raises StoreError."""
         linked = at = 0
-        while page := await self._store.footage_links.unlinked(after=at, limit=_AT_A_TIME):
+        while page := await self._store.chain_links.unlinked(after=at, limit=_AT_A_TIME):
             at = page[-1][0]
             hashes = [
                 (segment_id, path, sha256)
@@ -58,7 +58,7 @@ class FootageChain:
                 if (sha256 := await asyncio.to_thread(_hash, self._media / path))
             ]
             if hashes:
-                await self._store.footage_links.link(hashes)
+                await self._store.chain_links.link(hashes)
                 linked += len(hashes)
         return linked
 
@@ -70,7 +70,7 @@ class FootageChain:
         first, last = after + 1, before - 1
         if last < first:
             return ()
-        found = await self._store.footage_links.leaves(camera_id, first, last)
+        found = await self._store.chain_links.leaves(camera_id, first, last)
         if len(found) <= last - first:
             try:
                 found |= await asyncio.to_thread(leaf_log.leaves, self._media, camera_id, first, last)

@@ -31,7 +31,7 @@ class ClockCorrection:
         offset = offset_of(self._clock, self._boot_id)
         if not offset.trusted or not offset.boot_id:
             return
-        segments = await self._store.footage_times.correct(offset)
+        segments = await self._store.clock_corrections.correct(offset)
         if segments:
             log.info("footage_times_corrected", segments=segments)
             await self._index.look_again()

@@ -84,7 +84,7 @@ class LiveHls:
     async def _newest(self, camera_id: int) -> _Live:
         if camera_id not in self._cameras():
             raise NotFoundError(f"this site has no camera {camera_id}")
-        wanted = live_target(await self._store.footage_links.longest(camera_id))
+        wanted = live_target(await self._store.chain_links.longest(camera_id))
         newest = await self._store.segments.newest(camera_id, most=MOST_SEGMENTS)
         target = self._target(camera_id, wanted)
         segments = listed(newest, target=target)

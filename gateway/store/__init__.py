@@ -9,12 +9,12 @@ from gateway.store.cards.cards import CardChanges
 from gateway.store.cards.rows import CardRecord
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.connection import Connect, Connection, Connector, Job
-from gateway.store.events.expiry import KeepLimits
+from gateway.store.events.expiry import ExpiryLimits
 from gateway.store.events.journal import Entry, Journal, Recorded
 from gateway.store.events.pages import EventFilter, EventPage
 from gateway.store.events.parking_entries import EntryFilter, EntryTotals
 from gateway.store.events.passages import RecordedPassage
-from gateway.store.events.read_cursors import LISTS, ListName, Reader, ReadMark
+from gateway.store.events.read_cursors import LISTS, Consumer, ListName, ReadCursor
 from gateway.store.footage.camera_events import CameraEventFilter
 from gateway.store.footage.event_footage import LONGEST_PIN
 from gateway.store.footage.evidence import TooMany
@@ -23,7 +23,7 @@ from gateway.store.footage.segments import Choice
 from gateway.store.outbox.backlog_quota import DEFAULT_BYTES, GIGABYTE, Backlog
 from gateway.store.outbox.deliveries import Delivery
 from gateway.store.outbox.outbox import Books
-from gateway.store.outbox.pending_writes import Arriving, Held
+from gateway.store.outbox.pending_writes import Arriving, PendingWrite
 from gateway.store.outbox.records import KnownRecord, Records
 from gateway.store.outbox.references import References, Resolved
 from gateway.store.outbox.refused import Reason
@@ -50,22 +50,22 @@ __all__ = [
     "Connect",
     "Connection",
     "Connector",
+    "Consumer",
     "Delivery",
     "Entry",
     "EntryFilter",
     "EntryTotals",
     "EventFilter",
     "EventPage",
-    "Held",
+    "ExpiryLimits",
     "Job",
     "Journal",
-    "KeepLimits",
     "KnownRecord",
     "ListName",
     "Message",
     "OutboxRow",
-    "ReadMark",
-    "Reader",
+    "PendingWrite",
+    "ReadCursor",
     "Reason",
     "Recorded",
     "RecordedPassage",

@@ -1,4 +1,4 @@
-"""The store as its users see it: two database files and one object per aggregate."""
+"""The store: two database files and one object per aggregate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.domain.announcements import Places
 from gateway.runtime.clock import ClockOffset
 from gateway.store.accounts.accounts import Accounts
 from gateway.store.accounts.api_keys import ApiKeys
-from gateway.store.accounts.remembered_accounts import Remembered
+from gateway.store.accounts.remembered_accounts import RememberedAccounts
 from gateway.store.accounts.second_factor_seal import SecondFactorSeal
 from gateway.store.accounts.sessions import Sessions
 from gateway.store.cards.cards import Cards
@@ -25,22 +25,22 @@ from gateway.store.engine.lock import FolderLock
 from gateway.store.engine.migrations import Family, after_salvage, migrations
 from gateway.store.events.commands import Commands
 from gateway.store.events.events import Events
-from gateway.store.events.expiry import Keeping
+from gateway.store.events.expiry import Expiry
 from gateway.store.events.journal import Journal
 from gateway.store.events.parking_entries import ParkingEntries
 from gateway.store.events.passages import Passages
 from gateway.store.events.presence import PresenceRows
-from gateway.store.events.read_cursors import ReadMarks
+from gateway.store.events.read_cursors import ReadCursors
 from gateway.store.footage.camera_events import CameraEvents
-from gateway.store.footage.chain_links import FootageLinks
-from gateway.store.footage.clock_corrections import FootageTimes
+from gateway.store.footage.chain_links import ChainLinks
+from gateway.store.footage.clock_corrections import ClockCorrections
 from gateway.store.footage.evidence import Exhibits
 from gateway.store.footage.segments import Segments
 from gateway.store.outbox.backlog_quota import DEFAULT_BYTES, BacklogQuota, check_backlog
-from gateway.store.outbox.conflicts import WaitingBases
-from gateway.store.outbox.delivered_records import GivenRecords
+from gateway.store.outbox.conflicts import ChangeBases
+from gateway.store.outbox.delivered_records import DeliveredRecords
 from gateway.store.outbox.outbox import Outbox
-from gateway.store.outbox.pending_writes import HeldWrites
+from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.recent_writes import RecentWrites
 from gateway.store.outbox.records import Records
 from gateway.store.outbox.references import References
@@ -54,6 +54,8 @@ _NOWHERE = Places()
 
 class Store:
     """Everything on disk that is not media. `open`, keep `run` alive as a task, `close` at the end.
+
+    `database` is the site's file itself, for whoever looks at rows that no aggregate shows.
 
     Reading and writing work from `open` to `close`; `run` tends the files meanwhile. `close` may be called again.
 
@@ -86,12 +88,14 @@ class Store:
         """
         self._lock = FolderLock(folder)
         self._access_log = AccessLog(path=folder / "access.log")
-        self._site = _database(folder, "site", connect=connect, mend=self._access_log.mend, opened=self._look_through)
+        self.database = _database(
+            folder, "site", connect=connect, mend=self._access_log.mend, opened=self._look_through
+        )
         self._cards = _database(folder, "cards", connect=connect)
         self.changes = Changes()
-        self.webhooks = Webhooks(database=self._site, places=places, told=self.changes, log=self._access_log)
+        self.webhooks = Webhooks(database=self.database, places=places, told=self.changes, log=self._access_log)
         self.journal = Journal(
-            database=self._site,
+            database=self.database,
             changes=self.changes,
             site_name=site_name,
             sends=sends,
@@ -100,37 +104,39 @@ class Store:
             announced=self.webhooks.changes.bump,
             now=now,
         )
-        self.events = Events(database=self._site)
-        self.read_marks = ReadMarks(database=self._site)
-        self.keeping = Keeping(database=self._site, changes=self.changes)
-        self.devices = Records(database=self._site, table="device")
-        self.registered_devices = RegisteredDevices(database=self._site, changes=self.changes)
-        self.cameras = Records(database=self._site, table="camera")
-        self.segments = Segments(database=self._site)
-        self.footage_times = FootageTimes(database=self._site)
-        self.footage_links = FootageLinks(database=self._site)
-        self.camera_events = CameraEvents(database=self._site, changes=self.changes)
-        self.exhibits = Exhibits(database=self._site, changes=self.changes, sends=sends)
-        self.passages = Passages(database=self._site)
-        self.entries = ParkingEntries(database=self._site)
-        self.presence = PresenceRows(database=self._site)
+        self.events = Events(database=self.database)
+        self.read_cursors = ReadCursors(database=self.database)
+        self.expiry = Expiry(database=self.database, changes=self.changes)
+        self.devices = Records(database=self.database, table="device")
+        self.registered_devices = RegisteredDevices(database=self.database, changes=self.changes)
+        self.cameras = Records(database=self.database, table="camera")
+        self.segments = Segments(database=self.database)
+        self.clock_corrections = ClockCorrections(database=self.database)
+        self.chain_links = ChainLinks(database=self.database)
+        self.camera_events = CameraEvents(database=self.database, changes=self.changes)
+        self.exhibits = Exhibits(database=self.database, changes=self.changes, sends=sends)
+        self.passages = Passages(database=self.database)
+        self.entries = ParkingEntries(database=self.database)
+        self.presence = PresenceRows(database=self.database)
         recent = RecentWrites()
-        self.outbox = Outbox(database=self._site, recent=recent)
-        self.refused = RefusedRows(database=self._site, changes=self.changes)
-        self.unknown = UnknownOutcomes(database=self._site, cards=self._cards, changes=self.changes)
-        self.given = GivenRecords(database=self._site, changes=self.changes, site_name=site_name)
-        self.backlog = BacklogQuota(database=self._site, most=backlog_bytes)
-        self.held = HeldWrites(database=self._site, changes=self.changes, recent=recent, quota=self.backlog)
-        self.references = References(database=self._site)
-        self.bases = WaitingBases(database=self._site, changes=self.changes)
-        self.commands = Commands(database=self._site)
-        self.sessions = Sessions(database=self._site)
-        self.grants = Grants(database=self._site, changes=self.changes, log=self._access_log)
-        self.accounts = Accounts(
-            database=self._site, seal=SecondFactorSeal(path=folder / "second-factor.key"), log=self._access_log
+        self.outbox = Outbox(database=self.database, recent=recent)
+        self.refused = RefusedRows(database=self.database, changes=self.changes)
+        self.unknown_outcomes = UnknownOutcomes(database=self.database, cards=self._cards, changes=self.changes)
+        self.delivered_records = DeliveredRecords(database=self.database, changes=self.changes, site_name=site_name)
+        self.backlog = BacklogQuota(database=self.database, most=backlog_bytes)
+        self.pending_writes = PendingWrites(
+            database=self.database, changes=self.changes, recent=recent, quota=self.backlog
         )
-        self.api_keys = ApiKeys(database=self._site, log=self._access_log)
-        self.remembered = Remembered(database=self._site)
+        self.references = References(database=self.database)
+        self.change_bases = ChangeBases(database=self.database, changes=self.changes)
+        self.commands = Commands(database=self.database)
+        self.sessions = Sessions(database=self.database)
+        self.grants = Grants(database=self.database, changes=self.changes, log=self._access_log)
+        self.accounts = Accounts(
+            database=self.database, seal=SecondFactorSeal(path=folder / "second-factor.key"), log=self._access_log
+        )
+        self.api_keys = ApiKeys(database=self.database, log=self._access_log)
+        self.remembered_accounts = RememberedAccounts(database=self.database)
         self.cards = Cards(database=self._cards)
 
     def _look_through(self, connection: sqlite3.Connection) -> None:
@@ -142,22 +148,22 @@ class Store:
         self._lock.take()
         async with AsyncExitStack() as undo:
             undo.callback(self._lock.release)
-            await self._site.open()
-            undo.push_async_callback(self._site.close)
+            await self.database.open()
+            undo.push_async_callback(self.database.close)
             await self._cards.open()
             undo.pop_all()
 
     async def run(self) -> None:
         """Tend both files, and keep the cards in memory, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._site.run(), name="tend-site")
+            group.create_task(self.database.run(), name="tend-site")
             group.create_task(self._cards.run(), name="tend-cards")
             group.create_task(self.cards.run(), name="index-cards")
 
     async def close(self) -> None:
         """Commit the rest and close cleanly."""
         try:
-            await self._site.close()
+            await self.database.close()
         finally:
             try:
                 await self._cards.close()
@@ -169,32 +175,32 @@ class Store:
         unclean = self.was_unclean
         await self.close()
         if unclean:
-            self._site.doubt_end()
+            self.database.doubt_end()
 
     @property
     def was_unclean(self) -> bool:
         """Whether the last end was a crash or a power cut."""
-        return self._site.was_unclean
+        return self.database.was_unclean
 
     @property
     def salvaged(self) -> tuple[str, ...]:
         """One sentence per file that was damaged and started afresh."""
-        return tuple(text for text in (self._site.salvaged, self._cards.salvaged) if text)
+        return tuple(text for text in (self.database.salvaged, self._cards.salvaged) if text)
 
     @property
     def failing(self) -> str:
         """Why commits fail just now, "" while they do not."""
-        return self._site.failing or self._cards.failing
+        return self.database.failing or self._cards.failing
 
     @property
     def commits(self) -> int:
         """How often the writers have come round, refused commits included; grows every 5 s while `run` is alive."""
-        return self._site.commits + self._cards.commits
+        return self.database.commits + self._cards.commits
 
     @property
     def waiting(self) -> int:
         """Writes whose commit has not ended yet."""
-        return self._site.waiting + self._cards.waiting
+        return self.database.waiting + self._cards.waiting
 
 
 def _database(

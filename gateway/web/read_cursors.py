@@ -13,7 +13,7 @@ from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.read_cursors import PageTold, Reading
 from gateway.runtime.clock import Clock
-from gateway.store import Reader, ReadMark, Store
+from gateway.store import Consumer, ReadCursor, Store
 
 log = structlog.get_logger(__name__)
 
@@ -36,11 +36,11 @@ class _Followed:
     """
 
     reading: Reading
-    stored: ReadMark
+    stored: ReadCursor
     read_at: int
     taken: list[bool] = field(default_factory=lambda: [False])
 
-    def moved(self) -> ReadMark | None:
+    def moved(self) -> ReadCursor | None:
         """The mark as it is to be on disk, None while that is near enough."""
         mark = max(self.reading.mark or 0, self.stored.read_to)
         if mark == self.stored.read_to and self.read_at - self.stored.read_at <= _SEEN_EVERY:
@@ -58,7 +58,7 @@ class Readers:
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._followed: dict[Reader, _Followed] = {}
+        self._followed: dict[Consumer, _Followed] = {}
         self._known = False
         self._moved = asyncio.Event()
 
@@ -75,7 +75,7 @@ class Readers:
         finally:
             await self.write()
 
-    def asks(self, reader: Reader, cursor: int) -> None:
+    def asks(self, reader: Consumer, cursor: int) -> None:
         """A page of a list is asked for: what that says of the pages before."""
         known = self._followed.get(reader)
         if known is None:
@@ -85,7 +85,7 @@ class Readers:
         if known.moved() is not None:
             self._moved.set()
 
-    async def told(self, reader: Reader, page: PageTold) -> Taken:
+    async def told(self, reader: Consumer, page: PageTold) -> Taken:
         """That page is about to be answered; what is returned is to be called when the other end has taken all of it.
 
         A mark that begins with it is on disk by then.
@@ -106,7 +106,7 @@ class Readers:
 
         Raises StoreError.
         """
-        marks = [mark for mark in await self._store.read_marks.all() if mark.reader.account == account]
+        marks = [mark for mark in await self._store.read_cursors.all() if mark.reader.account == account]
         if marks:
             await self._let_go(marks, by=by)
             self._store.changes.bump()
@@ -118,7 +118,7 @@ class Readers:
         if not moved:
             return
         try:
-            await self._store.read_marks.save(moved)
+            await self._store.read_cursors.save(moved)
         except StoreError as error:
             log.debug("read_marks_not_written", error=str(error))  # the store tells of itself
             return
@@ -126,15 +126,15 @@ class Readers:
             if mark.reader in self._followed:
                 self._followed[mark.reader].stored = mark
 
-    async def _begun(self, reader: Reader, page: PageTold) -> _Followed | None:
+    async def _begun(self, reader: Consumer, page: PageTold) -> _Followed | None:
         """A reader that was not known; None where it does not begin with the newest, or the disk takes no mark."""
         reading, now = Reading().told(page), self._clock.wall().micros
         if reading.mark is None or not self._known:
             return None
-        mark = ReadMark(reader, reading.mark, read_at=now, began_at=now)
+        mark = ReadCursor(reader, reading.mark, read_at=now, began_at=now)
         try:
             await self._make_room()
-            await self._store.read_marks.save((mark,))
+            await self._store.read_cursors.save((mark,))
         except StoreError as error:
             log.debug("read_mark_not_begun", error=str(error))  # the store tells of itself; it begins with a later page
             return None
@@ -143,7 +143,7 @@ class Readers:
     async def _recall(self) -> bool:
         """Whether the marks could be read."""
         try:
-            marks = await self._store.read_marks.all()
+            marks = await self._store.read_cursors.all()
         except StoreError as error:
             log.warning("read_marks_not_read", error=str(error))
             return False
@@ -162,7 +162,7 @@ class Readers:
             gone = min(many, key=lambda known: known.read_at)
             await self._let_go((gone.stored,), by=f"the gateway, which follows {_MOST_READERS}")
 
-    async def _let_go(self, marks: Sequence[ReadMark], *, by: str) -> None:
+    async def _let_go(self, marks: Sequence[ReadCursor], *, by: str) -> None:
         first, stamp = marks[0].reader, self._clock.wall()
         places = ", ".join(f"{_named(mark.reader)} up to {mark.read_to}" for mark in marks[:_MOST_TOLD])
         more = f" and {len(marks) - _MOST_TOLD} more" if len(marks) > _MOST_TOLD else ""
@@ -176,13 +176,13 @@ class Readers:
         readers = [mark.reader for mark in marks]
         followed = {reader: known for reader in readers if (known := self._followed.pop(reader, None)) is not None}
         try:
-            await self._store.read_marks.forget(readers, told=told)
+            await self._store.read_cursors.forget(readers, told=told)
         except StoreError:
             self._followed = followed | self._followed  # their marks are still there
             raise
 
 
-def _named(reader: Reader) -> str:
+def _named(reader: Consumer) -> str:
     return f"{reader.list} ({reader.filter})" if reader.filter else reader.list
 
 

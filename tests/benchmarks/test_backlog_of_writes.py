@@ -68,7 +68,9 @@ async def test_many_small_writes_wait_and_go_up_in_order(central, store, tmp_pat
     taken = [(0, time.perf_counter())]
     for first in range(0, WRITES, TOGETHER):
         bodies = ({**ENTRY, "plate": f"T {first + n}"} for n in range(TOGETHER))
-        await asyncio.gather(*(store.held.hold(ENTRY_CREATE, None, body, now=1, sends=True) for body in bodies))
+        await asyncio.gather(
+            *(store.pending_writes.hold(ENTRY_CREATE, None, body, now=1, sends=True) for body in bodies)
+        )
         taken.append((first + TOGETHER, time.perf_counter()))
     resident.append(memory())
     size, counted = (tmp_path / "site.db").stat().st_size, (await store.backlog.usage()).bytes
@@ -81,7 +83,7 @@ async def test_many_small_writes_wait_and_go_up_in_order(central, store, tmp_pat
         gone.append((books.delivered, time.perf_counter()))
     await client.close()
     resident.append(memory())
-    given = await store._site.read(
+    given = await store.database.read(
         lambda connection: connection.execute(
             "SELECT central_id FROM parking_entry WHERE central_id IS NOT NULL ORDER BY id"
         ).fetchall()

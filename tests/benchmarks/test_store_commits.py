@@ -129,7 +129,7 @@ async def test_large_tables(store):
         for number in range(100_000):
             insert_outbox(connection, kind="camera_event", record_id=number % 50_000, body="{}" * 100, now=number)
 
-    await store._site.write(fill)
+    await store.database.write(fill)
 
     async def timed(name, act):
         await act()
@@ -151,13 +151,13 @@ async def test_large_tables(store):
         rows = await store.outbox.due(now=1)
 
     await timed("50 rows delivered one by one, and the next 50", drain)
-    await store._site.write(lambda connection: connection.execute("UPDATE outbox SET parked = 1 WHERE id <= 50000"))
+    await store.database.write(lambda connection: connection.execute("UPDATE outbox SET parked = 1 WHERE id <= 50000"))
     await timed("50 rows due behind 50,000 parked", lambda: store.outbox.due(now=1))
     await timed("next due behind 50,000 parked", store.outbox.next_due)
 
     def delete(connection):
         connection.execute("DELETE FROM event WHERE id IN (SELECT id FROM event ORDER BY id LIMIT 1000)")
 
-    await timed("1,000 events deleted", lambda: store._site.write(delete))
+    await timed("1,000 events deleted", lambda: store.database.write(delete))
     assert (await store.events.page(EventFilter())).count == 298_000
     print()

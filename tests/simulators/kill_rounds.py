@@ -493,7 +493,7 @@ def _decoded(file: Path) -> int:
 
 async def _judge_chain(site: Site, store: Store, tally: Tally, *, lied: bool) -> None:
     """From the newest link of the last start to that of this one. Rows that a disk lost are lost to the chain too."""
-    number, head = await store.footage_links.head(CAMERA)
+    number, head = await store.chain_links.head(CAMERA)
     before, link = tally.anchor
     if not lied:
         leaves = await FootageChain(store=store, media=site.media).leaves(CAMERA, after=before, before=number + 1)

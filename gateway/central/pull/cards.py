@@ -147,14 +147,14 @@ class CardPull:
     ) -> None:
         """`set_back`: while central lacks what was sent, it takes no card away that was made here."""
         self._set_back = set_back
-        self._given = store.given
+        self._given = store.delivered_records
         self._client = client
         self._by_id = ById(client=client, path="/v1/access", names=("access_card", "access", "card"))
         self._pages = PageSize()
         self._memory = PageMemory()
         self._generation = -1
         self._cards = store.cards
-        self._held = store.held
+        self._held = store.pending_writes
         self._clock = clock
         self._map_mark = fields.fingerprint(zone)
         self._mapper = CardMapper(fields, zone)

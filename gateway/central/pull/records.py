@@ -65,7 +65,7 @@ class RecordPull:
 
     async def pull(self, *, anew: bool) -> RecordsPulled:
         """Bring the list in step. Raises what the client and the store raise; what was taken so far stays."""
-        written = self._store.held.pull_begins(self._noun)
+        written = self._store.pending_writes.pull_begins(self._noun)
         known = {item.id: item.record for item in await self._records.all()}
 
         async def take(page: Page) -> None:
@@ -92,7 +92,7 @@ class RecordPull:
         )
 
     async def _take(self, page: Page, *, known: dict[int, str], written: set[int], anew: bool) -> None:
-        arriving = await self._store.held.arriving(self._noun, [found for found, _ in page])
+        arriving = await self._store.pending_writes.arriving(self._noun, [found for found, _ in page])
         changed = [
             KnownRecord(
                 id=found,

@@ -226,10 +226,10 @@ class EvidenceSender:
         exhibit = await self._store.exhibits.get(row.record_id)
         if exhibit is None:
             return _Held("it was deleted", gone=True)
-        event_id = await self._store.held.central_id("camera_event", exhibit.camera_event_id)
+        event_id = await self._store.pending_writes.central_id("camera_event", exhibit.camera_event_id)
         if event_id is not None:
             return _Going(exhibit, event_id)
-        if await self._store.held.waiting("camera_event", exhibit.camera_event_id):
+        if await self._store.pending_writes.waiting("camera_event", exhibit.camera_event_id):
             return _Held("central does not have its camera event yet")
         return _Held("central was never to have its camera event", gone=True)
 
@@ -245,9 +245,11 @@ class EvidenceSender:
                 await self._store.exhibits.sent(row, central_id=record_id(told.record))
             case NotYet():
                 next_at = self._clock.wall().micros + int(told.wait * 1_000_000)
-                await self._store.unknown.look_later(row, reason=told.reason, next_at=next_at)
+                await self._store.unknown_outcomes.look_later(row, reason=told.reason, next_at=next_at)
             case Unclear():
-                if await self._store.unknown.leave_to_a_person(row, reason=f"it may be at central: {told.reason}"):
+                if await self._store.unknown_outcomes.leave_to_a_person(
+                    row, reason=f"it may be at central: {told.reason}"
+                ):
                     await self._tell_parked(row, f"it is not known whether central has it: {told.reason}")
             case NotThere():
                 return True

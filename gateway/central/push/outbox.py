@@ -249,7 +249,7 @@ class OutboxSender:
                 await self._delivered(row, request, told.record)
             case NotYet():
                 next_at = self._clock.wall().micros + int(told.wait * 1_000_000)
-                await self._store.unknown.look_later(row, reason=told.reason, next_at=next_at)
+                await self._store.unknown_outcomes.look_later(row, reason=told.reason, next_at=next_at)
             case Unclear():
                 await self._ask_a_person(row, told.reason)
             case NotThere():
@@ -266,7 +266,7 @@ class OutboxSender:
             return resolved
         if request.operation.effect is Effect.CREATE:
             return replace(request, body=resolved.body)
-        central_id = await self._store.held.central_id(row.kind, row.record_id)
+        central_id = await self._store.pending_writes.central_id(row.kind, row.record_id)
         if central_id is None:
             return replace(resolved, reason="central has never got its record")
         return replace(request, body={**resolved.body, "id": central_id})
@@ -284,7 +284,7 @@ class OutboxSender:
 
         A change that waited is compared with what central has now: see `gateway.domain.conflicts`.
         """
-        base = await self._store.bases.base(row)
+        base = await self._store.change_bases.base(row)
         if not base:
             return row, request
         theirs = await self._at_central(request)
@@ -298,7 +298,7 @@ class OutboxSender:
             await self._news.conflicts(row, settled.conflicts)
         async with self._store.cards.turn:
             now = self._clock.wall().micros
-            left = await self._store.bases.settled(row, settled, theirs, now=now)
+            left = await self._store.change_bases.settled(row, settled, theirs, now=now)
             if row.kind == CARD:
                 await self._cards.settle(request.operation, row.record_id, {**theirs, "id": row.record_id})
         return None if left is None else (left, replace(request, body=settled.body))
@@ -384,7 +384,7 @@ class OutboxSender:
 
     async def _ask_a_person(self, row: OutboxRow, reason: str) -> None:
         """It is neither made again, which might double it, nor taken for delivered, which might lose it."""
-        if await self._store.unknown.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
+        if await self._store.unknown_outcomes.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
             await self._news.parked(row, f"it is not known whether central has it: {reason}")
 
     async def _through(self, row: OutboxRow) -> None:

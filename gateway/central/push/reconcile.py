@@ -177,7 +177,7 @@ class Reconcile:
 
     async def _make_cards_again(self, sent: _Sent) -> None:
         compared = _Compared()
-        for some in _stretches(await self._store.given.cards()):
+        for some in _stretches(await self._store.delivered_records.cards()):
             for number, text in (await self._store.cards.records_of(some)).items():
                 compared.marks[number] = marks_of(KIND, json.loads(text))
         sent.compared += len(compared.marks)
@@ -219,13 +219,13 @@ class Reconcile:
         else:
             sent.entries += again
             for some in _stretches([site_ids[number] for number in sorted(compared.open_there)]):
-                records = await self._store.given.of(kind, some)
+                records = await self._store.delivered_records.of(kind, some)
                 now = self._clock.wall().micros
-                sent.changes += await self._store.given.send_changes_again(kind, records, now=now)
+                sent.changes += await self._store.delivered_records.send_changes_again(kind, records, now=now)
 
     async def _known(self, kind: Kind, since: int) -> _Compared:
         compared, behind = _Compared(), 0
-        while records := await self._store.given.since(kind, since, behind=behind):
+        while records := await self._store.delivered_records.since(kind, since, behind=behind):
             behind = records[-1].id
             for record in records:
                 if record.central_id is None:
@@ -282,19 +282,19 @@ class Reconcile:
     async def _send(self, kind: Kind, site_ids: Sequence[int], *, doubtful: bool) -> int:
         again = 0
         for some in _stretches(sorted(site_ids)):
-            records = await self._store.given.of(kind, some)
+            records = await self._store.delivered_records.of(kind, some)
             now = self._clock.wall().micros
-            again += await self._store.given.send_again(kind, records, now=now, doubtful=doubtful)
+            again += await self._store.delivered_records.send_again(kind, records, now=now, doubtful=doubtful)
         return again
 
     async def _send_files(self, compared: _Compared) -> int:
         """Send files again that central does not show with a camera event that it has."""
         again = 0
         for number, shown in compared.files.items():
-            delivered = await self._store.given.evidence_of(compared.site_ids[number])
+            delivered = await self._store.delivered_records.evidence_of(compared.site_ids[number])
             lost = [exhibit_id for exhibit_id, digest in delivered if digest not in shown]
             if lost:
-                again += await self._store.given.send_files_again(lost, now=self._clock.wall().micros)
+                again += await self._store.delivered_records.send_files_again(lost, now=self._clock.wall().micros)
         return again
 
     def _tell_progress(self, text: str) -> None:

@@ -18,7 +18,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.record_match import Likeness, likeness
 from gateway.domain.writes import WRITES, Effect, JsonObject, changed_by
 from gateway.runtime.clock import Clock
-from gateway.store import Held, OutboxRow, Store
+from gateway.store import OutboxRow, PendingWrite, Store
 from gateway.store.outbox.rows import body_object, body_text
 
 _LONGEST_TOLD = 300
@@ -66,7 +66,7 @@ class OutboxDesk:
         async with self._store.cards.turn:
             row = await self._store.refused.edit(row_id, edited, told, key=row.key)
             if row.kind == CARD:
-                await self._cards.follow(operation, Held(row.record_id, None, waits=True), edited)
+                await self._cards.follow(operation, PendingWrite(row.record_id, None, waits=True), edited)
         return replace(row, body=body_text(edited), parked=False, error="")
 
     async def settle(self, row_id: int, central_id: int | None, *, by: str) -> OutboxRow:
@@ -80,11 +80,11 @@ class OutboxDesk:
             told = self._told(
                 EventKind.RECORD_RELEASED, row, f"sent again by {by}, who says that central does not have it"
             )
-            row = await self._store.unknown.send_unseen(row_id, told)
+            row = await self._store.unknown_outcomes.send_unseen(row_id, told)
         else:
             looked = await self._check(row, central_id)
             what = f"found at central as {central_id} by {by}{'' if looked else _UNLOOKED}"
-            row = await self._store.unknown.take_as(
+            row = await self._store.unknown_outcomes.take_as(
                 row_id, central_id, self._told(EventKind.RECORD_RELEASED, row, what)
             )
         return replace(row, parked=False, error="")
@@ -95,7 +95,7 @@ class OutboxDesk:
         Whether it could be looked at: a person may see more than the gateway's account, and is believed then.
         """
         name = f"central's {row.kind} {central_id}"
-        if await self._store.unknown.was_here(row.kind, central_id, row.created_at):
+        if await self._store.unknown_outcomes.was_here(row.kind, central_id, row.created_at):
             raise CommandRefused(f"{name} is another one, which the site has had from before")
         path, operation = READS.get(row.kind), WRITES.get((row.kind, row.action))
         if self._client is None or path is None or operation is None or operation.lookup is None:

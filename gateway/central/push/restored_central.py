@@ -11,7 +11,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock
 from gateway.store import Entry, EventFilter, Store
-from gateway.store.outbox.delivered_records import GivenRecord
+from gateway.store.outbox.delivered_records import DeliveredRecord
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +52,7 @@ class SetBack:
         await self._recall()
         if self.since is not None:
             return
-        if await self._store.given.id_given_twice_after(self._reconciled_to):
+        if await self._store.delivered_records.id_given_twice_after(self._reconciled_to):
             await self._begin("it gave an id a second time")
             return
         try:
@@ -96,17 +96,17 @@ class SetBack:
     async def _gone(self) -> str:
         """Name the records that are all gone; "" when one is there, or nobody can say."""
         since = self._clock.wall().micros - _RECENT
-        events = await self._store.given.newest("camera_event", since, most=_NEWEST)
+        events = await self._store.delivered_records.newest("camera_event", since, most=_NEWEST)
         if len(events) >= _FEWEST:
             for event in events:
                 marks = marks_of("camera_event", event.body)
                 if await standing(self._client, "camera_event", event.central_id or 0, marks) is not Standing.GONE:
                     return ""
             return _named("camera event", events)
-        entries = await self._store.given.newest("entry", since, most=_NEWEST)
+        entries = await self._store.delivered_records.newest("entry", since, most=_NEWEST)
         return _named("entry", entries) if len(entries) >= _FEWEST and await self._are_gone(entries) else ""
 
-    async def _are_gone(self, entries: tuple[GivenRecord, ...]) -> bool:
+    async def _are_gone(self, entries: tuple[DeliveredRecord, ...]) -> bool:
         """Tell whether the first page of the list, where the newest stand, lacks entries that should be on it."""
         lookup = lookup_of("entry")
         try:
@@ -127,5 +127,5 @@ class SetBack:
         )
 
 
-def _named(noun: str, records: tuple[GivenRecord, ...]) -> str:
+def _named(noun: str, records: tuple[DeliveredRecord, ...]) -> str:
     return f"{noun} {', '.join(str(record.central_id) for record in records)}"

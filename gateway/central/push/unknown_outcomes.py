@@ -232,7 +232,7 @@ class OutcomeSearch:
         return None if resolved.reason else Sought(row, request.operation, resolved.body)
 
     async def _told(self, sought: Sought, glance: _Glance) -> Told:
-        row, unknown = sought.row, self._store.unknown
+        row, unknown = sought.row, self._store.unknown_outcomes
         for found, record in glance.same:
             if not await unknown.is_given(row.kind, found):
                 self._looks.forget(row.id)
@@ -249,7 +249,7 @@ class OutcomeSearch:
         """Whether the site had it before the row; a row from a time that is still to come tells nothing."""
         if row.created_at > self._clock.wall().micros:
             return False
-        return await self._store.unknown.was_here(row.kind, found, row.created_at)
+        return await self._store.unknown_outcomes.was_here(row.kind, found, row.created_at)
 
     async def _look(self, sought: Sought, lookup: Lookup) -> None:
         """Look once for all of its kind that are sought in this turn."""
@@ -281,7 +281,7 @@ class OutcomeSearch:
     async def _bounds(self, kind: str, rows: list[OutboxRow]) -> Bounds:
         older = [row.newest_before for row in rows if row.newest_before is not None]
         begun = [row.begun_at for row in rows if row.begun_at is not None]
-        known = set(await self._store.unknown.given(kind))
+        known = set(await self._store.unknown_outcomes.given(kind))
         if len(begun) < len(rows) or (now := self._newest.now()) is None:
             return Bounds(older=min(older, default=None), known=known | set(older))
         made_by = max(begun) + int((self._may_take + _MARGIN) * 1_000_000)

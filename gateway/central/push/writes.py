@@ -22,7 +22,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable, NoRoom, St
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
 from gateway.runtime.clock import Clock
-from gateway.store import Entry, Held, OutboxRow, Store
+from gateway.store import Entry, OutboxRow, PendingWrite, Store
 from gateway.store.outbox.rows import new_key
 
 log = structlog.get_logger(__name__)
@@ -107,14 +107,16 @@ class CentralWrites:
         asked = body.get("id")
         if not isinstance(asked, int):
             raise TypeError(f"{operation.path} needs the id of a record")
-        known = await self._store.held.site_id(operation.kind, asked)
+        known = await self._store.pending_writes.site_id(operation.kind, asked)
         turn = self._turns.setdefault((operation.kind, known), asyncio.Lock())
         async with turn:
             return await self._write(operation, known, body)
 
     async def _write(self, operation: WriteOperation, record_id: int | None, body: JsonObject) -> Written:
         if record_id is not None:
-            record_id = await self._store.held.site_id(operation.kind, record_id)  # it may have changed meanwhile
+            record_id = await self._store.pending_writes.site_id(
+                operation.kind, record_id
+            )  # it may have changed meanwhile
         central_id, way = await self._way(operation, record_id)
         if self._client is None or self._newest is None or way is not _Way.THROUGH:
             return await self._hold(operation, record_id, body, sends=way is not _Way.ALONE)
@@ -163,7 +165,7 @@ class CentralWrites:
         if operation.effect is not Effect.CREATE or self._newest is None:
             return None
         await self._newest.refresh((operation,))
-        given = await self._store.unknown.given(operation.kind, most=1)
+        given = await self._store.unknown_outcomes.given(operation.kind, most=1)
         return max([*given, self._newest.seen.get(operation.kind, 0)]) or None
 
     async def _way(self, operation: WriteOperation, record_id: int | None) -> tuple[int | None, _Way]:
@@ -173,8 +175,8 @@ class CentralWrites:
         away = self._client.away()
         if record_id is None:
             return None, _Way.WAITS if away else _Way.THROUGH
-        central_id = await self._store.held.central_id(operation.kind, record_id)
-        waiting = await self._store.held.waiting(operation.kind, record_id)
+        central_id = await self._store.pending_writes.central_id(operation.kind, record_id)
+        waiting = await self._store.pending_writes.waiting(operation.kind, record_id)
         if not all(write.holds_up_nothing for write in waiting):
             return central_id, _Way.WAITS
         if central_id is None:
@@ -198,7 +200,7 @@ class CentralWrites:
             if operation.kind == CARD and not begun:
                 await self._cards.refuse_taken_number(operation, record_id, body)
             before = await self._cards.record(record_id) if operation.kind == CARD and record_id is not None else None
-            held = await self._store.held.hold(
+            held = await self._store.pending_writes.hold(
                 operation,
                 record_id,
                 body,
@@ -216,7 +218,7 @@ class CentralWrites:
         shown = record or {**body, "id": held.record_id}
         return Written(held.record_id, shown, held=held.waits, taken_back=held.taken_back)
 
-    async def _follow(self, operation: WriteOperation, held: Held, body: JsonObject) -> JsonObject | None:
+    async def _follow(self, operation: WriteOperation, held: PendingWrite, body: JsonObject) -> JsonObject | None:
         """The card as it is now. What waits counts also where the cards' disk refuses: nobody is to write it again."""
         try:
             return await self._cards.follow(operation, held, body)
@@ -273,7 +275,7 @@ class CentralWrites:
                     await self._cards.make_way(known, sent, card_id=known)
             # An answer may hold less than the whole record; to a deletion it may hold anything.
             record = before if operation.effect is Effect.DELETE else {**before, **(said or sent)}
-            shown = await self._store.held.written(operation, known, record, sent=sent, now=now)
+            shown = await self._store.pending_writes.written(operation, known, record, sent=sent, now=now)
             if operation.kind == CARD:
                 shown = await self._cards.settle(operation, known, record)
         return Written(known, shown or record, held=False)
@@ -281,7 +283,7 @@ class CentralWrites:
     async def _at_site(self, operation: WriteOperation, record_id: int) -> JsonObject:
         if operation.kind == CARD:
             return await self._cards.record(record_id) or {}
-        return await self._store.held.record(operation.kind, record_id) or {}
+        return await self._store.pending_writes.record(operation.kind, record_id) or {}
 
     async def _forget(self, operation: WriteOperation, record_id: int) -> None:
         """Central has no such record: the site shall not go on with one that is gone."""

@@ -33,7 +33,7 @@ async def site_holds(folder: Path, *, connect: Connect = Connection) -> SiteHold
         async for batch in store.entries.batches(EntryFilter(), now=_BEFORE_ALL):
             entries.update((entry.id, (entry.central_id, entry.status.value)) for entry in batch)
         for number in entries:
-            known = await store.held.record("entry", number) or {}
+            known = await store.pending_writes.record("entry", number) or {}
             names = _OF_AN_ENTRY if known.get("type") == "exit" else (*_OF_AN_ENTRY, *_OF_AN_END)
             fields["entry", number] = {name: known.get(name) for name in names}
         exhibits = await store.exhibits.all()

@@ -1,4 +1,4 @@
-"""Central's accounts that signed in here, as verifiers: so that they can do so for some days while central is away."""
+"""Password verifiers of central's accounts that signed in here, so that they can sign in while central is away."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RememberedAccount:
     mfa: bool = False
 
 
-class Remembered:
+class RememberedAccounts:
     """The remembered accounts by name; those verified longest ago make room beyond MOST_REMEMBERED."""
 
     def __init__(self, *, database: Database) -> None:

@@ -8,7 +8,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from gateway.store.engine.database import Database
-from gateway.store.engine.query_cache import Kept
+from gateway.store.engine.query_cache import QueryCache
 
 _MOST_KEPT = 256
 
@@ -39,7 +39,7 @@ class Sessions:
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
-        self._kept: Kept[bytes, Session | None] = Kept(database=database, most=_MOST_KEPT)
+        self._kept: QueryCache[bytes, Session | None] = QueryCache(database=database, most=_MOST_KEPT)
 
     async def add(self, token: str, session: Session, *, proven: str = "") -> bool:
         """Remember a new session, and forget those that have expired.

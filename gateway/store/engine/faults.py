@@ -1,4 +1,4 @@
-"""What an error of SQLite or of the disk means: the caller's own mistake, a disk that refuses, or a damaged file."""
+"""Classify errors of SQLite and of the disk: the caller's mistake, a disk that refuses, or a damaged file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far ids have come, noted beside the database: the ids of rows that were lost are not given again."""
+"""A note of the highest ids beside the database, so that ids of lost rows are not given again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a SQLite file comes to be open for writing: recovered, migrated, its ids beyond all that were used."""
+"""Open a SQLite file for writing: recover it, migrate it, and raise its ids above all that were used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OTHER_PROGRAM_SECONDS = 5.0
 
 
 class Opening:
-    """Opens a file for writing, and tells what was found. Works in the writing thread."""
+    """Opens a file for writing in the writing thread, and reports what was found."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What was read last, kept for as long as nothing was written since: who asks again and again costs no reading."""
+"""A cache of query results that any commit invalidates."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
-class Kept(Generic[K, T]):
-    """Answers to the questions asked last, at most `most` of them. Any commit of the file makes all of them void."""
+class QueryCache(Generic[K, T]):
+    """The results of the latest queries, at most `most`. Any commit to the file invalidates all of them."""
 
     def __init__(self, *, database: Database, most: int) -> None:
         self._database = database
@@ -23,7 +23,7 @@ class Kept(Generic[K, T]):
         self._answers: OrderedDict[K, T] = OrderedDict()
 
     async def read(self, question: K, query: Job[T]) -> T:
-        """The answer that `query` gives now; see `Database.read`."""
+        """Return the cached result, or run the query; see `Database.read`."""
         if question in self._current():
             return self._answers[question]
         generation = self._database.generation
@@ -32,11 +32,11 @@ class Kept(Generic[K, T]):
         return answer
 
     def known(self, question: K) -> T | None:
-        """The answer if it is known and still holds."""
+        """Return the cached result, None when there is none."""
         return self._current().get(question)
 
     def keep(self, question: K, answer: T, *, generation: int) -> None:
-        """Keep an answer. `generation` is the database's from before it was read: a later one may know better."""
+        """Cache a result. `generation`: the database's before the read; an outdated result is not cached."""
         if generation != self._database.generation:
             return
         answers = self._current()

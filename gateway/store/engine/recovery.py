@@ -1,4 +1,4 @@
-"""What happens to a database file before it is opened: was its last end clean, is it whole, and what can be saved.
+"""Recovery of a database file before it is opened: check it after an unclean end, and salvage a damaged one.
 
 A damaged file is never deleted and never keeps the gateway from starting: it is moved aside with its -wal and -shm, and
 a fresh file with every row that can be read takes its place, ids going on far above any that was in use.

@@ -1,4 +1,4 @@
-"""Saving rows out of a damaged database file, which stays as it is."""
+"""Copy the readable rows out of a damaged database file, which stays as it is."""
 
 from __future__ import annotations
 

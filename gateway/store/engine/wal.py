@@ -1,4 +1,4 @@
-"""Whether a write-ahead log lost commits in its middle. SQLite itself ends silently at the first frame that is wrong.
+"""Count lost commits in the middle of a write-ahead log. SQLite itself stops silently at the first wrong frame.
 
 Format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """

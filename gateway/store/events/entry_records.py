@@ -27,8 +27,8 @@ _TEXTS: Mapping[str, str] = MappingProxyType(
 _KNOWN = frozenset({"id", "type", "date_at", "exit_at", "status", "plate", "clock_trusted", *_NUMBERS, *_TEXTS})
 
 
-class EntryKeeper:
-    """Keeps entries. They keep the site's id and learn central's beside it, which is the one that is shown then."""
+class EntryRecords:
+    """Parking entries. They keep the site's id; central's id is stored beside it and shown once it is known."""
 
     def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
         """The site's own id."""

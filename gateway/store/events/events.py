@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from gateway.domain.events import Event, RecordedEvent, Scalar
 from gateway.store.engine.database import Database, is_id
-from gateway.store.engine.query_cache import Kept
-from gateway.store.events.id_ranges import Stretches, read_stretches
+from gateway.store.engine.query_cache import QueryCache
+from gateway.store.events.id_ranges import IdRanges, read_stretches
 from gateway.store.events.pages import EventFilter, EventPage, read_page
 from gateway.store.events.rows import COLUMNS, RECORDED, TOLD, Form, event_of
 
@@ -69,7 +69,7 @@ class _Place:
     offset: int
     limit: int
 
-    def read(self, connection: sqlite3.Connection, *, form: Form[E], passing: Stretches | None) -> EventPage[E]:
+    def read(self, connection: sqlite3.Connection, *, form: Form[E], passing: IdRanges | None) -> EventPage[E]:
         return read_page(
             connection, self.wanted, passing, before=self.before, offset=self.offset, limit=self.limit, form=form
         )
@@ -80,9 +80,11 @@ class Events:
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
-        self._pages: Kept[_Place, EventPage[tuple[RecordedEvent, ...]]] = Kept(database=database, most=_PAGES_KEPT)
-        self._told: Kept[_Place, EventPage[tuple[bytes, ...]]] = Kept(database=database, most=_PAGES_KEPT)
-        self._stretches: Kept[EventFilter, Stretches] = Kept(database=database, most=_PAGES_KEPT)
+        self._pages: QueryCache[_Place, EventPage[tuple[RecordedEvent, ...]]] = QueryCache(
+            database=database, most=_PAGES_KEPT
+        )
+        self._told: QueryCache[_Place, EventPage[tuple[bytes, ...]]] = QueryCache(database=database, most=_PAGES_KEPT)
+        self._stretches: QueryCache[EventFilter, IdRanges] = QueryCache(database=database, most=_PAGES_KEPT)
 
     async def get(self, event_id: int) -> RecordedEvent | None:
         """One event, or None."""
@@ -154,7 +156,7 @@ class Events:
         """
         return await self._page(self._told, TOLD, _Place(wanted, before, offset, max(limit, 0)))
 
-    async def _page(self, kept: Kept[_Place, EventPage[E]], form: Form[E], place: _Place) -> EventPage[E]:
+    async def _page(self, kept: QueryCache[_Place, EventPage[E]], form: Form[E], place: _Place) -> EventPage[E]:
         generation = self._database.generation
         if (same := kept.known(place)) is not None:
             return same
@@ -165,7 +167,7 @@ class Events:
         plain = replace(place.wanted, search="")
         known = self._stretches.known(plain)
 
-        def query(connection: sqlite3.Connection) -> tuple[EventPage[E], Stretches]:
+        def query(connection: sqlite3.Connection) -> tuple[EventPage[E], IdRanges]:
             stretches = read_stretches(connection, plain, known)
             return place.read(connection, form=form, passing=stretches), stretches
 

@@ -1,4 +1,4 @@
-"""Which events, camera events and entries go because they are old, or too many, and which of them nobody has read yet.
+"""Expiry of events, camera events and entries that are old or too many, and those of them that nobody has read.
 
 Ids say what came first. A record is old by the time at which it was recorded, and only where its clock was trusted:
 what an untrusted clock stamped goes with the next younger record that is known to be old.
@@ -59,14 +59,14 @@ _LISTS: Final[dict[ListName, _List]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class KeepLimits:
-    """What is kept.
+class ExpiryLimits:
+    """Limits of age and number.
 
     Attributes:
-        days: so long everything, and longer what somebody has not read.
-        most_days: nothing for longer.
-        most_events: events, whatever their age.
-        transaction_days, incident_days: footage of camera events; these go no sooner than it does.
+        days: every record is kept this long, and longer while a consumer has not read it.
+        most_days: no record is kept longer.
+        most_events: the greatest number of events, whatever their age.
+        transaction_days, incident_days: how long footage is kept; its camera events go no sooner.
     """
 
     days: int
@@ -87,14 +87,14 @@ class Range:
     last_at: int
 
 
-class Keeping:
-    """Takes out what is old. `now` is wall micros, None while the clock is not trusted: nothing is old then."""
+class Expiry:
+    """Deletes expired records. `now` is wall micros, None while the clock is not trusted: nothing expires then."""
 
     def __init__(self, *, database: Database, changes: Changes) -> None:
         self._database = database
         self._changes = changes
 
-    async def old_to(self, name: ListName, *, limits: KeepLimits, now: int | None) -> tuple[int, int]:
+    async def old_to(self, name: ListName, *, limits: ExpiryLimits, now: int | None) -> tuple[int, int]:
         """Up to which id records may go that nobody waits for, and up to which they go in any case; 0 for none."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -107,7 +107,9 @@ class Keeping:
 
         return await self._database.read(query, lengthy=True)
 
-    async def unread(self, name: ListName, *, above: int, to: int, limits: KeepLimits, now: int | None) -> Range | None:
+    async def unread(
+        self, name: ListName, *, above: int, to: int, limits: ExpiryLimits, now: int | None
+    ) -> Range | None:
         """Of the records up to id `to` that may go, those above an id; None without any."""
         kept = _LISTS[name]
 
@@ -122,7 +124,7 @@ class Keeping:
         return await self._database.read(query, lengthy=True)
 
     async def remove(
-        self, name: ListName, *, above: int, to: int, limits: KeepLimits, now: int | None
+        self, name: ListName, *, above: int, to: int, limits: ExpiryLimits, now: int | None
     ) -> tuple[int, ...]:
         """Remove some of the oldest above an id and up to another that nothing else needs, in one commit; their ids.
 
@@ -159,7 +161,7 @@ class Keeping:
         return await self._database.write(job, then=self._changes.bump) if found else ()
 
 
-def _values(limits: KeepLimits, now: int | None) -> dict[str, int]:
+def _values(limits: ExpiryLimits, now: int | None) -> dict[str, int]:
     moment = 0 if now is None else now
     return {
         "transactions_from": moment - limits.transaction_days * _DAY_MICROS,

@@ -1,4 +1,4 @@
-"""What stretches of ids hold (tables `event_stretch`, `event_share`): by these, events are found without counting."""
+"""Counts of events per range of ids (tables `event_stretch`, `event_share`), to find events without counting rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _EMPTY = EventFilter()
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class IdRange:
     """Ids from `low` to before `high`: how many events there are, how many pass, and whether the dates cut through."""
 
     low: int
@@ -47,37 +47,37 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretches:
-    """What a filter lets pass, newest first: coarse stretches, and fine ones where the dates cut through.
+class IdRanges:
+    """The ranges with events that pass a filter, newest first: coarse ones, and fine ones where dates cut through.
 
     `newest` tells this moment of the database from a later one: the last stretch and how many events it holds.
     """
 
     newest: tuple[int, int] | None
-    all: tuple[Stretch, ...]
+    all: tuple[IdRange, ...]
 
 
-def read_stretches(connection: sqlite3.Connection, wanted: EventFilter, known: Stretches | None = None) -> Stretches:
+def read_stretches(connection: sqlite3.Connection, wanted: EventFilter, known: IdRanges | None = None) -> IdRanges:
     """All stretches with events that pass: `known` ones, unless there are newer events by now."""
     newest = connection.execute(
         f"SELECT stretch, count FROM event_stretch WHERE span = {FINE} ORDER BY stretch DESC LIMIT 1"
     ).fetchone()
     if known is not None and known.newest == newest:
         return known
-    found: list[Stretch] = []
+    found: list[IdRange] = []
     for coarse in listed(connection, wanted, COARSE):
         if not coarse.is_cut:
             found.append(coarse)
             continue
         fines = finer(connection, wanted, coarse)
         found += (_counted(connection, wanted, fine) if fine.is_cut else fine for fine in fines)
-    return Stretches(newest, tuple(stretch for stretch in found if stretch.passing))
+    return IdRanges(newest, tuple(stretch for stretch in found if stretch.passing))
 
 
 def listed(
-    connection: sqlite3.Connection, wanted: EventFilter, span: int, within: Stretch | None = None
-) -> Iterator[Stretch]:
-    """Stretches of that span that are not wholly outside the dates, newest first."""
+    connection: sqlite3.Connection, wanted: EventFilter, span: int, within: IdRange | None = None
+) -> Iterator[IdRange]:
+    """IdRanges of that span that are not wholly outside the dates, newest first."""
     passing, values = _passing(wanted)
     dates, bounds = _dated(wanted, "date_max >= ?", "date_min < ?")
     inside, ends = (
@@ -92,7 +92,7 @@ def listed(
     since, until = wanted.date_from, wanted.date_until
     for place, events, passes, earliest, latest in sorted(json.loads(known), reverse=True):
         cut = (since is not None and earliest < since) or (until is not None and latest >= until)
-        yield Stretch(place << span, (place + 1) << span, events, passes or 0, cut)
+        yield IdRange(place << span, (place + 1) << span, events, passes or 0, cut)
 
 
 def _passing(wanted: EventFilter) -> tuple[str, Values]:
@@ -107,7 +107,7 @@ def _passing(wanted: EventFilter) -> tuple[str, Values]:
     ), (*devices, *types)
 
 
-def finer(connection: sqlite3.Connection, wanted: EventFilter, coarse: Stretch) -> Iterator[Stretch]:
+def finer(connection: sqlite3.Connection, wanted: EventFilter, coarse: IdRange) -> Iterator[IdRange]:
     """The fine stretches of one that is not fine yet; a fine one is its own."""
     if coarse.high - coarse.low <= AT_A_LOOK:
         yield coarse
@@ -115,7 +115,7 @@ def finer(connection: sqlite3.Connection, wanted: EventFilter, coarse: Stretch) 
         yield from listed(connection, wanted, FINE, coarse)
 
 
-def _counted(connection: sqlite3.Connection, wanted: EventFilter, fine: Stretch) -> Stretch:
+def _counted(connection: sqlite3.Connection, wanted: EventFilter, fine: IdRange) -> IdRange:
     """A stretch that the dates cut through, with those counted that pass."""
     where, values = conditions(wanted)
     passing = one_value(

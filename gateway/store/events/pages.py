@@ -1,4 +1,4 @@
-"""Pages of events, found by what stretches of ids hold (tables `event_stretch`, `event_share`), without counting them.
+"""Pages of events, found by the counts per range of ids (tables `event_stretch`, `event_share`).
 
 A page 5,000,000 events deep and the count of a filter are sums over stretches; only in the stretches at the two ends of
 a span of time, and in the one where a page begins, events themselves are looked at. A search looks at the text of
@@ -22,8 +22,8 @@ from gateway.store.events.id_ranges import (
     COARSE,
     FINE,
     EventFilter,
-    Stretch,
-    Stretches,
+    IdRange,
+    IdRanges,
     Values,
     conditions,
     finer,
@@ -90,7 +90,7 @@ class EventPage(Generic[E]):
 def read_page(
     connection: sqlite3.Connection,
     wanted: EventFilter,
-    passing: Stretches | None,
+    passing: IdRanges | None,
     *,
     before: int,
     offset: int,
@@ -128,7 +128,7 @@ def _whole(form: str, *, is_deep: bool) -> str:
 def _filtered(
     connection: sqlite3.Connection,
     wanted: EventFilter,
-    stretches: tuple[Stretch, ...],
+    stretches: tuple[IdRange, ...],
     form: Form[E],
     *,
     before: int,
@@ -163,7 +163,7 @@ def _of_ids(connection: sqlite3.Connection, form: Form[E], ids: str, values: Val
 
 
 def _start_of(
-    connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[Stretch, ...], offset: int
+    connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[IdRange, ...], offset: int
 ) -> tuple[int, int]:
     """Below which id to begin, and how many to pass over from there."""
     for stretch in stretches:
@@ -177,8 +177,8 @@ def _start_of(
 
 
 def _enough(
-    connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[Stretch, ...], high: int, wish: int
-) -> Stretch:
+    connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[IdRange, ...], high: int, wish: int
+) -> IdRange:
     """From `high` downwards as far as it takes for `wish` events that pass."""
     events = passing = 0
     low = high
@@ -195,10 +195,10 @@ def _enough(
                 passing += part.passing
         if passing >= wish:
             break
-    return Stretch(low, high, events, passing)
+    return IdRange(low, high, events, passing)
 
 
-def _path(connection: sqlite3.Connection, wanted: EventFilter, within: Stretch) -> str:
+def _path(connection: sqlite3.Connection, wanted: EventFilter, within: IdRange) -> str:
     """By which index the events of a stretch are gone through."""
     if not wanted.device_ids and not wanted.types:
         return "NOT INDEXED"
@@ -218,7 +218,7 @@ def _path(connection: sqlite3.Connection, wanted: EventFilter, within: Stretch) 
 def _searched(
     connection: sqlite3.Connection,
     wanted: EventFilter,
-    stretches: tuple[Stretch, ...],
+    stretches: tuple[IdRange, ...],
     form: Form[E],
     *,
     before: int,
@@ -255,8 +255,8 @@ def _searched(
     )
 
 
-def _parts(connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[Stretch, ...]) -> Iterator[Stretch]:
-    """Stretches that can be looked through at once, newest first."""
+def _parts(connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[IdRange, ...]) -> Iterator[IdRange]:
+    """IdRanges that can be looked through at once, newest first."""
     for stretch in stretches:
         if stretch.passing <= AT_A_LOOK:
             yield stretch
@@ -264,7 +264,7 @@ def _parts(connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple
             yield from (fine for fine in finer(connection, wanted, stretch) if fine.passing)
 
 
-def _matching(connection: sqlite3.Connection, wanted: EventFilter, part: Stretch) -> list[int]:
+def _matching(connection: sqlite3.Connection, wanted: EventFilter, part: IdRange) -> list[int]:
     """Ids of what a search finds in a stretch, newest first."""
     where, values = conditions(wanted)
     match = search_in(wanted.search, texts=("description",), names=("name",))

@@ -1,4 +1,4 @@
-"""How far each program that pulls a list by cursor has read it, on disk (see `gateway.domain.read_cursors`)."""
+"""Read cursors: how far each consumer has read each list that it pulls (see `gateway.domain.read_cursors`)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _COLUMNS = "account, list, filter, read_to, read_at, began_at"
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """Who reads which list. `filter`: what of it, "" for all."""
+class Consumer:
+    """An account that pulls a list. `filter`: the part of it that is read, "" for all."""
 
     account: str
     list: ListName
@@ -28,16 +28,16 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadMark:
-    """How far a reader has come.
+class ReadCursor:
+    """How far a consumer has read.
 
     Attributes:
         read_to: everything up to this id was fetched.
         read_at: wall micros when it last asked for a page.
-        began_at: wall micros when the mark was made.
+        began_at: wall micros when the cursor was made.
     """
 
-    reader: Reader
+    reader: Consumer
     read_to: int
     read_at: int
     began_at: int
@@ -47,17 +47,17 @@ class ReadMark:
         return self.read_at >= now - reader_days * 86_400_000_000
 
 
-class ReadMarks:
-    """The marks of all readers."""
+class ReadCursors:
+    """The cursors of all consumers."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
-    async def all(self) -> tuple[ReadMark, ...]:
-        """Every mark, by account and list."""
+    async def all(self) -> tuple[ReadCursor, ...]:
+        """Return every cursor, by account and list."""
         return await self._database.rows(f"SELECT {_COLUMNS} FROM read_mark ORDER BY account, list, filter", of=_mark)
 
-    async def save(self, marks: Sequence[ReadMark]) -> None:
+    async def save(self, marks: Sequence[ReadCursor]) -> None:
         """Write marks; one that is there already never goes back."""
         values = [
             (mark.reader.account, mark.reader.list, mark.reader.filter, mark.read_to, mark.read_at, mark.began_at)
@@ -71,7 +71,7 @@ class ReadMarks:
             )
         )
 
-    async def forget(self, readers: Sequence[Reader], *, told: Event | None = None) -> None:
+    async def forget(self, readers: Sequence[Consumer], *, told: Event | None = None) -> None:
         """Remove marks, and record the event that tells of it in the same commit."""
         values = [(reader.account, reader.list, reader.filter) for reader in readers]
 
@@ -82,7 +82,7 @@ class ReadMarks:
 
         await self._database.write(job)
 
-    async def unread(self, marks: Sequence[ReadMark]) -> tuple[int, ...]:
+    async def unread(self, marks: Sequence[ReadCursor]) -> tuple[int, ...]:
         """How many records there are above each mark, whatever its filter; counted up to 10,000."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, ...]:
@@ -97,5 +97,5 @@ class ReadMarks:
         return await self._database.read(query)
 
 
-def _mark(row: tuple[Any, ...]) -> ReadMark:
-    return ReadMark(Reader(*row[:3]), *row[3:])
+def _mark(row: tuple[Any, ...]) -> ReadCursor:
+    return ReadCursor(Consumer(*row[:3]), *row[3:])

@@ -66,8 +66,8 @@ class CameraEventIds:
         disown(connection, "camera_event", record_id)
 
 
-class CameraEventKeeper(CameraEventIds):
-    """Camera events. They are made by the journal; of what is written later, name, description and class are here."""
+class CameraEventRecords(CameraEventIds):
+    """Camera events. The journal makes them; name, description and class can be changed later."""
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:  # noqa: ARG002 (a keeper's form)
         """The journal does that, with the event and the footage that belong to it."""

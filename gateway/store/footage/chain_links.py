@@ -10,8 +10,8 @@ from gateway.domain.footage_chain import GENESIS, leaf_of, link_of
 from gateway.store.engine.database import Database
 
 
-class FootageLinks:
-    """What of the chains is in the store. The leaves of segments that are gone are kept elsewhere."""
+class ChainLinks:
+    """The chain links of segments in the store. The leaves of deleted segments are kept elsewhere."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database

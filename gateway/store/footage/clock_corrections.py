@@ -1,4 +1,4 @@
-"""Wall times of footage and its pins put right, once it is known how far the clock was off when they were stamped."""
+"""Corrections of wall times of footage and pins, once the error of the clock that stamped them is known."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _AT_A_TIME = 500
 _FOLLOWING = 200
 
 
-class FootageTimes:
-    """What was stamped by an untrusted clock, by the run of the machine in which that was."""
+class ClockCorrections:
+    """Footage and pins with an untrusted time stamp, by the run of the machine that made them."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database

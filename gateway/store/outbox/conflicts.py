@@ -1,4 +1,4 @@
-"""What the fields of a waiting change were before it, and what follows when central has changed them too."""
+"""Conflicts: the fields of a waiting change as they were before it, and the outcome when central changed them too."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def note_base(connection: sqlite3.Connection, row_id: int, base: JsonObject) -> 
         count_rows(connection, (row_id,), sign=1)
 
 
-class WaitingBases:
-    """What waiting changes began from."""
+class ChangeBases:
+    """The fields of waiting changes as they were before the change."""
 
     def __init__(self, *, database: Database, changes: Changes) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""Records of this site that central has taken: what they are at the site, and how they are sent once more."""
+"""Records that central has acknowledged: list them as they are at the site, and send them again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gateway.store.footage.camera_events import camera_event_body, camera_event_
 from gateway.store.outbox.central_ids import disown
 from gateway.store.outbox.deliveries import take_id_from
 from gateway.store.outbox.outbox import FILES
-from gateway.store.outbox.record_kinds import KEEPERS
+from gateway.store.outbox.record_kinds import RECORD_KINDS
 from gateway.store.outbox.rows import body_text, insert_outbox, outbox_rows, take_out
 
 Kind = Literal["camera_event", "entry"]
@@ -31,8 +31,8 @@ _TABLES: Final[dict[Kind, Literal["camera_event", "parking_entry"]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class GivenRecord:
-    """A record that went up.
+class DeliveredRecord:
+    """A record that central acknowledged.
 
     Attributes:
         id: the site's.
@@ -47,15 +47,15 @@ class GivenRecord:
     changes: tuple[JsonObject, ...] = ()
 
 
-class GivenRecords:
-    """Camera events, entries, evidence and cards that central has taken."""
+class DeliveredRecords:
+    """Camera events, entries, evidence and cards that central has acknowledged."""
 
     def __init__(self, *, database: Database, changes: Changes, site_name: str) -> None:
         self._database = database
         self._changes = changes
         self._site_name = site_name
 
-    async def since(self, kind: Kind, since: int, *, behind: int = 0, limit: int = 500) -> tuple[GivenRecord, ...]:
+    async def since(self, kind: Kind, since: int, *, behind: int = 0, limit: int = 500) -> tuple[DeliveredRecord, ...]:
         """Records from a moment on (wall micros) by ascending id, without those that wait to go up.
 
         Those whose id central gave to another record are among them.
@@ -63,7 +63,7 @@ class GivenRecords:
         at = "date_at" if kind == "camera_event" else "at"
         table = _TABLES[kind]
 
-        def query(connection: sqlite3.Connection) -> tuple[GivenRecord, ...]:
+        def query(connection: sqlite3.Connection) -> tuple[DeliveredRecord, ...]:
             rows = connection.execute(
                 f"SELECT * FROM {table} AS record WHERE id > ?1 AND {at} >= ?2"
                 " AND (central_id IS NOT NULL OR id IN (SELECT data ->> 'had_by' FROM event"
@@ -77,10 +77,10 @@ class GivenRecords:
 
         return await self._database.read(query, lengthy=True)
 
-    async def of(self, kind: Kind, record_ids: Sequence[int]) -> tuple[GivenRecord, ...]:
+    async def of(self, kind: Kind, record_ids: Sequence[int]) -> tuple[DeliveredRecord, ...]:
         """Those of these records that are there, by ascending id."""
 
-        def query(connection: sqlite3.Connection) -> tuple[GivenRecord, ...]:
+        def query(connection: sqlite3.Connection) -> tuple[DeliveredRecord, ...]:
             rows = connection.execute(
                 f"SELECT * FROM {_TABLES[kind]} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
                 (json.dumps(record_ids),),
@@ -90,11 +90,11 @@ class GivenRecords:
 
         return await self._database.read(query)
 
-    async def newest(self, kind: Kind, since: int, *, most: int) -> tuple[GivenRecord, ...]:
+    async def newest(self, kind: Kind, since: int, *, most: int) -> tuple[DeliveredRecord, ...]:
         """The records from a moment on with the highest of central's ids, the highest first."""
         at = "date_at" if kind == "camera_event" else "at"
 
-        def query(connection: sqlite3.Connection) -> tuple[GivenRecord, ...]:
+        def query(connection: sqlite3.Connection) -> tuple[DeliveredRecord, ...]:
             rows = connection.execute(
                 f"SELECT * FROM {_TABLES[kind]} WHERE central_id IS NOT NULL AND {at} >= ?"
                 " ORDER BY central_id DESC LIMIT ?",
@@ -138,7 +138,7 @@ class GivenRecords:
             )
         )
 
-    async def send_again(self, kind: Kind, records: Sequence[GivenRecord], *, now: int, doubtful: bool) -> int:
+    async def send_again(self, kind: Kind, records: Sequence[DeliveredRecord], *, now: int, doubtful: bool) -> int:
         """Put records into the outbox again, with what follows them; return how many.
 
         Those that wait already, or have another id of central's by now, are left out. `doubtful`: central may have
@@ -150,7 +150,7 @@ class GivenRecords:
 
         return await self._database.write(job, then=self._changes.bump)
 
-    async def send_changes_again(self, kind: Kind, records: Sequence[GivenRecord], *, now: int) -> int:
+    async def send_changes_again(self, kind: Kind, records: Sequence[DeliveredRecord], *, now: int) -> int:
         """Put what follows the creation of these records into the outbox again; return how many there are."""
 
         def job(connection: sqlite3.Connection) -> int:
@@ -177,7 +177,7 @@ class GivenRecords:
         Those of which that was done already are left out. Whoever is inside with a card is so under its new id, and
         what waits of the card is in the body that creates it. `given_to`: the record to which central gave the id.
         """
-        keeper = KEEPERS["access_card"]
+        keeper = RECORD_KINDS["access_card"]
 
         def job(connection: sqlite3.Connection) -> dict[int, int]:
             made = dict[int, int]()
@@ -208,18 +208,20 @@ class GivenRecords:
 
         return await self._database.write(job, then=self._changes.bump)
 
-    def _record(self, kind: Kind, row: dict[str, object]) -> GivenRecord:
+    def _record(self, kind: Kind, row: dict[str, object]) -> DeliveredRecord:
         if kind == "camera_event":
             event = camera_event_of(row)
-            return GivenRecord(event.id, event.central_id, camera_event_body(event, site_name=self._site_name))
+            return DeliveredRecord(event.id, event.central_id, camera_event_body(event, site_name=self._site_name))
         body, changes = entry_bodies(row, site_name=self._site_name)
         number, central_id = row["id"], row["central_id"]
         if not isinstance(number, int) or not isinstance(central_id, int | None):
             raise TypeError("ids are whole numbers")
-        return GivenRecord(number, central_id, body, changes)
+        return DeliveredRecord(number, central_id, body, changes)
 
 
-def _send_again(connection: sqlite3.Connection, kind: Kind, record: GivenRecord, now: int, *, doubtful: bool) -> bool:
+def _send_again(
+    connection: sqlite3.Connection, kind: Kind, record: DeliveredRecord, now: int, *, doubtful: bool
+) -> bool:
     table = _TABLES[kind]
     still = connection.execute(
         f"SELECT 1 FROM {table} WHERE id = ? AND central_id IS ?", (record.id, record.central_id)
@@ -247,7 +249,7 @@ def _send_file_again(connection: sqlite3.Connection, exhibit_id: int, now: int, 
     return True
 
 
-def _insert_changes(connection: sqlite3.Connection, kind: Kind, record: GivenRecord, now: int) -> None:
+def _insert_changes(connection: sqlite3.Connection, kind: Kind, record: DeliveredRecord, now: int) -> None:
     for change in record.changes:
         insert_outbox(connection, kind=kind, record_id=record.id, body=body_text(change), now=now, action="update")
 

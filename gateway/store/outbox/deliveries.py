@@ -1,4 +1,4 @@
-"""What a delivery changes: the row goes, its record learns central's id and words. Steps within a transaction."""
+"""Steps of a delivery within a transaction: delete the row, and store central's id and fields in its record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.domain.writes import FIRST_PROVISIONAL_ID, WRITES, Effect, JsonObje
 from gateway.runtime.clock import Stamp
 from gateway.store.events.events import insert_event
 from gateway.store.outbox.recent_writes import RecentWrites
-from gateway.store.outbox.record_kinds import CAMERA_EVENTS, IDS, KEEPERS, GivenIds
+from gateway.store.outbox.record_kinds import CAMERA_EVENTS, IDS, RECORD_KINDS, SiteIds
 from gateway.store.outbox.rows import (
     OutboxRow,
     body_object,
@@ -63,7 +63,7 @@ def deliver(
             f"SELECT json_group_array(record_id) FROM outbox WHERE kind = '{kind}' AND record_id",
             [row.record_id for row in rows if row.kind == kind],
         )
-        for kind in {row.kind for row in rows} & KEEPERS.keys()
+        for kind in {row.kind for row in rows} & RECORD_KINDS.keys()
     }
     known, footage = [], list[Delivery]()
     for delivery in _with_ids_of_their_own(connection, deliveries, there, Stamp(now, trusted=trusted)):
@@ -141,7 +141,7 @@ def take_id_from(
     Where the site knows records by central's ids, what waited under this one must not reach the other record.
     """
     ids = IDS[kind]
-    if isinstance(ids, GivenIds):
+    if isinstance(ids, SiteIds):
         take_out(connection, (row.id for row in outbox_rows(connection, kind, central_id)), "dropped")
     ids.disown(connection, record_id, central_id)
     text = (
@@ -176,7 +176,7 @@ def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, 
         take_out(connection, (item.id for item in others), "replaced")
     elif others:
         supersede(connection, row.kind, known, body_object(row.body) or {}, before=row.id)
-    keeper = KEEPERS.get(row.kind)
+    keeper = RECORD_KINDS.get(row.kind)
     if record is not None and keeper is not None and not deletes:
         kept = keeper.get(connection, known) or {}  # an answer may hold less than that
         whole = {**kept, **record}

@@ -15,7 +15,7 @@ from gateway.store.engine.database import Database
 from gateway.store.outbox.deliveries import Delivery, deliver
 from gateway.store.outbox.pending_writes import amend_create
 from gateway.store.outbox.recent_writes import RecentWrites
-from gateway.store.outbox.record_kinds import IDS, KEEPERS
+from gateway.store.outbox.record_kinds import IDS, RECORD_KINDS
 from gateway.store.outbox.rows import (
     OutboxRow,
     body_object,
@@ -207,7 +207,7 @@ class Outbox:
 
         def job(connection: sqlite3.Connection) -> None:
             take_out(connection, (item.id for item in outbox_rows(connection, row.kind, row.record_id)), "dropped")
-            keeper = KEEPERS.get(row.kind)
+            keeper = RECORD_KINDS.get(row.kind)
             if keeper is not None and row.kind != _OF_THE_SITE:
                 keeper.remove(connection, row.record_id)
 

@@ -1,4 +1,4 @@
-"""Writes that the site holds while central is away: the record changes and the write waits, in one commit."""
+"""Writes that wait for central: the record changes and the write is queued in one commit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gateway.store.outbox.backlog_quota import BacklogQuota, refuse_more_of_reco
 from gateway.store.outbox.conflicts import base_of, note_base
 from gateway.store.outbox.deliveries import take_id_from
 from gateway.store.outbox.recent_writes import RecentWrites
-from gateway.store.outbox.record_kinds import IDS, KEEPERS, GivenIds
+from gateway.store.outbox.record_kinds import IDS, RECORD_KINDS, SiteIds
 from gateway.store.outbox.rows import (
     OutboxRow,
     body_object,
@@ -45,8 +45,8 @@ from gateway.store.outbox.rows import (
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What became of a write that was held.
+class PendingWrite:
+    """The outcome of queueing a write.
 
     Attributes:
         record_id: the record's id at the site.
@@ -63,7 +63,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Arriving:
-    """What waits of records that come down.
+    """Writes that wait for records that a pull brings.
 
     Attributes:
         waiting: the writes that wait, by record.
@@ -82,8 +82,8 @@ class Arriving:
         return any(is_twin(write.body, record) for write in self.created)
 
 
-class HeldWrites:
-    """Holds writes, and tells what waits."""
+class PendingWrites:
+    """Queues writes, and lists those that wait."""
 
     def __init__(self, *, database: Database, changes: Changes, recent: RecentWrites, quota: BacklogQuota) -> None:
         self._database = database
@@ -103,7 +103,7 @@ class HeldWrites:
 
     async def record(self, kind: str, record_id: int) -> JsonObject | None:
         """A record as the site has it; None where it is kept elsewhere, or is not here."""
-        return await self._database.read(lambda connection: KEEPERS[kind].get(connection, record_id))
+        return await self._database.read(lambda connection: RECORD_KINDS[kind].get(connection, record_id))
 
     async def waiting(self, kind: str, record_id: int | None = None) -> tuple[WaitingWrite, ...]:
         """What waits of a kind, or of one record, oldest first, refused writes included."""
@@ -185,7 +185,7 @@ class HeldWrites:
         newest_before: int | None = None,
         begun_at: int | None = None,
         before: JsonObject | None = None,
-    ) -> Held:
+    ) -> PendingWrite:
         """Change the record and let the write wait, in one commit.
 
         Deleting a record whose creation cannot have reached central takes back all that waits of it.
@@ -205,9 +205,9 @@ class HeldWrites:
         Raises StoreError when the disk refuses, and NoRoom when too much waits; nothing has changed then. What may have
         reached central is held whatever waits.
         """
-        keeper = KEEPERS[operation.kind]
+        keeper = RECORD_KINDS[operation.kind]
 
-        def job(connection: sqlite3.Connection) -> Held:
+        def job(connection: sqlite3.Connection) -> PendingWrite:
             known = None if record_id is None else keeper.site_id(connection, record_id)
             shown: JsonObject | None
             was = before
@@ -250,7 +250,7 @@ class HeldWrites:
                 note_base(connection, number, base)
                 if operation.effect is Effect.CHANGE:
                     _amend_refused_create(connection, operation.kind, known)
-            return Held(known, shown, waits, taken_back=sends and not waits)
+            return PendingWrite(known, shown, waits, taken_back=sends and not waits)
 
         return await self._database.write(job, then=self._changes.bump)
 
@@ -263,14 +263,14 @@ class HeldWrites:
 
         Returns the record as it is now; None where it is kept elsewhere, or is gone.
         """
-        keeper = KEEPERS[operation.kind]
+        keeper = RECORD_KINDS[operation.kind]
 
         def job(connection: sqlite3.Connection) -> JsonObject | None:
             if operation.effect is Effect.CREATE:
                 for had in IDS[operation.kind].owners(connection, (record_id,)).values():
                     at = Stamp(now, trusted=False)
                     take_id_from(connection, operation.kind, had, record_id, to=record_id, at=at)
-                if isinstance(keeper, GivenIds):
+                if isinstance(keeper, SiteIds):
                     keeper.note(connection, record_id)
             known = keeper.site_id(connection, record_id)
             self._recent.note(operation.kind, record_id, known)

@@ -15,9 +15,9 @@ from pydantic import TypeAdapter
 
 from gateway.domain.presence import card_holder
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
-from gateway.store.events.entry_records import EntryKeeper
+from gateway.store.events.entry_records import EntryRecords
 from gateway.store.events.presence import record_rename
-from gateway.store.footage.camera_event_records import CameraEventKeeper
+from gateway.store.footage.camera_event_records import CameraEventRecords
 from gateway.store.outbox.backlog_quota import refuse_one_more
 from gateway.store.outbox.central_ids import disown, owners_of
 
@@ -58,7 +58,7 @@ class Ids(Protocol):
         ...
 
 
-class Keeper(Ids, Protocol):
+class RecordKind(Ids, Protocol):
     """The records of one kind. Every method runs within a transaction."""
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
@@ -78,8 +78,8 @@ class Keeper(Ids, Protocol):
         ...
 
 
-class GivenIds:
-    """Ids that the site gives and central replaces; the old one still leads to the record."""
+class SiteIds:
+    """Provisional ids that central replaces. The old id still leads to the record."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -144,8 +144,8 @@ class GivenIds:
         disown(connection, "provisional", record_id)
 
 
-class RecordKeeper(GivenIds):
-    """Devices, or cameras. What the site file says of its own stays."""
+class StoredRecords(SiteIds):
+    """Devices, or cameras. Fields that the site file sets stay."""
 
     def __init__(self, table: Literal["device", "camera"]) -> None:
         super().__init__(table)
@@ -203,8 +203,8 @@ class RecordKeeper(GivenIds):
         connection.execute(f"UPDATE {self._table} SET record = '{{}}' WHERE id = ?", (record_id,))
 
 
-class KeptElsewhere(GivenIds):
-    """Only ids are here. The records are kept by whoever follows each commit: access cards, in a file of their own."""
+class RecordsElsewhere(SiteIds):
+    """Ids of records that are kept elsewhere: access cards, in a file of their own."""
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:  # noqa: ARG002 (a keeper's form)
         """An id for a record that was made at the site."""
@@ -221,7 +221,7 @@ class KeptElsewhere(GivenIds):
         """Done elsewhere."""
 
 
-class CardIds(KeptElsewhere):
+class CardIds(RecordsElsewhere):
     """Access cards; whoever went in with a card comes out with it, whatever its id."""
 
     def __init__(self) -> None:
@@ -252,18 +252,18 @@ def record_kind(record: JsonObject) -> str:
     return str(kind)[:_LONGEST_NAME] if isinstance(kind, str | int) else ""
 
 
-CAMERA_EVENTS = CameraEventKeeper()
+CAMERA_EVENTS = CameraEventRecords()
 
-KEEPERS: Mapping[str, Keeper] = MappingProxyType(
+RECORD_KINDS: Mapping[str, RecordKind] = MappingProxyType(
     {
-        "device": RecordKeeper("device"),
-        "camera": RecordKeeper("camera"),
+        "device": StoredRecords("device"),
+        "camera": StoredRecords("camera"),
         "access_card": CardIds(),
-        "entry": EntryKeeper(),
+        "entry": EntryRecords(),
         "camera_event": CAMERA_EVENTS,
     }
 )
 """Who keeps the records of a kind."""
 
-IDS: Mapping[str, Ids] = KEEPERS
+IDS: Mapping[str, Ids] = RECORD_KINDS
 """Who knows the ids of a kind."""

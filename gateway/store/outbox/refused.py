@@ -1,4 +1,4 @@
-"""Rows of the outbox as a person deals with them: looked at, tried again, changed, let go of."""
+"""Refused rows of the outbox: show them, retry, change or drop them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database
 from gateway.store.events.events import insert_event
 from gateway.store.outbox.outbox import FILES
-from gateway.store.outbox.record_kinds import KEEPERS
+from gateway.store.outbox.record_kinds import RECORD_KINDS
 from gateway.store.outbox.rows import COLUMNS, OutboxRow, as_row, outbox_rows, rewrite, row_of, take_out, try_again
 
 _MOST_REASONS = 20
@@ -119,7 +119,7 @@ class RefusedRows:
             take_out(connection, (item.id for item in behind if item.id >= row_id), "dropped")
             gone = row.action == "create" and row.kind in _MADE_BY_PEOPLE and row.record_id >= FIRST_PROVISIONAL_ID
             if gone:
-                KEEPERS[row.kind].remove(connection, row.record_id)
+                RECORD_KINDS[row.kind].remove(connection, row.record_id)
             insert_event(connection, told)
             return row, gone
 

@@ -10,7 +10,7 @@ import sqlite3
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database
 from gateway.store.outbox.pending_writes import take_back
-from gateway.store.outbox.record_kinds import KEEPERS
+from gateway.store.outbox.record_kinds import RECORD_KINDS
 
 _KIND = "device"
 
@@ -26,7 +26,7 @@ class RegisteredDevices:
         """Note that a device was registered at the site."""
 
         def job(connection: sqlite3.Connection) -> None:
-            known = KEEPERS[_KIND].site_id(connection, device_id)
+            known = RECORD_KINDS[_KIND].site_id(connection, device_id)
             connection.execute("INSERT OR IGNORE INTO registered_device (id) VALUES (?)", (known,))
 
         await self._database.write(job)
@@ -38,9 +38,9 @@ class RegisteredDevices:
         """
 
         def job(connection: sqlite3.Connection) -> bool:
-            known = KEEPERS[_KIND].site_id(connection, device_id)
+            known = RECORD_KINDS[_KIND].site_id(connection, device_id)
             if take_back(connection, _KIND, known):
-                KEEPERS[_KIND].remove(connection, known)
+                RECORD_KINDS[_KIND].remove(connection, known)
                 connection.execute("DELETE FROM registered_device WHERE id = ?", (known,))
                 return True
             changed = connection.execute(

@@ -16,7 +16,7 @@ from gateway.domain.evidence import FILE_LOST
 from gateway.domain.writes import WRITES, JsonObject, WaitingWrite, laid_over
 from gateway.store.engine.database import is_id
 from gateway.store.outbox.backlog_quota import count_rows
-from gateway.store.outbox.record_kinds import KEEPERS
+from gateway.store.outbox.record_kinds import RECORD_KINDS
 
 COLUMNS = (
     "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun, newest_before, taken_as,"
@@ -196,7 +196,7 @@ def waiting_writes(rows: Iterable[OutboxRow]) -> tuple[WaitingWrite, ...]:
 
 def keep_centrals(connection: sqlite3.Connection, kind: str, record_id: int, record: JsonObject, *, now: int) -> None:
     """Take over central's record, with what still waits for it laid over; within a transaction."""
-    keeper = KEEPERS.get(kind)
+    keeper = RECORD_KINDS.get(kind)
     if keeper is None:
         return
     shown = laid_over(record, waiting_writes(outbox_rows(connection, kind, record_id)))

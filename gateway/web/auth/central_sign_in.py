@@ -92,7 +92,7 @@ class CentralSignIn:
         self, *, central: CentralAccounts, store: Store, roster: Roster, clock: Clock, remember_days: float
     ) -> None:
         self._central = central
-        self._remembered = store.remembered
+        self._remembered = store.remembered_accounts
         self._roster = roster
         self._clock = clock
         self._life = int(remember_days * _DAY)

@@ -139,7 +139,7 @@ class LegacyDevices:
 
     async def _known(self, request: web.Request) -> KnownRecord:
         number = number_of(request.match_info["id"], "device")
-        known = await self._store.devices.get(await self._store.held.site_id(_KIND, number))
+        known = await self._store.devices.get(await self._store.pending_writes.site_id(_KIND, number))
         if known is None:
             raise NotFoundError(f"there is no device {number}")
         return known

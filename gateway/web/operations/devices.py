@@ -192,7 +192,7 @@ class Devices:
             search=wanted.search, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
         cursor = {"next_cursor": known[-1].id} if known else {}
-        waiting = (await self._store.held.arriving(_KIND, [item.id for item in known])).waiting
+        waiting = (await self._store.pending_writes.arriving(_KIND, [item.id for item in known])).waiting
         devices = (self._record(item, waiting.get(item.id, ())) for item in known)
         return await success_listed(request, "devices", devices, count=count, **cursor)
 
@@ -250,13 +250,13 @@ class Devices:
         )
 
     async def _known(self, device_id: int) -> KnownRecord:
-        known = await self._store.devices.get(await self._store.held.site_id(_KIND, device_id))
+        known = await self._store.devices.get(await self._store.pending_writes.site_id(_KIND, device_id))
         if known is None:
             raise NotFoundError(f"there is no device {device_id}")
         return known
 
     async def _shown(self, known: KnownRecord) -> Record:
-        return self._record(known, await self._store.held.waiting(_KIND, known.id))
+        return self._record(known, await self._store.pending_writes.waiting(_KIND, known.id))
 
     def _record(self, known: KnownRecord, waiting: tuple[WaitingWrite, ...] = ()) -> Record:
         seen = next((item for item in self._lanes.devices() if item.device_id == known.id), None)

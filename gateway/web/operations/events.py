@@ -15,7 +15,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Category, EventKind, RecordedEvent, Severity
 from gateway.domain.read_cursors import PageTold
 from gateway.runtime.clock import iso_utc
-from gateway.store import EventFilter, EventPage, Reader, Store
+from gateway.store import Consumer, EventFilter, EventPage, Store
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
 from gateway.web.http.acknowledged import followed
@@ -138,7 +138,7 @@ class EventsFamily:
 
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         asked = await self._asked.read(request)
-        reader = None if asked.reads is None else Reader(caller.username, "event", asked.reads)
+        reader = None if asked.reads is None else Consumer(caller.username, "event", asked.reads)
         if reader is not None:
             self._readers.asks(reader, asked.cursor)
         page = await self._store.events.told(asked.which, before=asked.cursor, offset=asked.offset, limit=asked.limit)

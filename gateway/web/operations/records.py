@@ -9,13 +9,13 @@ from pydantic import JsonValue
 
 from gateway.domain.writes import WaitingWrite
 from gateway.store import KnownRecord
-from gateway.store.outbox.pending_writes import HeldWrites
+from gateway.store.outbox.pending_writes import PendingWrites
 
 Record = dict[str, JsonValue]
 
 
 async def site_only_among(
-    held: HeldWrites, kind: str, unknown: Iterable[int], waiting: Mapping[int, object]
+    held: PendingWrites, kind: str, unknown: Iterable[int], waiting: Mapping[int, object]
 ) -> frozenset[int]:
     """Those of records without an id of central's that central never gets; of the others something is under way."""
     doubted = [number for number in unknown if not waiting.get(number)]

@@ -106,7 +106,7 @@ class Register:
                 told = f"The account {name} was removed."
             case SignOut():
                 ended = await self._store.sessions.remove_of(name)
-                await self._store.remembered.forget(name, sessions=False)
+                await self._store.remembered_accounts.forget(name, sessions=False)
                 told = f"{name} was signed out of {ended} sessions."
         return told
 

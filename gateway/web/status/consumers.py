@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
 from gateway.runtime.clock import Clock, iso_utc
-from gateway.store import ReadMark, Store
+from gateway.store import ReadCursor, Store
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
 from gateway.web.http.bodies import Body, Text, read_body
@@ -56,8 +56,8 @@ class StatusReaders:
 
     async def shown(self) -> tuple[ReaderShown, ...]:
         """Every reader, as its mark is on disk. Raises StoreError."""
-        marks = await self._store.read_marks.all()
-        unread = await self._store.read_marks.unread(marks) if marks else ()
+        marks = await self._store.read_cursors.all()
+        unread = await self._store.read_cursors.unread(marks) if marks else ()
         return tuple(self._shown(mark, count) for mark, count in zip(marks, unread, strict=True))
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
@@ -70,7 +70,7 @@ class StatusReaders:
             raise NotFoundError(f"{wanted.account} reads no list by cursor")
         return success(readers=await self.shown())
 
-    def _shown(self, mark: ReadMark, unread: int) -> ReaderShown:
+    def _shown(self, mark: ReadCursor, unread: int) -> ReaderShown:
         return ReaderShown(
             account=mark.reader.account,
             list=mark.reader.list,

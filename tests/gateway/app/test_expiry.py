@@ -13,11 +13,11 @@ from gateway.app.expiry import EventKeeping
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.runtime.clock import Stamp
-from gateway.store import Entry, EventFilter, KeepLimits, Reader, ReadMark, Store
+from gateway.store import Consumer, Entry, EventFilter, ExpiryLimits, ReadCursor, Store
 
 DAY = 86_400_000_000
 NOON = 20_454 * DAY + DAY // 2
-LIMITS = KeepLimits(days=100, most_days=200, most_events=10_000, transaction_days=90, incident_days=150)
+LIMITS = ExpiryLimits(days=100, most_days=200, most_events=10_000, transaction_days=90, incident_days=150)
 
 
 class Days:
@@ -44,7 +44,7 @@ class House:
         async def forget(number: int) -> None:
             self.forgotten.append(number)
 
-        limits = KeepLimits(**{name: getattr(LIMITS, name) for name in LIMITS.__slots__} | changed)
+        limits = ExpiryLimits(**{name: getattr(LIMITS, name) for name in LIMITS.__slots__} | changed)
         return EventKeeping(store=self.store, clock=self.clock, limits=limits, reader_days=30, forget=forget)
 
     async def happen(self, *, kind: EventKind = EventKind.GATE_OPENED, trusted: bool = True, **more) -> int:
@@ -54,7 +54,7 @@ class House:
 
     async def read(self, account: str, to: int) -> None:
         now = self.clock.wall().micros
-        await self.store.read_marks.save([ReadMark(Reader(account, "event"), to, read_at=now, began_at=now)])
+        await self.store.read_cursors.save([ReadCursor(Consumer(account, "event"), to, read_at=now, began_at=now)])
 
     async def ids(self) -> list[int]:
         page = await self.store.events.page(EventFilter(), limit=500)
@@ -139,7 +139,7 @@ async def test_who_has_not_read_for_its_days_holds_nothing_and_the_record_names_
     assert (await house.ids())[0] == made[3]
     (gap,) = await house.gaps()
     assert (gap["from_id"], gap["to_id"], gap["unread_by"]) == (made[1], made[2], "away")
-    assert [mark.reader.account for mark in await house.store.read_marks.all()] == ["central"]
+    assert [mark.reader.account for mark in await house.store.read_cursors.all()] == ["central"]
 
 
 async def test_a_clock_that_is_not_trusted_makes_nothing_old(house, aged):
@@ -222,7 +222,7 @@ async def test_a_gap_is_on_disk_before_anything_of_it_goes(house, monkeypatch):
     async def killed(*_args, **_fields):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(house.store.keeping, "remove", killed)
+    monkeypatch.setattr(house.store.expiry, "remove", killed)
     with pytest.raises(KeyboardInterrupt):
         await house.keeping(most_events=30).look()
     assert len(await house.gaps()) == 1

@@ -70,7 +70,7 @@ class Line:
 
 @pytest.fixture
 def line(client, store, monkeypatch):
-    made = Line(client.call, store._site.path)
+    made = Line(client.call, store.database.path)
     monkeypatch.setattr(client, "call", made.call)
     return made
 
@@ -106,13 +106,13 @@ def backlog(store):
                 )
                 insert_outbox(connection, kind="camera_event", record_id=number, body=body, now=NOW)
 
-        await store._site.write(insert)
+        await store.database.write(insert)
 
     return fill
 
 
 async def begun(store):
-    return await store._site.read(
+    return await store.database.read(
         lambda connection: connection.execute("SELECT count(*) FROM outbox WHERE begun = 1").fetchone()[0]
     )
 
@@ -198,7 +198,7 @@ async def test_what_takes_a_right_away_does_not_wait_for_a_whole_backlog(central
     async def revoked(number):
         if number == 5:
             clock.pushed = 3.0
-            await store._site.write(
+            await store.database.write(
                 lambda connection: insert_outbox(
                     connection, kind="access_card", action="delete", record_id=4001, body="{}", now=NOW
                 )

@@ -334,7 +334,7 @@ async def test_cards_that_go_up_again_take_no_ids_from_those_that_are_still_to_g
 
 async def test_an_entry_that_goes_up_again_names_its_card_by_whichever_id_it_has_it(site, running, until):
     await site.backup()
-    held = await site.store.held.hold(CARD_CREATE, None, {"number": "8800"}, now=site.now, sends=True)
+    held = await site.store.pending_writes.hold(CARD_CREATE, None, {"number": "8800"}, now=site.now, sends=True)
     await site.go_up()
     came = {
         "device_id": 101,
@@ -342,11 +342,11 @@ async def test_an_entry_that_goes_up_again_names_its_card_by_whichever_id_it_has
         "date_at": iso_utc(site.now - 3600 * SECOND),
         "access_id": held.record_id,
     }
-    await site.store.held.hold(ENTRY_CREATE, None, came, now=site.now, sends=True)
+    await site.store.pending_writes.hold(ENTRY_CREATE, None, came, now=site.now, sends=True)
     await site.go_up()
     # As when the entry was on its way to the disk while its card got central's id.
     kept = "UPDATE parking_entry SET card_id = ?"
-    await site.store.given._database.write(lambda connection: connection.execute(kept, (held.record_id,)))
+    await site.store.delivered_records._database.write(lambda connection: connection.execute(kept, (held.record_id,)))
     await site.restore()
     for number in range(5):
         site.central.tables.cards.add({"number": f"47{number}", "status": "active"})
@@ -372,7 +372,7 @@ async def test_a_new_card_that_gets_a_lost_ones_id_leaves_both_whole(site, store
     site.central.faults = Faults()
     assert made.held is not through
     await site.go_up()
-    assert await store.held.site_id("access_card", made.record_id) == lost
+    assert await store.pending_writes.site_id("access_card", made.record_id) == lost
     at_central = {card["number"]: card for card in site.central.cards.values()}
     assert at_central["8801"].items() >= LOST.items()
     assert at_central["8802"]["id"] == lost

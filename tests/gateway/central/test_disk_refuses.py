@@ -122,7 +122,7 @@ async def test_a_disk_and_a_line_that_refuse_now_and_then_leave_each_record_once
         made = await writes.write(CARD_CREATE, {"number": f"77{number}", "status": "active"})
         await writes.write(CARD_UPDATE, {"id": made.record_id, "note": "behind"})
     await central.start()
-    real = store._site.write
+    real = store.database.write
 
     async def refusing(job, **more):
         if chance.random() < 0.3:
@@ -131,7 +131,7 @@ async def test_a_disk_and_a_line_that_refuse_now_and_then_leave_each_record_once
 
     central.faults = Faults(chances=Chances(lost_answers=0.2, lost_requests=0.1), seed=seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store._site, "write", refusing)
+        patch.setattr(store.database, "write", refusing)
         for _ in range(40):
             try:
                 await sender.start_afresh()

@@ -250,7 +250,7 @@ async def test_what_was_let_go_of_is_not_sent_and_what_is_away_waits(house, cent
     assert not (await house.store.events.page(EventFilter(types=(int(EventKind.EVIDENCE_MISSING),)))).events
     aside.rename(house.folder)
     await house.store.exhibits.let_go(now=AT, transactions_before=0, incidents_before=0)
-    await house.store._site.write(lambda connection: connection.execute("UPDATE exhibit SET garbage = 1"))
+    await house.store.database.write(lambda connection: connection.execute("UPDATE exhibit SET garbage = 1"))
     await house.send(1)
     books = await house.store.outbox.books()
     assert (books.waiting, books.dropped, books.balance()) == (0, 1, True)
@@ -288,7 +288,7 @@ async def test_a_refused_file_is_kept_until_somebody_drops_it(house, central):
     await house.send(1)
     after = {"now": AT + 10, "transactions_before": AT + 10, "incidents_before": AT + 10}
     assert await house.store.exhibits.let_go(**after) == 0
-    await house.store._site.write(lambda connection: take_out(connection, (2,), "dropped"))
+    await house.store.database.write(lambda connection: take_out(connection, (2,), "dropped"))
     assert await house.store.exhibits.let_go(**after) == 1
 
 

@@ -61,15 +61,15 @@ async def test_records_of_which_central_does_not_say_the_id_are_known_by_it_all_
         at = AT + number * 1_000_000
         moment = Moment(201, "Vehicle passed", "", at - 5, at + 5, clock_trusted=True)
         await store.journal.record(Entry(events=(EVENT,), moments=(moment,), passage=passage(f"{number}")))
-    card = (await store.held.hold(CARD_CREATE, None, {"number": "77123"}, now=AT, sends=True)).record_id
-    await store.held.hold(CARD_UPDATE, card, {"note": "kept"}, now=AT, sends=True)
+    card = (await store.pending_writes.hold(CARD_CREATE, None, {"number": "77123"}, now=AT, sends=True)).record_id
+    await store.pending_writes.hold(CARD_UPDATE, card, {"note": "kept"}, now=AT, sends=True)
     await send_all(store, sender)
     books = await store.outbox.books()
     assert (books.delivered, books.parked) == (26, 0)
     assert (len(central.camera_events), len(central.entries), central.books().doubles()) == (12, 12, ())
     assert [record["note"] for record in central.cards.values() if record["number"] == "77123"] == ["kept"]
     for kind, made in (("camera_event", central.camera_events), ("entry", central.entries)):
-        given = await store.given.newest(kind, 0, most=50)
+        given = await store.delivered_records.newest(kind, 0, most=50)
         assert {record.central_id for record in given} == {record["id"] for record in made}
 
 
@@ -86,10 +86,10 @@ async def test_a_record_that_goes_straight_through_is_kept_though_central_does_n
     assert central.cards[card.record_id]["number"] == "77123"
     assert (await store.cards.get(card.record_id)) is not None
     there = max(central.entries, key=lambda entry: entry["id"])
-    known = await store.held.site_id("entry", made.record_id)
-    central_id = await store.held.central_id("entry", known)
+    known = await store.pending_writes.site_id("entry", made.record_id)
+    central_id = await store.pending_writes.central_id("entry", known)
     assert central_id == (None if deny else there["id"])
-    assert (await store.held.record("entry", known))["plate"] == "UNNAMED1"
+    assert (await store.pending_writes.record("entry", known))["plate"] == "UNNAMED1"
     assert (await store.outbox.books()).accepted == 0
 
 

@@ -129,8 +129,8 @@ async def test_a_record_made_here_leads_to_its_own_at_central_and_no_other_does(
         await go_up()
         if body is one:
             number = set_back(table)
-    assert await store.held.site_id(create.kind, held[1]) == number
-    assert await store.held.site_id(create.kind, held[0]) == held[0]
+    assert await store.pending_writes.site_id(create.kind, held[1]) == number
+    assert await store.pending_writes.site_id(create.kind, held[0]) == held[0]
     text = {"note" if create is CARD_CREATE else "description": "of the other"}
     await writes.write(change, {"id": held[1], **text})
     assert table[number].items() >= {**other, **text}.items()
@@ -146,7 +146,7 @@ async def test_an_entry_that_a_person_makes_does_not_overwrite_an_older_one_with
     assert first.record_id == number
     second = await writes.write(ENTRY_CREATE, {**body, "plate": "NEWER1"})
     assert second.record_id == number
-    rows = await store._site.read(
+    rows = await store.database.read(
         lambda connection: connection.execute("SELECT plate, central_id FROM parking_entry ORDER BY id").fetchall()
     )
     assert rows == [("OLDER1", None), ("NEWER1", number)]

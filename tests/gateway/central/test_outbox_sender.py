@@ -208,7 +208,7 @@ async def test_a_flood_of_refusals_is_told_twenty_times_an_hour_with_how_many_mo
 
 async def test_a_parked_row_holds_those_of_its_record_back_but_no_other(central, store, sender, see):
     bad = await see(camera_id=999)
-    await store._site.write(lambda c: insert_outbox(c, kind="camera_event", record_id=bad, body="{}", now=NOW))
+    await store.database.write(lambda c: insert_outbox(c, kind="camera_event", record_id=bad, body="{}", now=NOW))
     await send_all(sender)
     books = await balanced(store)
     assert (books.parked, books.waiting) == (1, 1)
@@ -233,7 +233,7 @@ async def test_a_denied_account_parks_nothing(central, store, sender, see):
 async def entered(store, number):
     """An entry that waits to go up."""
     body = json.dumps({"device_id": 101, "type": "entry", "date_at": "2026-01-31T12:00:00Z"})
-    await store._site.write(lambda c: insert_outbox(c, kind="entry", record_id=number, body=body, now=NOW))
+    await store.database.write(lambda c: insert_outbox(c, kind="entry", record_id=number, body=body, now=NOW))
 
 
 def asked(central, path):
@@ -302,15 +302,15 @@ async def test_a_row_on_which_central_fails_does_not_hold_up_others(central, sto
 
 
 async def test_a_kind_that_nothing_takes_is_parked(central, store, sender):
-    await store._site.write(lambda c: insert_outbox(c, kind="dance", record_id=1, body="{}", now=NOW))
-    await store._site.write(lambda c: insert_outbox(c, kind="entry", record_id=1, body="[", now=NOW))
+    await store.database.write(lambda c: insert_outbox(c, kind="dance", record_id=1, body="{}", now=NOW))
+    await store.database.write(lambda c: insert_outbox(c, kind="entry", record_id=1, body="[", now=NOW))
     await send_all(sender)
     assert (await balanced(store)).parked == 2
 
 
 async def test_an_entry_goes_up(central, store, sender):
     body = json.dumps({"device_id": 101, "type": "entry", "date_at": "2026-01-31T12:00:00Z"})
-    await store._site.write(lambda c: insert_outbox(c, kind="entry", record_id=1, body=body, now=NOW))
+    await store.database.write(lambda c: insert_outbox(c, kind="entry", record_id=1, body=body, now=NOW))
     await send_all(sender)
     assert central.entries[0]["device_id"] == 101
 

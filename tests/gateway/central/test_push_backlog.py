@@ -26,7 +26,7 @@ async def told(store):
 async def test_a_backlog_beyond_four_fifths_is_told_once_and_shown_until_it_is_smaller(store):
     news = BacklogWarning(store=store, clock=SystemClock())
     for number, shown in ((1, ""), (2, "bring central back, or raise backlog_gigabytes")):
-        await store.held.hold(DEVICE_CONFIG, number, {"description": "x" * 41_000}, now=1, sends=True)
+        await store.pending_writes.hold(DEVICE_CONFIG, number, {"description": "x" * 41_000}, now=1, sends=True)
         await news.look()
         await news.look()
         assert shown in news.notice
@@ -36,6 +36,6 @@ async def test_a_backlog_beyond_four_fifths_is_told_once_and_shown_until_it_is_s
         await store.outbox.delivered(row, central_id=None)
     await news.look()
     assert news.notice == ""
-    await store.held.hold(DEVICE_CONFIG, 3, {"description": "x" * 41_000}, now=1, sends=True)
+    await store.pending_writes.hold(DEVICE_CONFIG, 3, {"description": "x" * 41_000}, now=1, sends=True)
     await news.look()
     assert len(await told(store)) == 2

@@ -40,7 +40,7 @@ def passage(card_id: int) -> Passage:
 
 
 async def hold(store, operation, body):
-    held = await store.held.hold(operation, None, body, now=AT, sends=True)
+    held = await store.pending_writes.hold(operation, None, body, now=AT, sends=True)
     assert held.record_id >= PROVISIONAL
     return held.record_id
 
@@ -101,7 +101,7 @@ async def test_the_card_s_arrival_frees_what_waits_for_it_at_once(store, client,
     await sender.send_due()
     rows = {row.kind: row for row in await store.refused.page(refused=False)}
     assert rows["entry"].next_at > SystemClock().wall().micros + 200_000_000
-    await store.unknown.look_later(rows["access_card"], reason="", next_at=0)
+    await store.unknown_outcomes.look_later(rows["access_card"], reason="", next_at=0)
     async with asyncio.timeout(10):
         while (books := await store.outbox.books()).waiting:
             await asyncio.sleep(min((await sender.send_due()).wait, 0.01))
@@ -140,7 +140,7 @@ async def test_a_refused_card_that_is_mended_takes_its_passages_along(store, sen
 async def test_a_card_that_was_taken_back_is_left_out(store, sender, central):
     card = await hold(store, CARD_CREATE, CARD)
     await store.journal.record(Entry(events=(PASSED,), passage=passage(card)))
-    held = await store.held.hold(CARD_DELETE, card, {}, now=AT, sends=True)
+    held = await store.pending_writes.hold(CARD_DELETE, card, {}, now=AT, sends=True)
     assert held.taken_back
     books = await send(store, sender)
     assert (books.waiting, books.parked) == (0, 0)
@@ -151,7 +151,7 @@ async def test_a_change_of_an_entry_names_a_device_made_here_by_central_s_id(sto
     device = await hold(store, DEVICE_CREATE, {"name": "New exit", "type": "barrier"})
     entry = await hold(store, ENTRY_CREATE, {"device_id": 101, "type": "entry", "date_at": DATE})
     body = {"exit_at": "2026-01-01T13:00:00.000Z", "exit_device_id": device}
-    await store.held.hold(ENTRY_UPDATE, entry, body, now=AT, sends=True)
+    await store.pending_writes.hold(ENTRY_UPDATE, entry, body, now=AT, sends=True)
     books = await send(store, sender)
     assert (books.waiting, books.parked) == (0, 0)
     (made,) = central.entries

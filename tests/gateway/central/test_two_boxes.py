@@ -54,7 +54,7 @@ class Box:
 
     async def held(self, kind: str) -> dict[int, int | None]:
         """Central's ids of the records, by the site's."""
-        return {record.id: record.central_id for record in await self.store.given.since(kind, 0)}
+        return {record.id: record.central_id for record in await self.store.delivered_records.since(kind, 0)}
 
 
 @pytest.fixture
@@ -136,9 +136,9 @@ async def test_an_id_that_central_gave_to_the_other_box_since_counts_as_gone(cen
     table = {"camera_event": central.tables.camera_events, "entry": central.tables.entries}[kind]
     table.put({**table[theirs], "id": mine})
     table.remove(theirs)
-    (lost,) = await old.store.given.since(kind, 0)
+    (lost,) = await old.store.delivered_records.since(kind, 0)
     assert not is_still(kind, marks_of(kind, lost.body), table[mine])
-    (kept,) = await new.store.given.since(kind, 0)
+    (kept,) = await new.store.delivered_records.since(kind, 0)
     assert is_still(kind, marks_of(kind, kept.body), table[mine])
 
 

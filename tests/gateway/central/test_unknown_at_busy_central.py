@@ -81,7 +81,7 @@ class Scene:
             "camera": (CAMERA_CREATE, {"name": f"New camera {number}"}),
         }[kind]
         note = {} if kind == "camera_event" else {"note": SITE}
-        await self.store.held.hold(operation, None, {**body, **note}, now=at, sends=True)
+        await self.store.pending_writes.hold(operation, None, {**body, **note}, now=at, sends=True)
 
     def there(self, kind: str) -> list[dict]:
         return self.central.of_site(kind, SITE)

@@ -107,7 +107,7 @@ async def test_while_central_is_away_a_card_counts_at_once_and_goes_up_later(cen
     await go_up()
     (central_id,) = await known_as(store, "77123")
     assert central_id < FIRST_PROVISIONAL_ID
-    assert await store.held.site_id("access_card", made.record_id) == central_id
+    assert await store.pending_writes.site_id("access_card", made.record_id) == central_id
     assert central.cards[central_id]["note"] == "by hand"
     assert central.cards[4001]["status"] == "lost"
     await down.pull()
@@ -244,7 +244,7 @@ async def test_a_device_made_twice_alike_is_two_devices(central, store, down, wr
     await go_up()
     named = [device["id"] for device in central.tables.devices.values() if device["name"] == "Kiosk"]
     assert len(named) == 2
-    assert {await store.held.site_id("device", made.record_id) for made in twice} == set(named)
+    assert {await store.pending_writes.site_id("device", made.record_id) for made in twice} == set(named)
     await down.pull()
     assert sorted(item.id for item in await store.devices.all()) == sorted(central.tables.devices)
 
@@ -259,7 +259,7 @@ async def test_a_device_is_configured_while_central_is_away(central, store, down
     await go_up()
     await down.pull()
     assert central.tables.devices[102]["description"] == "by the oak"
-    device = await store.devices.get(await store.held.site_id("device", made.record_id))
+    device = await store.devices.get(await store.pending_writes.site_id("device", made.record_id))
     assert json.loads(device.record) == central.tables.devices[device.id]
     assert central.tables.devices[device.id]["location"] == "Hall"
 
@@ -288,7 +288,7 @@ async def test_a_refused_write_that_was_held_waits_for_a_person_and_is_shown(cen
     for _ in range(20):
         await sender.send_due()
         await asyncio.sleep(0.005)
-    (waiting,) = await store.held.waiting("access_card", made.record_id)
+    (waiting,) = await store.pending_writes.waiting("access_card", made.record_id)
     assert "is already used" in waiting.refused
     await writes.write(CARD_DELETE, {"id": made.record_id})
     books = await store.outbox.books()
@@ -335,7 +335,7 @@ async def test_a_refused_change_holds_up_no_other(central, store, down, writes, 
     await central.start()
     await settle()
     assert central.cards[4001]["status"] == "blocked"
-    (waiting,) = await store.held.waiting("access_card", 4001)
+    (waiting,) = await store.pending_writes.waiting("access_card", 4001)
     assert waiting.body.keys() == {"id", "number", "note"}
     books = await store.outbox.books()
     assert books.balance()
@@ -352,7 +352,7 @@ async def test_newer_content_replaces_what_central_refused(central, store, down,
     if away:
         await central.start()
         await settle()
-    (waiting,) = await store.held.waiting("access_card", 4001)
+    (waiting,) = await store.pending_writes.waiting("access_card", 4001)
     assert waiting.body == {"id": 4001, "note": "n"}
     assert central.cards[4001]["number"] == "99887" == (await record(store, 4001))["number"]
     await writes.write(CARD_UPDATE, {"id": 4001, "note": "m"})
@@ -397,7 +397,7 @@ async def test_a_refused_create_goes_up_with_what_the_record_is_now(central, sto
     await settle()
     (card_id,) = await known_as(store, "99887")
     assert (central.cards[card_id]["number"], central.cards[card_id]["status"]) == ("99887", "suspended")
-    assert await store.held.site_id("access_card", made.record_id) == card_id
+    assert await store.pending_writes.site_id("access_card", made.record_id) == card_id
     books = await store.outbox.books()
     assert books.balance()
     assert (books.parked, books.waiting, books.dropped) == (0, 0, 0)

@@ -119,7 +119,7 @@ class InStep(RuleBasedStateMachine):
         return [number for number in self.cards() if self.do(self.there(number))]
 
     async def there(self, number):
-        return await self.store.cards.get(await self.store.held.site_id("access_card", number)) is not None
+        return await self.store.cards.get(await self.store.pending_writes.site_id("access_card", number)) is not None
 
     @rule(pick=PICK, change=st.sampled_from(["change", "remove", "add"]))
     def central_changes_its_cards(self, pick, change):
@@ -192,7 +192,7 @@ class InStep(RuleBasedStateMachine):
     def books_balance(self):
         books = self.do(self.store.outbox.books())
         assert books.balance(), books
-        assert books.parked == 0, self.do(self.store.held.waiting("access_card"))
+        assert books.parked == 0, self.do(self.store.pending_writes.waiting("access_card"))
 
     @invariant()
     def no_card_is_there_twice(self):
@@ -235,7 +235,7 @@ class InStep(RuleBasedStateMachine):
         assert len(names) == len(set(names))
         for kind, given in self.made.items():
             for number in given:
-                now = self.do(self.store.held.site_id(kind, number))
+                now = self.do(self.store.pending_writes.site_id(kind, number))
                 gone = now >= FIRST_PROVISIONAL_ID  # taken back before it ever went up
                 assert gone or kind == "access_card" or now in self.central.tables.devices
 

@@ -524,7 +524,7 @@ async def test_what_the_disk_refuses_is_not_granted_and_revoking_holds_all_the_s
     async def refuse(*_, **__):
         raise StoreError("site.db: the disk is full; nothing was recorded")
 
-    monkeypatch.setattr(house.store._site, "write", refuse)
+    monkeypatch.setattr(house.store.database, "write", refuse)
     with pytest.raises(StoreError):
         await granting(house).give(user_id="18", device_id=101, length=None, by="key:till")
     with pytest.raises(StoreError, match="may come back"):

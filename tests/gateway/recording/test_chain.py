@@ -64,9 +64,9 @@ async def test_each_row_is_linked_to_the_one_before_and_cameras_have_chains_of_t
         rows = await store.segments.between(camera_id, 0, 2**60)
         assert [row.place.number for row in rows] == [1, 2, 3]
         assert [row.place.previous for row in rows] == [GENESIS, link(rows[0]), link(rows[1])]
-        assert await store.footage_links.head(camera_id) == (3, link(rows[2]))
+        assert await store.chain_links.head(camera_id) == (3, link(rows[2]))
     assert await store.segments.add([put(0)]) == 0, "told twice, linked once"
-    assert (await store.footage_links.head(7))[0] == 3
+    assert (await store.chain_links.head(7))[0] == 3
 
 
 async def test_adopted_files_are_hashed_and_linked_beside_the_recording(store, index, chain, media, put):
@@ -84,7 +84,7 @@ async def test_adopted_files_are_hashed_and_linked_beside_the_recording(store, i
     assert rows[-1].place.number == 2, "what was recorded meanwhile did not wait"
     assert rows[3].sha256 == hashlib.sha256(content(7, 3)).hexdigest()
     leaves = await chain.leaves(7, after=1, before=51)
-    assert walked(link(rows[0]), leaves) == (await store.footage_links.head(7))[1]
+    assert walked(link(rows[0]), leaves) == (await store.chain_links.head(7))[1]
 
 
 async def test_any_two_links_are_proven_of_one_chain_whatever_was_deleted_between(store, index, chain, media, put, pin):
@@ -97,7 +97,7 @@ async def test_any_two_links_are_proven_of_one_chain_whatever_was_deleted_betwee
     await store.segments.add([put(n) for n in range(40, 45)])
     rows = await store.segments.between(7, 0, 2**60)
     assert len(rows) < 40
-    number, head = await store.footage_links.head(7)
+    number, head = await store.chain_links.head(7)
     assert number == 45
     for anchor, proven in anchors.items():
         leaves = await chain.leaves(7, after=anchor, before=number + 1)

@@ -224,7 +224,7 @@ async def test_a_whole_file_that_lost_its_row_without_a_crash_is_set_aside(shelf
     files = shelf()
     await files.open()
     one = await kept(files, await pin(1, before=1, after=1), b"the only copy")
-    await store._site.write(lambda connection: connection.execute("DELETE FROM exhibit"))
+    await store.database.write(lambda connection: connection.execute("DELETE FROM exhibit"))
     (tmp_path / FOLDER / ("0" * 32 + ".part")).write_bytes(b"half of one")
     for _ in range(2):
         await files.open()
@@ -240,7 +240,7 @@ async def test_one_file_that_cannot_be_removed_keeps_nothing_else(shelf, pin, st
     path = tmp_path / FOLDER / one.file
     path.unlink()
     path.mkdir()  # no file any more, so that it cannot be removed as one
-    await store._site.write(lambda connection: connection.execute("UPDATE exhibit SET garbage = 1"))
+    await store.database.write(lambda connection: connection.execute("UPDATE exhibit SET garbage = 1"))
     await files.delete_let_go()
     assert there(tmp_path) == {one.file}
     assert [row.id for row in await store.exhibits.garbage()] == [one.id]

@@ -239,7 +239,7 @@ async def test_a_disk_that_is_full_to_the_last_under_the_store_too_is_thinned(di
     fill(disk)
     with contextlib.suppress(Exception):
         for n in range(200):  # until the log of the store has no room any more
-            await store.footage_links.link([(n, reports[n % 20].path, "cd" * 32)] * 50)
+            await store.chain_links.link([(n, reports[n % 20].path, "cd" * 32)] * 50)
             await store.segments.add(
                 [report.model_copy(update={"path": f"{n}-{i}"}) for i, report in enumerate(reports)]
             )

@@ -116,18 +116,18 @@ async def test_keys(store):
 async def test_what_is_remembered_of_central_is_bounded_and_can_be_forgotten(store, monkeypatch):
     monkeypatch.setattr(remembered_module, "MOST_REMEMBERED", 2)
     for moment, name in enumerate(("ada", "bob", "cleo"), start=1):
-        await store.remembered.put(RememberedAccount(name, f"hash {name}", "Guard", frozenset({"*"}), moment))
-    assert await store.remembered.get("ada") is None
-    bob = await store.remembered.get("bob")
+        await store.remembered_accounts.put(RememberedAccount(name, f"hash {name}", "Guard", frozenset({"*"}), moment))
+    assert await store.remembered_accounts.get("ada") is None
+    bob = await store.remembered_accounts.get("bob")
     assert bob == RememberedAccount("bob", "hash bob", "Guard", frozenset({"*"}), 2)
     await store.sessions.add("here", Session("bob", 1, 1, 100))
     await store.sessions.add("central", Session("bob", 1, 1, 100, central=True, permissions=frozenset({"can_x"})))
-    await store.remembered.forget("bob", sessions=True)
-    assert await store.remembered.get("bob") is None
+    await store.remembered_accounts.forget("bob", sessions=True)
+    assert await store.remembered_accounts.get("bob") is None
     assert await store.sessions.get("central") is None
     assert await store.sessions.get("here") is not None
-    await store.remembered.forget_older(4)
-    assert await store.remembered.get("cleo") is None
+    await store.remembered_accounts.forget_older(4)
+    assert await store.remembered_accounts.get("cleo") is None
 
 
 def test_names_and_permissions_that_are_none():

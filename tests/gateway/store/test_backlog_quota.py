@@ -30,7 +30,7 @@ SEEN = Moment(201, "Vehicle passed", "", 0, 2, clock_trusted=True)
 
 async def held(store, operation, body, *, times=1, first=1, **more):
     """Hold writes of as many records; whatever is refused is raised."""
-    holds = (store.held.hold(operation, first + n, body, now=1, sends=True, **more) for n in range(times))
+    holds = (store.pending_writes.hold(operation, first + n, body, now=1, sends=True, **more) for n in range(times))
     await asyncio.gather(*holds)
 
 
@@ -60,7 +60,7 @@ async def test_a_full_backlog_refuses_direct_writes_and_names_the_remedy(small):
         await held(small, CARD_UPDATE, {"note": "x" * 1_000}, times=1_000)
     books = await small.outbox.books()
     with pytest.raises(NoRoom):
-        await small.held.hold(ENTRY_CREATE, None, {"device_id": 1}, now=1, sends=True)
+        await small.pending_writes.hold(ENTRY_CREATE, None, {"device_id": 1}, now=1, sends=True)
     with pytest.raises(NoRoom):
         await small.backlog.admit()
     assert await small.outbox.books() == books
@@ -72,7 +72,7 @@ async def test_a_full_backlog_refuses_direct_writes_and_names_the_remedy(small):
     ):
         await held(small, operation, body, first=50_000)
     await held(small, CARD_UPDATE, {"note": "x"}, first=50_000, begun=True, key="k")
-    await small.held.hold(CARD_UPDATE, 1, {"note": "y"}, now=1, sends=False)  # nor what waits for nobody
+    await small.pending_writes.hold(CARD_UPDATE, 1, {"note": "y"}, now=1, sends=False)  # nor what waits for nobody
     # The site's own records are never refused, and they count.
     before = (await small.backlog.usage()).bytes
     await small.journal.record(Entry(events=(HAPPENED,), moments=(SEEN,)))
@@ -101,7 +101,7 @@ async def test_the_backlog_is_counted_as_it_waits_now(small):
         else:
             with pytest.raises(NoRoom):
                 await small.backlog.admit()
-    counted = await small._site.read(
+    counted = await small.database.read(
         lambda connection: connection.execute("SELECT sum(bytes) FROM outbox_size").fetchone()
     )
     assert (await small.backlog.usage()).bytes == counted[0]
@@ -111,7 +111,7 @@ async def test_the_sum_is_checked_against_the_rows_at_the_start(opened, tmp_path
     async with opened(tmp_path) as store:
         await held(store, CARD_UPDATE, {"note": "x"}, times=10)
         right = (await store.backlog.usage()).bytes
-        await store._site.write(lambda connection: connection.execute("UPDATE backlog SET bytes = 5"))
+        await store.database.write(lambda connection: connection.execute("UPDATE backlog SET bytes = 5"))
     async with opened(tmp_path) as store:
         assert (await store.backlog.usage()).bytes == right
 
@@ -145,7 +145,7 @@ async def test_so_many_changes_of_one_record_wait_and_no_more(store, monkeypatch
 
 @pytest.mark.parametrize("operation", [DEVICE_CREATE, CAMERA_CREATE])
 async def test_so_many_records_are_made_here(store, operation):
-    made = (store.held.hold(operation, None, {"name": "x"}, now=1, sends=False) for _ in range(MOST_MADE))
+    made = (store.pending_writes.hold(operation, None, {"name": "x"}, now=1, sends=False) for _ in range(MOST_MADE))
     await asyncio.gather(*made)
     with pytest.raises(NoRoom, match=f"1,000 {operation.kind}s already that only this site has"):
-        await store.held.hold(operation, None, {"name": "x"}, now=1, sends=False)
+        await store.pending_writes.hold(operation, None, {"name": "x"}, now=1, sends=False)

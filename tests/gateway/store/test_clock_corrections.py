@@ -46,7 +46,7 @@ async def test_segments_and_the_pins_of_events_move_together(store, entry, momen
     before = await store.segments.between(7, pin.pinned_from, pin.pinned_until)
     assert len(before) == 3
 
-    assert await store.footage_times.correct(IS) == 10
+    assert await store.clock_corrections.correct(IS) == 10
     event = await store.camera_events.get(recorded.camera_event_ids[0])
     assert (event.pinned_from, event.pinned_until) == (TRUE + 5 * SECOND, TRUE + 9 * SECOND)
     assert (event.date_at, event.clock_trusted) == (TRUE + 6 * SECOND, True)
@@ -65,12 +65,12 @@ async def test_segments_and_the_pins_of_events_move_together(store, entry, momen
     assert told["clock_trusted"] is True
     freed = await store.segments.discard(Choice(at_least=10**9))
     assert {row.id for row in freed} == {row.id for row in rows} - {row.id for row in after}
-    assert await store.footage_times.correct(IS) == 0
+    assert await store.clock_corrections.correct(IS) == 0
 
 
 async def test_what_another_run_of_the_machine_stamped_stays(store, entry, moment):
     await store.segments.add([segment(1, boot_id="before"), segment(2, boot_id=""), segment(3)])
-    assert await store.footage_times.correct(IS) == 1
+    assert await store.clock_corrections.correct(IS) == 1
     starts = [row.started_at for row in await store.segments.between(7, 0, 2**60)]
     assert starts == [WRONG + 2 * SECOND, WRONG + 4 * SECOND, TRUE + 6 * SECOND]
 
@@ -78,18 +78,18 @@ async def test_what_another_run_of_the_machine_stamped_stays(store, entry, momen
 async def test_a_correction_cut_short_is_finished_in_the_next_run(store, entry, moment, monkeypatch):
     monkeypatch.setattr(clock_corrections, "_AT_A_TIME", 4)
     await store.segments.add([segment(n) for n in range(10)])
-    await store._site.write(lambda connection: clock_corrections._move_pins(connection, IS))
-    await store._site.write(lambda connection: clock_corrections._move_some(connection, boot_id="run"))
-    assert await store.footage_times.correct(ClockOffset("later", TRUE, trusted=True)) == 6
+    await store.database.write(lambda connection: clock_corrections._move_pins(connection, IS))
+    await store.database.write(lambda connection: clock_corrections._move_some(connection, boot_id="run"))
+    assert await store.clock_corrections.correct(ClockOffset("later", TRUE, trusted=True)) == 6
     rows = await store.segments.between(7, 0, 2**60)
     assert [row.started_at for row in rows] == [TRUE + n * 2 * SECOND for n in range(10)]
 
 
 async def test_a_report_that_comes_late_is_put_right_too(store):
     await store.segments.add([segment(1)])
-    assert await store.footage_times.correct(IS) == 1
+    assert await store.clock_corrections.correct(IS) == 1
     await store.segments.add([segment(2), segment(2, camera=8)])
-    assert await store.footage_times.correct(IS) == 2
+    assert await store.clock_corrections.correct(IS) == 2
 
 
 @pytest.mark.parametrize("step", [3600 * SECOND + 7, 7 - 3600 * SECOND])
@@ -144,7 +144,7 @@ async def test_an_event_keeps_its_footage_when_the_clock_becomes_trusted(store, 
     await store.segments.add([linked(n, WAS) for n in range(10)])
     pin = replace(moment(7, WRONG + 5 * SECOND, WRONG + 25 * SECOND), clock_trusted=False)
     recorded = await store.journal.record(entry(pin, date_at=WRONG + 6 * SECOND, clock_trusted=False))
-    await store.footage_times.correct(IS)
+    await store.clock_corrections.correct(IS)
     await store.segments.add([linked(n, IS) for n in range(10, 14)])
     event = await store.camera_events.get(recorded.camera_event_ids[0])
     assert event.clock_offset == TRUE

@@ -128,13 +128,13 @@ async def test_the_count_of_all_is_exact(store, entry):
         raise KeyError
 
     with pytest.raises(KeyError):
-        await store._site.write(fail_after_one)
-    await store._site.write(lambda connection: connection.execute("DELETE FROM event WHERE id <= 10"))
+        await store.database.write(fail_after_one)
+    await store.database.write(lambda connection: connection.execute("DELETE FROM event WHERE id <= 10"))
     assert (await store.events.page(EventFilter())).count == 40
     assert (await store.events.page(EventFilter(date_from=0))).count == 40
 
 
 async def test_an_id_is_not_used_again_after_deletion(store, entry):
     ids = await record(store, entry, 3)
-    await store._site.write(lambda connection: connection.execute("DELETE FROM event"))
+    await store.database.write(lambda connection: connection.execute("DELETE FROM event"))
     assert (await record(store, entry, 1))[0] > ids[-1]

@@ -127,4 +127,4 @@ async def test_deleting_events_looks_their_dependents_up(store, entry, moment):
             for row in connection.execute(f"EXPLAIN QUERY PLAN SELECT 1 FROM {table} WHERE event_id = 1")
         ]
 
-    assert all("USING" in step and "_by_event" in step for step in await store._site.read(plan))
+    assert all("USING" in step and "_by_event" in step for step in await store.database.read(plan))

@@ -19,7 +19,7 @@ async def put(store, *record_ids, kind="entry"):
     def job(connection):
         return [insert_outbox(connection, kind=kind, record_id=item, body="{}", now=1) for item in record_ids]
 
-    return await store._site.write(job)
+    return await store.database.write(job)
 
 
 async def due(store, now=1_000):
@@ -92,10 +92,10 @@ async def test_a_right_that_may_not_be_taken_away_keeps_no_other_from_being_take
             insert_outbox(connection, kind="access_card", record_id=number, body="{}", now=1, action="lifecycle")
         return insert_outbox(connection, kind="access_card", record_id=7, body="{}", now=1, action="delete")
 
-    last = await store._site.write(job)
+    last = await store.database.write(job)
     without = {("access_card", "lifecycle")}
     assert await store.outbox.due(now=0, without=without) == ()
-    lone = await store._site.write(
+    lone = await store.database.write(
         lambda c: insert_outbox(c, kind="access_card", record_id=900, body="{}", now=1, action="delete")
     )
     assert [row.id for row in await store.outbox.due(now=0, without=without)] == [lone]
@@ -134,7 +134,9 @@ async def test_camera_events_delivered_together_each_learn_what_central_says_of_
     made = [(await store.journal.record(entry(moment()))).camera_event_ids[0] for _ in range(5)]
     plain, renamed, taken, deleted, unnamed = await store.outbox.due(now=0)
     await store.outbox.delivered(plain, central_id=41)
-    await store._site.write(lambda connection: connection.execute("DELETE FROM camera_event WHERE id = ?", (made[3],)))
+    await store.database.write(
+        lambda connection: connection.execute("DELETE FROM camera_event WHERE id = ?", (made[3],))
+    )
     await store.outbox.delivered_together(
         [
             Delivery(plain, 40, {"id": 40, "name": "Late"}),  # it was delivered before
@@ -154,7 +156,7 @@ async def test_camera_events_delivered_together_each_learn_what_central_says_of_
         None,
         (None, "Entry", "A vehicle came.", False),
     ]
-    assert await store.held.central_id("camera_event", made[3]) == 44
+    assert await store.pending_writes.central_id("camera_event", made[3]) == 44
     books = await store.outbox.books()
     assert (books.delivered, books.waiting, books.balance()) == (5, 0, True)
 
@@ -164,7 +166,7 @@ async def test_a_backlog_takes_no_statement_for_each_row(store, entry, moment):
     for _ in range(24):
         await store.journal.record(entry(moment()))
     statements = []
-    await store._site.write(lambda connection: connection.set_trace_callback(statements.append))
+    await store.database.write(lambda connection: connection.set_trace_callback(statements.append))
     counts = []
     for most in (2, 20):
         rows = await store.outbox.due(now=0, limit=most)
@@ -181,16 +183,16 @@ async def test_a_backlog_takes_no_statement_for_each_row(store, entry, moment):
 async def test_rows_of_a_backlog_are_written_without_going_through_all_of_it(store, entry, moment):
     await store.journal.record(entry(moment()))
     rows, statements = await store.outbox.due(now=0), []
-    await store._site.write(lambda connection: connection.set_trace_callback(statements.append))
+    await store.database.write(lambda connection: connection.set_trace_callback(statements.append))
     begun = await store.outbox.begin_together(rows)
     await store.outbox.delivered_together([Delivery(row, 42, {"id": 42}) for row in begun], now=2)
-    await store._site.write(lambda connection: connection.set_trace_callback(None))
+    await store.database.write(lambda connection: connection.set_trace_callback(None))
     asked = [text for text in statements if text.split()[0] in ("SELECT", "UPDATE", "DELETE") and " outbox" in text]
 
     def explain(connection):
         return [row[3] for text in asked for row in connection.execute(f"EXPLAIN QUERY PLAN {text}")]
 
-    plans = [plan for plan in await store._site.read(explain) if " outbox" in plan]
+    plans = [plan for plan in await store.database.read(explain) if " outbox" in plan]
     assert len(plans) == 9
     ways = ("INTEGER PRIMARY KEY (rowid=?)", "(kind=? AND record_id=?)", "outbox_waits_for (waits_for=?)")
     assert all(any(way in plan for way in ways) for plan in plans), plans
@@ -201,7 +203,7 @@ async def test_a_large_outbox_is_read_in_order_of_an_index(store, plans):
         await store.outbox.due(now=0)
         await store.outbox.next_due()
 
-    found = (await plans(store._site, look)).values()
+    found = (await plans(store.database, look)).values()
     assert len(found) == 4
     assert any("SCAN outbox USING INDEX outbox_urgent" in plan for plan in found)
     assert any("SCAN outbox USING INDEX outbox_waiting" in plan for plan in found)

@@ -218,14 +218,14 @@ async def test_a_persons_entry_is_held_changed_and_learned(store, passes):
         "plate": "ab 12",
         "note": "By hand.",
     }
-    held = await store.held.hold(ENTRY_CREATE, None, body, now=NOW, sends=True)
+    held = await store.pending_writes.hold(ENTRY_CREATE, None, body, now=NOW, sends=True)
     made = await store.entries.get(held.record_id, now=NOW)
     assert (made.manual, made.plate, made.entry_at, made.status) == (True, "AB12", NOW - 2 * HOUR, "open")
     assert json.loads(made.record) == {"note": "By hand."}
     await passes(NOW, "exit", way=OUT, credential="AB12", plate="AB12")
     closed = await store.entries.get(held.record_id, now=NOW)
     assert (closed.status, closed.stayed) == (EntryStatus.CLOSED, 2 * HOUR)
-    await store.held.hold(ENTRY_UPDATE, held.record_id, {"exit_at": None}, now=NOW, sends=True)
+    await store.pending_writes.hold(ENTRY_UPDATE, held.record_id, {"exit_at": None}, now=NOW, sends=True)
     assert (await store.entries.get(held.record_id, now=NOW)).status is EntryStatus.OPEN
     assert [action for _, action, _ in await outbox(store)] == ["create"]
     (row,) = await store.outbox.due(now=2**62)
@@ -237,7 +237,7 @@ async def test_a_persons_entry_is_held_changed_and_learned(store, passes):
 
 async def test_an_entry_that_central_made_first(store):
     record = {"id": 7001, "device_id": 101, "type": "exit", "date_at": "2026-01-01T10:00:00.123Z", "access_id": 5}
-    shown = await store.held.written(ENTRY_CREATE, 7001, record, sent=record, now=NOW)
+    shown = await store.pending_writes.written(ENTRY_CREATE, 7001, record, sent=record, now=NOW)
     assert (shown["id"], shown["status"], shown["exit_device_id"]) == (7001, "exit_only", 101)
     known = await store.entries.get(7001, now=NOW)
     assert (known.central_id, known.exit_at, known.entry_at) == (7001, NOW - 2 * HOUR + 123_000, None)
@@ -246,6 +246,6 @@ async def test_an_entry_that_central_made_first(store):
 async def test_what_text_cannot_say_of_a_moment_is_not_lost(store, passes, entries):
     await passes(NOW + 123_456, card_id=7, credential="0042")
     (only,) = await entries()
-    await store.held.hold(ENTRY_UPDATE, only.id, {"note": "Seen."}, now=NOW, sends=True)
+    await store.pending_writes.hold(ENTRY_UPDATE, only.id, {"note": "Seen."}, now=NOW, sends=True)
     (same,) = await entries()
     assert (same.entry_at, same.manual, same.entry_lane) == (NOW + 123_456, False, "entry")

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.store.engine.query_cache import Kept
+from gateway.store.engine.query_cache import QueryCache
 
 
 async def test_what_is_asked_again_is_read_once_until_something_is_written(store, entry):
-    kept: Kept[str, int] = Kept(database=store._site, most=2)
+    kept: QueryCache[str, int] = QueryCache(database=store.database, most=2)
     reads = []
 
     async def count(question):
@@ -26,12 +26,12 @@ async def test_what_is_asked_again_is_read_once_until_something_is_written(store
 
 
 async def test_what_was_read_before_a_commit_is_not_kept_after_it(store, entry):
-    kept: Kept[str, int] = Kept(database=store._site, most=2)
-    generation = store._site.generation
+    kept: QueryCache[str, int] = QueryCache(database=store.database, most=2)
+    generation = store.database.generation
     await store.journal.record(entry())
     kept.keep("a", 0, generation=generation)
     assert kept.known("a") is None
-    kept.keep("a", 1, generation=store._site.generation)
+    kept.keep("a", 1, generation=store.database.generation)
     assert kept.known("a") == 1
 
 

@@ -131,7 +131,7 @@ async def test_each_look_uses_its_index(store, plans):
         await store.segments.garbage()
         await store.segments.discard(Choice(at_least=1))
 
-    found = (await plans(store._site, look)).values()
+    found = (await plans(store.database, look)).values()
     assert len(found) == 5
     assert any("segment_by_time (camera_id=? AND started_at>? AND started_at<?)" in plan for plan in found)
     assert any("COVERING INDEX segment_by_age" in plan for plan in found)
@@ -145,13 +145,13 @@ async def test_looks_for_what_is_left_to_do_use_their_indexes(store, plans):
     await store.segments.add([finished(n) for n in range(5)])
 
     async def look():
-        await store.footage_links.unlinked(after=0, limit=5)
-        await store.footage_links.leaves(7, 1, 5)
+        await store.chain_links.unlinked(after=0, limit=5)
+        await store.chain_links.leaves(7, 1, 5)
         await store.segments.known("7/2026010112")
         await store.segments.bytes_since(START)
-        await store.footage_times.correct(ClockOffset("run", 0, trusted=True))
+        await store.clock_corrections.correct(ClockOffset("run", 0, trusted=True))
         await store.camera_events.pinned_since((7,), START)
 
-    found = await plans(store._site, look)
+    found = await plans(store.database, look)
     assert len(found) >= 7
     assert not [plan for plan in found.values() if "SCAN segment" in plan or "SCAN camera_event" in plan], found

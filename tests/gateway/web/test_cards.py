@@ -331,7 +331,7 @@ async def test_the_sheet_has_texts_that_are_no_formulas_and_moments_of_the_sites
     assert (found["N2"], found["P2"]) == (("", "12"), ("inlineStr", "https://a.example/"))
     assert found["A3"] == ("", "4001")
     assert "4711" not in {text for _, text in found.values()}
-    assert not list((house.store._site.path.parent / "spreadsheets").iterdir())
+    assert not list((house.store.database.path.parent / "spreadsheets").iterdir())
 
 
 async def test_a_sheet_of_a_search_has_only_what_was_found(house):
@@ -356,7 +356,7 @@ async def test_only_so_many_sheets_are_made_at_once(house):
 
 
 async def test_a_disk_that_takes_no_sheet_says_so(house):
-    (house.store._site.path.parent / "spreadsheets").write_text("in the way")
+    (house.store.database.path.parent / "spreadsheets").write_text("in the way")
     headers = await house.sign_in()
     async with house.client.post(f"{house.url}/v1/access/excel", json={}, headers=headers) as answer:
         assert answer.status == 503

@@ -27,7 +27,7 @@ async def changes(house, numbers):
     """Rows of changes of cards."""
     for number in numbers:
         body = {"id": number, "number": "0042", "note": "by the oak"}
-        await house.store.held.hold(CARD_UPDATE, number, body, now=SINCE, sends=True)
+        await house.store.pending_writes.hold(CARD_UPDATE, number, body, now=SINCE, sends=True)
     return [row for row in await house.store.outbox.due(now=0, limit=500) if row.kind == "access_card"]
 
 
@@ -54,7 +54,7 @@ async def test_everything_is_fetched_anew_and_what_is_wrong_with_central_is_seen
 async def test_what_central_refused_is_changed_and_let_go_of_by_who_may(house, browser_page, tmp_path):
     for number in (4001, 4002):
         body = {"id": number, "number": "0042", "note": "<b>by the oak</b>"}
-        await house.store.held.hold(CARD_UPDATE, number, body, now=SINCE, sends=True)
+        await house.store.pending_writes.hold(CARD_UPDATE, number, body, now=SINCE, sends=True)
     for row in [row for row in await house.store.outbox.due(now=0) if row.kind == "access_card"]:
         await house.store.outbox.park(row, error="number: 0042 is already used")
     async with browser_page(size=PHONE, tolerate=("400",)) as page:
@@ -73,9 +73,9 @@ async def test_what_central_refused_is_changed_and_let_go_of_by_who_may(house, b
         await refused.get_by_role("button", name="Let go").click()
         await page.locator("#confirm-yes").click()
         await expect(refused).to_have_count(0)
-    (row,) = await house.store.held.waiting("access_card", 4001)
+    (row,) = await house.store.pending_writes.waiting("access_card", 4001)
     assert (row.body["number"], row.refused) == ("0043", "")
-    assert not await house.store.held.waiting("access_card", 4002)
+    assert not await house.store.pending_writes.waiting("access_card", 4002)
     assert (await house.store.outbox.books()).balance()
     async with browser_page() as page:
         await sign_in(page, house, "guard")
@@ -115,15 +115,15 @@ async def test_enter_does_what_is_asked_and_what_is_wrong_is_said_beside_the_fie
         await expect(page.get_by_role("dialog").get_by_role("alert")).to_be_hidden()
         await page.get_by_role("button", name="Cancel").click()
         await expect(page.locator("#areas .area-count")).to_have_text("0 of 2")
-    (held,) = await house.store.held.waiting("access_card", 4001)
+    (held,) = await house.store.pending_writes.waiting("access_card", 4001)
     assert held.body["number"] == "0043"
 
 
 async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(house, browser_page):
-    await house.store.held.hold(CARD_CREATE, None, {"number": "77"}, now=SINCE, sends=True)
+    await house.store.pending_writes.hold(CARD_CREATE, None, {"number": "77"}, now=SINCE, sends=True)
     (row,) = [row for row in await house.store.outbox.due(now=0) if row.kind == "access_card"]
     await house.store.outbox.begin(row)
-    await house.store.unknown.leave_to_a_person(row, reason="it may be at central")
+    await house.store.unknown_outcomes.leave_to_a_person(row, reason="it may be at central")
     async with browser_page() as page:
         await sign_in(page, house)
         await page.get_by_role("button", name="Central has it").click()
@@ -166,7 +166,7 @@ async def test_why_something_waits_and_books_that_do_not_balance_are_said(house,
             [re.compile(f"^2 . access card: update, since .*: {error}$"), re.compile("^1 . .*: not tried yet$")]
         )
         await expect(page.locator("#books-fault")).to_be_hidden()
-        await house.store._site.write(
+        await house.store.database.write(
             lambda connection: connection.execute("UPDATE book SET count = count + 1 WHERE name = 'accepted'")
         )
         house.store.changes.bump()
@@ -186,4 +186,4 @@ async def test_a_program_that_will_not_come_again_is_forgotten(house, browser_pa
         await page.locator("#confirm-yes").click()
         await expect(readers).to_be_hidden()
         await expect(page.get_by_text("chief is forgotten.")).to_be_visible()
-    assert await house.store.read_marks.all() == ()
+    assert await house.store.read_cursors.all() == ()

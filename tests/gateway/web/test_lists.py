@@ -80,7 +80,7 @@ async def test_a_search_that_ended_early_says_so_and_goes_on(house, monkeypatch)
     monkeypatch.setattr("gateway.store.events.pages.EXACT_SEARCH", 0)
     monkeypatch.setattr("gateway.store.events.pages.MOST_SEARCHED", 1)
     wanted = await house.happened("Plate AB1.")
-    await house.store._site.write(
+    await house.store.database.write(
         lambda connection: connection.execute("UPDATE sqlite_sequence SET seq = seq + 200000 WHERE name = 'event'")
     )
     later = await house.happened("Something else.")

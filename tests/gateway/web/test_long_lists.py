@@ -41,7 +41,9 @@ async def large_camera_events(house, now):
 
 async def large_entries(house, now):
     body = {"device_id": 101, "date_at": "2026-01-31T12:00:00.000Z", "data": "0123 " * 3000}
-    await asyncio.gather(*(house.store.held.hold(ENTRY_CREATE, None, body, now=now, sends=False) for _ in range(MOST)))
+    await asyncio.gather(
+        *(house.store.pending_writes.hold(ENTRY_CREATE, None, body, now=now, sends=False) for _ in range(MOST))
+    )
 
 
 async def large_cards(house, now):

@@ -41,7 +41,7 @@ def outbox(house, tmp_path):
 async def refused(house):
     """The number of a change that central refused."""
     body = {"id": 4001, "note": "n", "pin": "9753"}
-    await house.store.held.hold(CARD_UPDATE, 4001, body, now=1_767_225_600_000_000, sends=True)
+    await house.store.pending_writes.hold(CARD_UPDATE, 4001, body, now=1_767_225_600_000_000, sends=True)
     row = await waiting(house)
     await house.store.outbox.park(row, error="note: too short")
     return row.id
@@ -103,7 +103,7 @@ async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(house, t
     port = house.url.rpartition(":")[2]
     (tmp_path / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{accounts}')
     monkeypatch.setenv("EDGE_GATEWAY_SECRET_CHIEF", "chief")
-    await house.store.held.hold(CARD_CREATE, None, {"number": "77"}, now=1_767_225_600_000_000, sends=True)
+    await house.store.pending_writes.hold(CARD_CREATE, None, {"number": "77"}, now=1_767_225_600_000_000, sends=True)
     row = await waiting(house)
 
     async def settle(*options: str) -> tuple[str, str]:
@@ -113,7 +113,7 @@ async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(house, t
 
     assert "goes up by itself" in (await settle("--not-there"))[1]
     await house.store.outbox.begin(row)
-    await house.store.unknown.leave_to_a_person(row, reason="it may be at central")
+    await house.store.unknown_outcomes.leave_to_a_person(row, reason="it may be at central")
     assert await settle("--not-there") == (f"{row.id} is sent again", "")
     told = await house.store.refused.get(row.id)
     assert (told.parked, told.begun, told.taken_as) == (False, False, None)

@@ -14,7 +14,7 @@ import pytest
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.read_cursors import PageTold
-from gateway.store import Entry, EventFilter, Reader
+from gateway.store import Consumer, Entry, EventFilter
 from gateway.web.read_cursors import Readers
 
 WITHIN = 20.0
@@ -22,7 +22,7 @@ WITHIN = 20.0
 
 def on_disk(house) -> dict[tuple[str, str, str], int]:
     """The marks that a crash in this moment would leave."""
-    with closing(sqlite3.connect(house.store._site.path)) as connection:
+    with closing(sqlite3.connect(house.store.database.path)) as connection:
         rows = connection.execute("SELECT account, list, filter, read_to FROM read_mark")
         return {(account, name, which): read_to for account, name, which, read_to in rows}
 
@@ -142,7 +142,7 @@ async def test_what_a_crash_leaves_is_never_above_what_was_fetched(house):
 
 
 async def _all(house) -> list[int]:
-    with closing(sqlite3.connect(house.store._site.path)) as connection:
+    with closing(sqlite3.connect(house.store.database.path)) as connection:
         return [number for (number,) in connection.execute("SELECT id FROM event")]
 
 
@@ -277,10 +277,10 @@ async def test_one_program_with_ever_other_filters_takes_no_other_ones_mark(hous
     readers = Readers(store=house.store, clock=house.clock)
     assert await readers._recall()
     page = PageTold(cursor=0, newest=1, following=1, is_end=False)
-    central = Reader("central", "event")
+    central = Consumer("central", "event")
     await readers.told(central, page)
     for number in range(9):
-        await readers.told(Reader("till", "event", f"types {number}"), page)
+        await readers.told(Consumer("till", "event", f"types {number}"), page)
     assert ("central", "event", "") in on_disk(house)
     assert len(on_disk(house)) == 4
     told = await house.store.events.page(EventFilter(types=(int(EventKind.READER_FORGOTTEN),)))
@@ -303,7 +303,7 @@ async def test_a_mark_that_the_disk_did_not_forget_does_not_move_past_what_was_r
         raise StoreError("database or disk is full")
 
     with monkeypatch.context() as full:
-        full.setattr(house.store.read_marks, "forget", refuse)
+        full.setattr(house.store.read_cursors, "forget", refuse)
         status, _ = await house.call("/status/reader/forget", {"account": "chief"})
         assert status >= 500
     await program.ask(0)

@@ -439,7 +439,7 @@ async def test_central_s_refusal_of_a_large_body_has_its_envelope(relayed, far_c
 
 async def test_a_relayed_request_names_a_card_made_here_by_central_s_id(relayed):
     async with scripted_central(said(FAR)) as far, relayed(far.url) as house:
-        held = await house.store.held.hold(CARD_CREATE, None, {"number": "77123"}, now=1, sends=True)
+        held = await house.store.pending_writes.hold(CARD_CREATE, None, {"number": "77123"}, now=1, sends=True)
         body = {"id": held.record_id, "access_ids": [str(held.record_id)], "amount": 5}
         status, answer = await house.call("/v1/access/credit/commit", body, user="boss")
         assert (status, answer["error"]) == (

@@ -51,9 +51,9 @@ async def test_the_state_is_told(house, folder):
 
 
 async def test_books_that_do_not_balance_are_told_and_are_the_exit_status(house, folder):
-    await house.store.held.hold(CARD_UPDATE, 4001, {"id": 4001, "note": "n"}, now=1, sends=True)
+    await house.store.pending_writes.hold(CARD_UPDATE, 4001, {"id": 4001, "note": "n"}, now=1, sends=True)
     books = await house.store.outbox.books()
-    await house.store._site.write(lambda connection: connection.execute("DELETE FROM outbox WHERE record_id = 4001"))
+    await house.store.database.write(lambda connection: connection.execute("DELETE FROM outbox WHERE record_id = 4001"))
     status, out, err = await ended(await begin(folder, "status"))
     assert (status, "central answers" in out) == (1, True)
     assert f"the books do not balance: {books.accepted} were accepted for central, {books.accepted - 1} are" in err

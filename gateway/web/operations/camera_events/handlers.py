@@ -21,7 +21,7 @@ from gateway.domain.writes import JsonObject, RecordWriter, WaitingWrite
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.site import Site
-from gateway.store import LONGEST_PIN, CameraEventFilter, Entry, Reader, Store
+from gateway.store import LONGEST_PIN, CameraEventFilter, Consumer, Entry, Store
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
 from gateway.web.auth.view_tokens import View
@@ -112,7 +112,7 @@ class CameraEventsFamily:
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, CameraEventListBody)
         which = self._filter(wanted)
-        reader = Reader(caller.username, _KIND) if wanted.by_cursor and which == CameraEventFilter() else None
+        reader = Consumer(caller.username, _KIND) if wanted.by_cursor and which == CameraEventFilter() else None
         if reader is not None:
             self._readers.asks(reader, wanted.cursor_id)
         page = await self._store.camera_events.page(
@@ -121,7 +121,7 @@ class CameraEventsFamily:
         known = page.events
         ids = [item.id for item in known]
         exhibits = await self._store.exhibits.of(ids)
-        waiting = (await self._store.held.arriving(_KIND, ids)).waiting
+        waiting = (await self._store.pending_writes.arriving(_KIND, ids)).waiting
         site_only = await self._site_only(known, waiting)
         missing = await self._recording.missing(item for item in known if item.ready)
         events = (
@@ -201,7 +201,7 @@ class CameraEventsFamily:
             if error.status != _NOT_FOUND:
                 raise
             now = self._clock.wall().micros  # central has it no more; so it is deleted here alone
-            await self._store.held.hold(WRITE_DELETE, known.id, {}, now=now, sends=False)
+            await self._store.pending_writes.hold(WRITE_DELETE, known.id, {}, now=now, sends=False)
             sync = "in_step"
         text = f"{caller.username} deleted camera event {known.id} of event {known.event_id}: {known.name}."
         files = ", ".join(item.sha256 for item in shown.evidence)
@@ -237,7 +237,7 @@ class CameraEventsFamily:
     async def _shown(self, known: CameraEvent, request: web.Request, caller: Caller) -> CameraEventRecord:
         exhibits = await self._store.exhibits.of((known.id,))
         missing = await self._recording.missing((known,) if known.ready else ())
-        waiting = await self._store.held.waiting(_KIND, known.id)
+        waiting = await self._store.pending_writes.waiting(_KIND, known.id)
         site_only = await self._site_only((known,), {known.id: waiting})
         return camera_event_record(
             known,
@@ -257,7 +257,7 @@ class CameraEventsFamily:
         self, known: Iterable[CameraEvent], waiting: Mapping[int, Sequence[WaitingWrite]]
     ) -> frozenset[int]:
         unknown = () if self._writes.alone else (item.id for item in known if item.central_id is None)
-        return await site_only_among(self._store.held, _KIND, unknown, waiting)
+        return await site_only_among(self._store.pending_writes, _KIND, unknown, waiting)
 
     async def _tell(
         self, kind: EventKind, known: CameraEvent, caller: Caller, text: str, facts: Mapping[str, Scalar]

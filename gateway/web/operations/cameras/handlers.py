@@ -116,7 +116,7 @@ class Cameras:
         await read_body(request, Body)
         known = await self._store.cameras.all()
         waiting = defaultdict[int, list[WaitingWrite]](list)
-        for write in await self._store.held.waiting(_KIND):
+        for write in await self._store.pending_writes.waiting(_KIND):
             waiting[write.record_id].append(write)
         cameras = (self._record(item, request, caller, waiting[item.id]) for item in known)
         return await success_listed(request, "cameras", cameras, count=len(known))
@@ -151,13 +151,13 @@ class Cameras:
         raise NotFoundError(f"camera {camera_id} has no such file")
 
     async def _known(self, camera_id: int) -> KnownRecord:
-        known = await self._store.cameras.get(await self._store.held.site_id(_KIND, camera_id))
+        known = await self._store.cameras.get(await self._store.pending_writes.site_id(_KIND, camera_id))
         if known is None:
             raise NotFoundError(f"there is no camera {camera_id}")
         return known
 
     async def _shown(self, known: KnownRecord, request: web.Request, caller: Caller) -> Record:
-        return self._record(known, request, caller, await self._store.held.waiting(_KIND, known.id))
+        return self._record(known, request, caller, await self._store.pending_writes.waiting(_KIND, known.id))
 
     def _record(
         self, known: KnownRecord, request: web.Request, caller: Caller, waiting: Sequence[WaitingWrite]

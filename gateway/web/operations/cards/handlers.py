@@ -92,7 +92,7 @@ class CardsFamily:
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, CardListBody)
         known, count = await self._store.cards.page(search=wanted.search, offset=wanted.offset, limit=wanted.limit)
-        waiting = (await self._store.held.arriving(KIND, [item.card.card_id for item in known])).waiting
+        waiting = (await self._store.pending_writes.arriving(KIND, [item.card.card_id for item in known])).waiting
         shown = (card_record(item, waiting.get(item.card.card_id, ())) for item in known)
         return await success_listed(request, "access_cards", shown, count=count)
 
@@ -149,7 +149,7 @@ class CardsFamily:
         """No driver has a place for cards: readers only read, and the gateway decides."""
         wanted = await read_body(request, CardToDeviceBody)
         known = await self._known(wanted.id)
-        device = await self._store.devices.get(await self._store.held.site_id("device", wanted.device_id))
+        device = await self._store.devices.get(await self._store.pending_writes.site_id("device", wanted.device_id))
         if device is None:
             raise NotFoundError(f"device_id: there is no device {wanted.device_id}")
         card = f"access card {known.card.card_id} was not sent"
@@ -175,7 +175,7 @@ class CardsFamily:
             log.warning("card_change_not_recorded", error=str(error))  # the change itself stands
 
     async def _known(self, card_id: int) -> CardRecord:
-        known = await self._store.cards.get(await self._store.held.site_id(KIND, card_id))
+        known = await self._store.cards.get(await self._store.pending_writes.site_id(KIND, card_id))
         if known is None:
             raise NotFoundError(f"there is no access card {card_id}")
         return known
@@ -187,7 +187,7 @@ class CardsFamily:
         return success(access_card=_without_secrets({"id": None, **written.record}), warnings=())
 
     async def _answer(self, known: CardRecord) -> web.StreamResponse:
-        waiting = await self._store.held.waiting(KIND, known.card.card_id)
+        waiting = await self._store.pending_writes.waiting(KIND, known.card.card_id)
         return success(access_card=card_record(known, waiting), warnings=_warnings(known.card))
 
 

@@ -23,7 +23,7 @@ from gateway.domain.writes import (
 )
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.models import LaneSection, Site
-from gateway.store import EntryFilter, EntryTotals, Reader, Store
+from gateway.store import Consumer, EntryFilter, EntryTotals, Store
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
 from gateway.web.http.acknowledged import followed
@@ -100,7 +100,7 @@ class EntriesFamily:
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryListBody)
         whole = self._filter(wanted) == EntryFilter()
-        reader = Reader(caller.username, _KIND) if wanted.by_cursor and whole else None
+        reader = Consumer(caller.username, _KIND) if wanted.by_cursor and whole else None
         return await self._listed(request, wanted, reader)
 
     async def _report(self, request: web.Request, _: Caller) -> web.StreamResponse:
@@ -189,7 +189,7 @@ class EntriesFamily:
         """The body with devices and the card as they are known now, and the devices' lanes unless others are said."""
         placed: JsonObject = {}
         if wanted.access_id is not None:
-            body["access_id"] = await self._store.held.site_id("access_card", wanted.access_id)
+            body["access_id"] = await self._store.pending_writes.site_id("access_card", wanted.access_id)
         if wanted.device_id is not None:
             body["device_id"] = await self._device("device_id", wanted.device_id)
             if (place := self._places.get(wanted.device_id)) is not None:
@@ -202,7 +202,7 @@ class EntriesFamily:
 
     async def _device(self, name: str, number: int) -> int:
         """The id by which a device is known now. Raises RequestRefused for none."""
-        known = await self._store.held.site_id("device", number)
+        known = await self._store.pending_writes.site_id("device", number)
         if await self._store.devices.get(known) is None:
             raise RequestRefused(400, f"{name}: there is no device {number}")
         return known
@@ -218,7 +218,7 @@ class EntriesFamily:
         return self._clock.wall().micros
 
     async def _listed(
-        self, request: web.Request, wanted: EntryListBody, reader: Reader | None, **more: object
+        self, request: web.Request, wanted: EntryListBody, reader: Consumer | None, **more: object
     ) -> web.StreamResponse:
         before = wanted.cursor_id
         if reader is not None:
@@ -229,7 +229,7 @@ class EntriesFamily:
         page = await self._store.entries.page(
             self._filter(wanted), now=self._now, before=before, offset=wanted.offset, limit=wanted.limit
         )
-        waiting = (await self._store.held.arriving(_KIND, [entry.id for entry in page.entries])).waiting
+        waiting = (await self._store.pending_writes.arriving(_KIND, [entry.id for entry in page.entries])).waiting
         site_only = await self._site_only(page.entries, waiting)
         shown = (self._record(entry, waiting.get(entry.id, ()), site_only) for entry in page.entries)
         cursor = {"next_cursor": page.entries[-1].id} if page.entries else {}
@@ -258,14 +258,14 @@ class EntriesFamily:
         )
 
     async def _shown(self, entry: ParkingEntry) -> Record:
-        waiting = await self._store.held.waiting(_KIND, entry.id)
+        waiting = await self._store.pending_writes.waiting(_KIND, entry.id)
         return self._record(entry, waiting, await self._site_only((entry,), {entry.id: waiting}))
 
     async def _site_only(
         self, entries: Iterable[ParkingEntry], waiting: Mapping[int, Sequence[WaitingWrite]]
     ) -> frozenset[int]:
         unknown = () if self._writes.alone else (entry.id for entry in entries if entry.central_id is None)
-        return await site_only_among(self._store.held, _KIND, unknown, waiting)
+        return await site_only_among(self._store.pending_writes, _KIND, unknown, waiting)
 
     def _record(self, entry: ParkingEntry, waiting: Sequence[WaitingWrite], site_only: AbstractSet[int]) -> Record:
         names = {
