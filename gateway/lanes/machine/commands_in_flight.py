@@ -5,6 +5,7 @@ from __future__ import annotations
 from drivers.contract import GatePosition
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.state.closing import Closing
 from gateway.lanes.machine.state.commands import InFlight
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.transition import Transition
@@ -18,15 +19,19 @@ _MOVED_UNANSWERED = {**_MOVED, GateAction.STOP: frozenset({GatePosition.STOPPED}
 """The same where nobody knows whether it was heard: a gate in its end position may have come there by itself."""
 
 
-def send(lane: Transition, command: Command, deadline: float) -> None:
-    """Send a command now. What was under way is superseded: if it still waits for the line, it never goes out."""
+def send(lane: Transition, command: Command, deadline: float, *, instead_of: Closing | None = None) -> None:
+    """Send a command now. What was under way is superseded: if it still waits for the line, it never goes out.
+
+    `instead_of`: the close that this open undoes.
+    """
     flight = lane.state.commands.flight
     if flight is not None:
         _supersede(lane, flight, f"superseded by {command.action}")
     patience = (
         lane.rules.lane.closing_seconds if command.action is GateAction.CLOSE else lane.rules.lane.opening_seconds
     )
-    lane.put(lane.state.commands.sent(command, deadline=deadline, give_up_at=lane.now.at + patience))
+    give_up_at = lane.now.at + patience
+    lane.put(lane.state.commands.sent(command, deadline=deadline, give_up_at=give_up_at, instead_of=instead_of))
     lane.commands.append(m.SendCommand(command, deadline))
     lane.write(command, CommandState.SENT)
 

@@ -59,6 +59,20 @@ def acknowledged(lane: Transition) -> None:
     )
 
 
+def close_to_undo(state: LaneState) -> Closing | None:
+    """Return the close of ours that may move the gate now; None for none."""
+    job = state.closing
+    if job is None or not job.sent or not job.ours or job.lost:
+        return None
+    return job if _has_reached_controller(state) else None
+
+
+def resume(lane: Transition, close: Closing) -> None:
+    """Watch a close further: the open that was sent in its place did not go out."""
+    if lane.state.inputs.gate.position is not GatePosition.CLOSED:
+        lane.put(close.watched_again(lane.now.at))
+
+
 def is_under_way(state: LaneState) -> bool:
     """Return whether an open asked for because of that may still move the gate, even one that is closed by now."""
     job, flight = state.closing, state.commands.flight

@@ -10,7 +10,7 @@ from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.domain.grants import listed_id
 from gateway.domain.passages import PassageOutcome
-from gateway.lanes.machine import closing, commands_in_flight, intruders, stopping, troubles
+from gateway.lanes.machine import closing, commands_in_flight, intruders, reopening, stopping, troubles
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LEAVING_SECONDS, LaneRules, Side
 from gateway.lanes.machine.state.lane import LaneState
@@ -120,7 +120,7 @@ def deny_locked(lane: Transition, visit: Visit) -> None:
 def operator_opens(lane: Transition, event: m.CommandRequested) -> None:
     """Open the gate for a person."""
     source = event.command.source
-    commands_in_flight.send(lane, event.command, event.deadline)
+    commands_in_flight.send(lane, event.command, event.deadline, instead_of=reopening.close_to_undo(lane.state))
     troubles.right_of_way_began(lane)
     lane.drop_closing()
     stopping.ended(lane, f"{source.removeprefix('user:')} opens it")
@@ -249,13 +249,15 @@ def _open(lane: Transition, visit: Visit) -> None:
         _tell_decision(lane, visit)
         stopping.ended(lane, _LET_IN)
         return
+    close = reopening.close_to_undo(lane.state)
     lane.drop_closing()
     lane.enter(Phase.OPENING, visit.opening())
     if lane.state.inputs.gate_lost:
         _tell_decision(lane, visit)
         not_opened(lane, f"the gate's controller is away: {lane.state.inputs.gate_lost}")
         return
-    commands_in_flight.send(lane, lane.command(GateAction.OPEN), lane.now.at + lane.rules.policy.command_seconds)
+    deadline = lane.now.at + lane.rules.policy.command_seconds
+    commands_in_flight.send(lane, lane.command(GateAction.OPEN), deadline, instead_of=close)
     stopping.ended(lane, _LET_IN)
     troubles.right_of_way_began(lane)
     _tell_decision(lane, visit)

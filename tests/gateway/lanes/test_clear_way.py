@@ -362,6 +362,42 @@ def test_close_that_has_not_moved_the_gate_yet_is_undone_again_when_the_open_did
     assert lane.actions() == [OPEN, CLOSE, OPEN, OPEN]
 
 
+@pytest.mark.parametrize("who", ["vehicle", "person"])
+def test_close_is_watched_on_when_an_open_in_its_place_did_not_go_out(lane, who):
+    closing_gate(lane)
+    lane.arming(ON)
+    if who == "vehicle":
+        lane.card()
+    else:
+        lane.wish(OPEN)
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "the line was reset", sent=False))
+    lane.wait(1)
+    assert lane.actions() == [OPEN, CLOSE, OPEN], "no close is repeated while it moves"
+    lane.safety(ON)
+    assert lane.actions() == [OPEN, CLOSE, OPEN, OPEN]
+
+
+def test_what_came_into_the_way_before_an_open_turned_out_to_be_lost_opens_it_again(lane):
+    closing_gate(lane)
+    lane.arming(ON)
+    lane.card()
+    lane.safety(ON)
+    assert lane.actions() == [OPEN, CLOSE, OPEN], "an open is on its way"
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "the line was reset", sent=False))
+    assert lane.actions() == [OPEN, CLOSE, OPEN, OPEN]
+
+
+def test_lost_open_of_a_gate_that_has_closed_meanwhile_leaves_it_closed(lane):
+    closing_gate(lane)
+    lane.arming(ON)
+    lane.card()
+    lane.gate(GatePosition.CLOSED)
+    lane.safety(ON)
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "the line was reset", sent=False))
+    lane.wait(60)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
 def test_no_close_on_an_input_whose_device_did_not_answer(lane):
     under_the_gate(lane)
     lane.closing(OFF)

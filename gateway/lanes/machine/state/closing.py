@@ -81,6 +81,10 @@ class Closing:
         """Return the closing with one more close on its way."""
         return replace(self, since=at, sent=True, ours=True, tries=self.tries + 1, seen_moving=False)
 
+    def watched_again(self, at: float) -> Closing:
+        """Return the closing after an open in its place that never left."""
+        return replace(self, since=at)
+
     def close_not_sent(self, at: float) -> Closing:
         """Return the closing after a close that never left, which counts for no try."""
         return replace(self, since=at, sent=False, ours=False, tries=max(0, self.tries - 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gateway.domain.commands import Command
+from gateway.lanes.machine.state.closing import Closing
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class InFlight:
         acknowledged_at: when the device acknowledged it, None before.
         doubt: why nobody knows whether the device heard it, "" while there is no doubt.
         doubted_at: since when; a movement seen after that settles the doubt.
+        instead_of: the close that this open undoes; should the open not go out, that close is watched further.
     """
 
     command: Command
@@ -26,6 +28,7 @@ class InFlight:
     acknowledged_at: float | None = None
     doubt: str = ""
     doubted_at: float | None = None
+    instead_of: Closing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +74,11 @@ class Commands:
         """Return the commands with one more made."""
         return replace(self, made=self.made + 1)
 
-    def sent(self, command: Command, *, deadline: float, give_up_at: float) -> Commands:
+    def sent(
+        self, command: Command, *, deadline: float, give_up_at: float, instead_of: Closing | None = None
+    ) -> Commands:
         """Return the commands with this one under way, in the place of any other."""
-        return replace(self, flight=InFlight(command, deadline, give_up_at))
+        return replace(self, flight=InFlight(command, deadline, give_up_at, instead_of=instead_of))
 
     def superseding(self, flight: InFlight, reason: str) -> Commands:
         """Return the commands with the one under way among the superseded."""
