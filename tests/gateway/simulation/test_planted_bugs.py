@@ -211,10 +211,10 @@ def stops_and_lost_controllers(plan, number):
 def test_a_stop_that_a_lost_controller_ends_is_found(monkeypatch):
     lost = closing.gate_lost
 
-    def forgetful(turn):
-        lost(turn)
-        turn.set(stopped_by="")
-        closing.begin(turn)
+    def forgetful(lane):
+        lost(lane)
+        lane.put(lane.state.stop.ended())
+        closing.begin(lane)
 
     monkeypatch.setattr(director, "day", stops_and_lost_controllers)
     plan = Plan(days=1, lanes=2, seed=3)
