@@ -8,10 +8,9 @@ from collections.abc import Awaitable, Callable
 from zoneinfo import ZoneInfo
 
 from gateway.app.expiry import EventKeeping
-from gateway.central.client.accounts import CentralPeople
+from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
-from gateway.central.client.roles import RoleMap
-from gateway.central.client.used_codes import UsedCodes
+from gateway.central.client.session import UsedCodes
 from gateway.central.commands.lane_commands import LaneCommands, Meaning
 from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.pull.pull import DownSync
@@ -121,7 +120,7 @@ def sync_with_central(
             store=store,
             clock=clock,
             cards=SiteCards(store=store, clock=clock, zone=zone, fields=card_fields(site)),
-            set_back=down.set_back,
+            restore=down.restore,
         ),
         commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),
         clock_alert_seconds=site.central.clock_alert_seconds,

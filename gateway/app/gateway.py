@@ -26,7 +26,7 @@ from gateway.app.device_registration import DeviceRegistration
 from gateway.app.devices import build_field
 from gateway.app.systemd import Notify, feed_watchdog
 from gateway.app.watchdog import Watchdog
-from gateway.central.central_status import CentralStanding
+from gateway.central.central_status import CentralLink
 from gateway.central.push.refused import OutboxDesk
 from gateway.central.push.writes import CentralWrites
 from gateway.domain.errors import ConfigError, StoreError
@@ -197,10 +197,10 @@ class Gateway:
         )
         self._relay = relay_to_central(site, client=client)
         self._people = people_of_central(site, client=client)
-        self._standing = None
+        self._central_link = None
         if client is not None and down is not None and self._sync is not None:
             started_at = self._clock.wall().micros
-            self._standing = CentralStanding(client=client, down=down, sync=self._sync, started_at=started_at)
+            self._central_link = CentralLink(client=client, down=down, sync=self._sync, started_at=started_at)
         self._keeping = event_keeping(site, store=self._store, clock=self._clock, forget=self._recording.forget)
         hooks = site.webhooks
         self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
@@ -270,7 +270,7 @@ class Gateway:
                 lanes=self._lanes,
                 areas=self._lanes.areas,
                 recording=self._recording,
-                central=self._standing,
+                central=self._central_link,
                 writes=self._writes,
                 clock=self._clock,
                 accounts=accounts,

@@ -8,8 +8,7 @@ import structlog
 
 from gateway.central.client.client import CentralClient
 from gateway.central.client.state import CentralState
-from gateway.central.pull.pull import DownSync, Progress, PullReport
-from gateway.central.pull.refresh import Part
+from gateway.central.pull.pull import DownSync, Part, Progress, PullReport
 from gateway.central.runner import Sync
 from gateway.domain.central_status import CentralStatus
 from gateway.runtime.clock import iso_utc
@@ -17,8 +16,8 @@ from gateway.runtime.clock import iso_utc
 log = structlog.get_logger(__name__)
 
 
-class CentralStanding:
-    """The client's and the pulls' state, read without waiting."""
+class CentralLink:
+    """Status of the link to central, read without waiting, and the orders that a technician gives for it."""
 
     def __init__(self, *, client: CentralClient, down: DownSync, sync: Sync, started_at: int) -> None:
         self._client = client
@@ -49,7 +48,7 @@ class CentralStanding:
                     report,
                     clock_alert_seconds=self._sync.clock_alert_seconds,
                     unread_events=self._sync.unread_events,
-                    set_back_at=self._down.set_back.since,
+                    restored_at=self._down.restore.since,
                     backlog=self._sync.backlog_notice,
                 )
             ),
@@ -68,13 +67,13 @@ class CentralStanding:
 
 
 def clock_ahead(state: CentralState) -> float | None:
-    """By how many seconds central's clock is ahead of this machine's at most; None while central does not answer."""
+    """Return the most seconds that central's clock may be ahead of ours; None while central does not answer."""
     offset = state.clock_offset if state.reachable else None
     return None if offset is None else offset.seconds + offset.doubt
 
 
 def pulled_text(report: PullReport) -> str:
-    """What pulls brought, in words; of a list that central did not give this time, what it gave before."""
+    """Describe what pulls brought; for a list that did not come this time, what came before."""
     counts: dict[Part, int] = {
         "access cards": report.cards.cards,
         "devices": report.devices,
@@ -90,7 +89,7 @@ def _part_text(report: PullReport, part: Part, count: int) -> str:
 
 
 def progress_text(progress: Progress | None) -> str:
-    """How far a pull is, in words."""
+    """Describe the progress of a pull."""
     if progress is None:
         return ""
     of = "" if progress.count is None else f" of {progress.count:,}"
@@ -98,7 +97,7 @@ def progress_text(progress: Progress | None) -> str:
 
 
 def left_text(left: tuple[Part, ...]) -> str:
-    """What is still to be fetched anew, in words."""
+    """Describe what is still to be fetched anew."""
     return f"{', '.join(left)}: still to come" if left else ""
 
 
@@ -108,13 +107,13 @@ def notices(
     *,
     clock_alert_seconds: float,
     unread_events: int,
-    set_back_at: int | None = None,
+    restored_at: int | None = None,
     backlog: str = "",
 ) -> Iterator[str]:
-    """What a technician should know, a sentence each."""
-    if set_back_at is not None:
+    """Yield notices for a technician, a sentence each."""
+    if restored_at is not None:
         yield (
-            f"central was set back to an older state, seen {iso_utc(set_back_at)}: what this site sent since then is"
+            f"central was set back to an older state, seen {iso_utc(restored_at)}: what this site sent since then is"
             " gone there; run edge-gateway sync reconcile"
         )
     if backlog:

@@ -97,7 +97,7 @@ _REFUSED_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class SyncSnapshot:
-    """How sync is, for the page: central, the last whole pull, and the outbox's books."""
+    """State of synchronisation: central, the last whole pull, and the outbox's books."""
 
     central: CentralState
     pull: PullReport | None
@@ -105,7 +105,7 @@ class SyncSnapshot:
 
 
 class Sync:
-    """Runs down-sync and the outbox. A failure of one does not reach the other."""
+    """Runner of pulls and of the outbox. A failure of one does not reach the other."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Sync:
         self._pull_seconds = pull_seconds
         self._bytes_per_second = bytes_per_second
         self._wanted = asyncio.Event()
-        self._told_reachable: bool | None = None
+        self._reported: bool | None = None
 
     async def run(self) -> None:
         """Keep in step until cancelled, then sign out."""
@@ -174,7 +174,7 @@ class Sync:
 
     @property
     def failing(self) -> tuple[str, ...]:
-        """What central fails with again and again, of what is to go up, a sentence each."""
+        """Errors that central repeats for what is to be sent, a sentence each."""
         return self._sender.failing
 
     @property
@@ -217,11 +217,11 @@ class Sync:
 
     @property
     def unread_events(self) -> int:
-        """How many of central's events could not be read as they were last looked at."""
+        """Number of central's events that could not be read at the last poll."""
         return self._commands.unread if self._commands is not None else 0
 
     async def snapshot(self) -> SyncSnapshot:
-        """How sync is at this moment. Raises StoreError when the books cannot be read."""
+        """Return the state at this moment. Raises StoreError when the books cannot be read."""
         return SyncSnapshot(central=self._client.state, pull=self._down.report, books=await self._store.outbox.books())
 
     async def _while_disk_refuses(self, child: Callable[[], Awaitable[None]]) -> None:
@@ -294,14 +294,14 @@ class Sync:
     async def _tell_reached(self) -> None:
         """Record once that central was reached or lost."""
         state = self._client.state
-        if state.told is None or state.told == self._told_reachable:
+        if state.reported is None or state.reported == self._reported:
             return
-        told, self._told_reachable = self._told_reachable, state.told
-        kind = EventKind.CENTRAL_REACHED if state.told else EventKind.CENTRAL_LOST
+        reported, self._reported = self._reported, state.reported
+        kind = EventKind.CENTRAL_REACHED if state.reported else EventKind.CENTRAL_LOST
         try:
-            await self._record(kind, "central answers" if state.told else state.last_error)
+            await self._record(kind, "central answers" if state.reported else state.last_error)
         except StoreError:
-            self._told_reachable = told
+            self._reported = reported
             raise
 
 

@@ -35,7 +35,7 @@ _CARDS_AT_A_STRETCH = 20
 
 
 class SiteCards:
-    """Cards at the site. Each method is called within `store.cards.turn`."""
+    """Cards at the site, as they follow writes. Each method is called within `store.cards.turn`."""
 
     def __init__(self, *, store: Store, clock: Clock, zone: tzinfo = UTC, fields: CardFieldMap | None = None) -> None:
         self._store = store
@@ -44,7 +44,7 @@ class SiteCards:
         self._fields = fields or CardFieldMap()
 
     async def record(self, card_id: int) -> JsonObject | None:
-        """A card's record as the site has it."""
+        """Return a card's record as the site has it."""
         known = await self._store.cards.get(card_id)
         return None if known is None else _object(known.record)
 
@@ -78,7 +78,7 @@ class SiteCards:
     async def settle(
         self, operation: WriteOperation, card_id: int, record: JsonObject | None, *, formerly: int | None = None
     ) -> JsonObject | None:
-        """Central has carried a write out: its record counts, under what still waits; None for a card that is gone.
+        """Take over the record of a write that central carried out, below what waits; None for a card that is gone.
 
         `formerly`: the id that the card had until then.
         """
@@ -130,7 +130,7 @@ class SiteCards:
             await self.make_again({central_id: record}, given_to=card_id)
 
     async def forget(self, card_id: int) -> None:
-        """Central has the card no more."""
+        """Remove a card that central no longer has."""
         await self._apply(remove=(card_id,))
 
     async def catch_up(self) -> None:
@@ -140,7 +140,7 @@ class SiteCards:
                 await self.recall()
 
     async def recall(self) -> None:
-        """After a start: bring the cards behind the writes that are known in the other file."""
+        """Bring the cards up to date with the writes in the other file, after a start."""
         for card_id in await self._store.cards.made_here():
             known = await self._store.pending_writes.site_id(KIND, card_id)
             if known >= FIRST_PROVISIONAL_ID or (record := await self.record(card_id)) is None:

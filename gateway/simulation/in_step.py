@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from gateway.central.client.client import CentralClient
-from gateway.central.push.outbox import OutboxSender, Turn
+from gateway.central.push.outbox import OutboxSender, SendRound
 from gateway.runtime.clock import Clock
 from gateway.store import Store
 
@@ -49,5 +49,5 @@ class OnlyUp:
         """Send nothing more."""
         self.busy = False
 
-    async def _told(self, turn: Turn) -> None:
+    async def _told(self, turn: SendRound) -> None:
         self.busy = turn.wait == 0

@@ -10,6 +10,6 @@ from gateway.runtime.clock import SystemClock
 def fresh_ids(client: CentralClient) -> NewestIds:
     """One that need not ask for some minutes."""
     ids = NewestIds(client=client, clock=SystemClock())
-    ids.heard("camera_event")
-    ids.heard("entry")
+    ids.on_answer("camera_event")
+    ids.on_answer("entry")
     return ids

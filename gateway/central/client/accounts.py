@@ -1,34 +1,108 @@
-"""Central's accounts, signed in on behalf of people at the site. Tokens and passwords are kept by whoever asks."""
+"""Central's accounts, signed in for people at the site, and the permissions that their roles give here.
+
+The form of a role is not published, so the site file says where and how to read it.
+
+Without a word in the site file these are read, in the role itself or in its `permissions`: a list of names, a list of
+objects that name one each, or an object whose fields are true or false. What is no permission of the interface, and
+what is not plainly granted, allows nothing.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import structlog
+from pydantic import JsonValue
 
 from gateway.central.client.answers import CentralFailed
 from gateway.central.client.client import CentralClient
 from gateway.central.client.not_found import doubt
-from gateway.central.client.roles import RoleMap, name_of, permissions_of
-from gateway.domain.accounts import CentralAdmission
+from gateway.domain.accounts import CentralAdmission, is_permission
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import JsonObject
 
 log = structlog.get_logger(__name__)
+
+_MOST = 1000
+_NAMES = ("name", "key", "permission", "code", "slug")
+_GRANTS = ("enabled", "allowed", "granted", "value", "active")
+_TITLES = ("name", "title", "label")
+_LONGEST_TITLE = 120
+
+
+@dataclass(frozen=True, slots=True)
+class RoleMap:
+    """Rules for reading a role.
+
+    Attributes:
+        paths: where the permissions are, with dots between names; "" is the role itself.
+        names: what central calls something → the interface's names for it.
+        roles: what a role of this name allows besides.
+    """
+
+    paths: tuple[str, ...] = ("", "permissions")
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def name_of(role: JsonValue) -> str:
+    """Return the role's name; "" when it has none."""
+    if isinstance(role, dict):
+        role = next((role[title] for title in _TITLES if isinstance(role.get(title), str)), "")
+    return " ".join(role.split())[:_LONGEST_TITLE] if isinstance(role, str) else ""
+
+
+def permissions_of(role: JsonValue, how: RoleMap) -> frozenset[str]:
+    """Return the permissions that the role gives, as names of the interface."""
+    found = {name for path in how.paths for granted in _granted(_at(role, path)) for name in _meant(granted, how)}
+    found |= {name for name in how.roles.get(name_of(role), ()) if is_permission(name)}
+    return frozenset(sorted(found)[:_MOST])
+
+
+def _at(role: JsonValue, path: str) -> JsonValue:
+    for step in path.split(".") if path else ():
+        role = role.get(step) if isinstance(role, dict) else None
+    return role
+
+
+def _granted(value: JsonValue) -> Iterator[str]:
+    """Yield the names that are granted, in any of the known forms."""
+    if isinstance(value, dict):
+        yield from (name for name, granted in value.items() if granted is True or granted == 1)
+    elif isinstance(value, list):
+        for item in value:
+            if isinstance(item, str):
+                yield item
+            elif isinstance(item, dict) and _is_granted(item):
+                yield from (name for key in _NAMES if isinstance(name := item.get(key), str))
+
+
+def _is_granted(item: Mapping[str, JsonValue]) -> bool:
+    """Return whether an object grants: it does unless one of its fields denies it."""
+    return all(item[key] is True or item[key] == 1 for key in _GRANTS if key in item)
+
+
+def _meant(granted: str, how: RoleMap) -> tuple[str, ...]:
+    if granted in how.names:
+        return tuple(name for name in how.names[granted] if is_permission(name))
+    return (granted,) if is_permission(granted) else ()
+
 
 _SIGN_OUT_SECONDS = 2.0
 _LONGEST_TOKEN = 4096
 
 
 class CentralPeople:
-    """Signs people in and out at central. A person's refusal is not the gateway's own."""
+    """Sign-in and sign-out of people at central. A person's refusal is not the gateway's own."""
 
     def __init__(self, *, client: CentralClient, roles: RoleMap) -> None:
         self._client = client
         self._roles = roles
 
     async def sign_in(self, username: str, password: str) -> CentralAdmission:
-        """A session at central. Raises CentralRefused, and CentralUnavailable when central does not say."""
+        """Open a session at central. Raises CentralRefused, and CentralUnavailable when central gives no verdict."""
         body = await self._client.call_for(
             "POST", "/v1/auth/login", {"username": username, "password": password}, token=None, hide=password
         )

@@ -1,4 +1,4 @@
-"""What an answer of central means: status and body are judged together, as the interface asks."""
+"""Judgement of central's answers: status and body together, as the interface asks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Verdict = JsonObject | NeedsSignIn | CentralRefused | CentralUnavailable
 
 
 async def judge(operation: str, status: int, body: bytes) -> Verdict:
-    """What central means by this answer to `operation` ("POST /v1/device/list"): its object, or the error to raise."""
+    """Judge an answer to `operation` ("POST /v1/device/list"): return its object, or the error to raise."""
     try:
         answer = await read_object(body)
     except Unkept as error:  # central answers, as others of its answers may show
@@ -70,7 +70,7 @@ async def judge(operation: str, status: int, body: bytes) -> Verdict:
 
 
 def judge_read(operation: str, status: int, answer: JsonObject) -> Verdict:
-    """The same of an answer whose body was read already."""
+    """Judge an answer whose body was parsed already."""
     error = _error_text(answer)
     if status == 401 or (_NEEDS_SESSION in error.casefold() and not _succeeded(operation, status, answer)):
         return NeedsSignIn(status)
@@ -82,7 +82,7 @@ def judge_read(operation: str, status: int, answer: JsonObject) -> Verdict:
 
 
 def _unsaid(operation: str, status: int) -> CentralUnavailable:
-    """Nobody knows whether it was done."""
+    """Return the error of an answer that does not say whether the operation was carried out."""
     text = f"{operation}: answered {status} without saying whether it succeeded ('success' is missing or no boolean)"
     return CentralUnavailable(text) if operation == _PROBE else CentralFailed(text)
 
@@ -108,7 +108,7 @@ def _succeeded(operation: str, status: int, answer: JsonObject) -> bool:
 
 
 def _error_text(answer: JsonObject) -> str:
-    """The body's error as one line of bounded length, however long or whatever it is."""
+    """Return the body's error as one line of bounded length."""
     error = answer.get("error")
     text = error if isinstance(error, str) else "" if error is None else _SHORT.repr(error)
     return " ".join(text[:_READ_ERROR].split())[:_SHOWN_ERROR]

@@ -25,12 +25,9 @@ from gateway.central.client.answers import (
 from gateway.central.client.clock import offset_from
 from gateway.central.client.connections import Connections, Method, SentFile, TooLarge, Upload, connector, fetch
 from gateway.central.client.line_faults import line_words
-from gateway.central.client.permissions import Permissions
-from gateway.central.client.reach import Reach
-from gateway.central.client.session import LOGOUT, GatewaySession
-from gateway.central.client.state import CentralState
+from gateway.central.client.session import LOGOUT, GatewaySession, UsedCodes
+from gateway.central.client.state import CentralState, Permissions, Reach
 from gateway.central.client.trust import Trust
-from gateway.central.client.used_codes import UsedCodes
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.runtime.clock import Clock
 
@@ -48,7 +45,7 @@ _HOLD_OFF_SECONDS = 10.0
 
 
 class CentralClient:
-    """Calls operations of central, as the gateway's own account and for people.
+    """Client of central's operations, for the gateway's own account and for people.
 
     Loss and recovery are logged once each, see `Reach`. `totp_secret`: base32, of an account that has a second factor;
     `used_codes` notes the newest of its codes that was sent.
@@ -97,7 +94,7 @@ class CentralClient:
 
     @property
     def state(self) -> CentralState:
-        """How central is at present."""
+        """Present state of the line to central."""
         return self._state
 
     @property
@@ -106,7 +103,7 @@ class CentralClient:
         return self._connections.received
 
     def away(self) -> bool:
-        """Whether central is known not to answer. Never waits; that somebody wants to know is in `look_wanted`."""
+        """Return whether central is known not to answer. Never waits; sets `look_wanted`."""
         if self._state.reachable is not False:
             return False
         self.look_wanted.set()
@@ -253,7 +250,7 @@ class CentralClient:
     async def _through(
         self, operation: str, attempt: Callable[[str], Awaitable[Verdict]]
     ) -> JsonObject | CentralRefused | CentralUnavailable:
-        """An attempt with the gateway's session; once more with a fresh one when this is gone, or lacks a permission.
+        """Try with the gateway's session, and once more with a fresh one when it has ended or lacks a permission.
 
         A permission that a fresh session lacks too is noted by its operation, which is then tried as it is, and with
         a fresh sign-in again only after a while.
@@ -290,14 +287,14 @@ class CentralClient:
         return token
 
     async def _post(self, path: str, body: JsonObject, token: str | None) -> Verdict:
-        """What the session asks for; not being reached is noted by whoever asked the session."""
+        """Post a body for the session; the caller notes whether central was reached."""
         try:
             return await self._exchange("POST", path, body, key="", token=token)
         except CentralUnavailable as error:
             return error
 
     def _central_time(self) -> int:
-        """What central's clock shows, in seconds since 1970, as far as that is known."""
+        """Return central's time in seconds since 1970, as far as its clock is known."""
         offset = self._state.clock_offset
         return int(self._clock.wall().micros / 1_000_000 + (offset.seconds if offset else 0))
 
@@ -311,14 +308,14 @@ class CentralClient:
         token: str | None,
         known: Known | None = None,
     ) -> Verdict:
-        """One request and the judgement of its answer."""
+        """Send one request and judge its answer."""
         operation = f"{method} {path}"
         headers = {"SessionID": token} if token else {}
         if key:
             headers["Idempotency-Key"] = key
         began = self._clock.monotonic()
 
-        def heard(answered: Mapping[str, str]) -> None:
+        def on_headers(answered: Mapping[str, str]) -> None:
             offset = offset_from(answered, wall=self._clock.wall(), took=self._clock.monotonic() - began)
             if offset is not None and offset.says_more_than(self._state.clock_offset):
                 self._state = replace(self._state, clock_offset=offset)
@@ -327,7 +324,7 @@ class CentralClient:
             async with asyncio.timeout(self._timeout):
                 await self._connections.open()
                 began = self._clock.monotonic()
-                status, raw = await self._connections.fetch(method, path, body, headers, heard=heard)
+                status, raw = await self._connections.fetch(method, path, body, headers, on_headers=on_headers)
         except aiohttp.ConnectionTimeoutError as error:
             away = CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False)
             raise self._unheard(away) from error
@@ -346,18 +343,18 @@ class CentralClient:
         return await judge(operation, status, raw)
 
     def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
-        """How connections are made."""
+        """Make the connector for new connections."""
         return connector(tls, at_once=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1)
 
     def _taken(self, verdict: JsonObject | CentralRefused | CentralUnavailable) -> JsonObject:
-        """The object of a verdict, or its error raised; either way noted in the state."""
+        """Return the object of a verdict or raise its error, and note either in the state."""
         if isinstance(verdict, CentralRefused | CentralUnavailable):
             raise self._noted(verdict)
         self._note(reachable=True, error="")
         return verdict
 
     def _unheard(self, error: CentralUnavailable) -> CentralRefused | CentralUnavailable:
-        """It timed out: whoever comes next is not to wait as long."""
+        """Note a time-out, so that the next caller does not wait as long."""
         self._silent_until = self._clock.monotonic() + _HOLD_OFF_SECONDS
         return self._noted(error)
 

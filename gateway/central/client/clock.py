@@ -1,4 +1,4 @@
-"""Central's clock, as the `Date` of its answers tells it. Pure."""
+"""Offset of central's clock, measured by the `Date` header of its answers. Pure."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ class ClockOffset:
     at: Stamp
 
     def says_more_than(self, other: ClockOffset | None) -> bool:
-        """Whether this is to be believed in place of what was known: it is surer, the other old, or they disagree."""
+        """Return whether this measurement replaces the known one: it is surer, the other is old, or they disagree."""
         if other is None or self.doubt <= other.doubt:
             return True
         is_old = abs(self.at.micros - other.at.micros) > _LASTS_SECONDS * 1_000_000
         return is_old or abs(self.seconds - other.seconds) > self.doubt + other.doubt
 
     def exceeds(self, limit: float) -> bool:
-        """Whether the clocks differ by more than this many seconds, beyond doubt."""
+        """Return whether the clocks certainly differ by more than this many seconds."""
         return abs(self.seconds) - self.doubt > limit
 
     def sentence(self) -> str:
-        """For people."""
+        """Describe the offset in a sentence."""
         way = "ahead of" if self.seconds > 0 else "behind"
         return f"central's clock is {_length(abs(self.seconds))} {way} this machine's"
 
 
 def _length(seconds: float) -> str:
-    """In the two largest units that it has."""
+    """Format a duration in its two largest units."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
@@ -54,7 +54,7 @@ def _length(seconds: float) -> str:
 
 
 def offset_from(headers: Mapping[str, str], *, wall: Stamp, took: float) -> ClockOffset | None:
-    """What an answer's headers say, heard at `wall`, `took` seconds after its request began; None for nothing.
+    """Measure the offset by an answer's headers at `wall`, `took` seconds after the request; None without a date.
 
     An answer out of a cache has an old Date, and one that was long on its way says too little.
     """
@@ -73,7 +73,7 @@ def offset_from(headers: Mapping[str, str], *, wall: Stamp, took: float) -> Cloc
 
 @lru_cache(maxsize=8)  # hundreds of answers come in a second, and all say the same
 def _seconds_of(text: str) -> float | None:
-    """A `Date` in seconds since 1970, None for what is none."""
+    """Parse a `Date` header into seconds since 1970; None when it is not a date."""
     try:
         date = parsedate_to_datetime(text)
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()

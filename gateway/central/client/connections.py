@@ -1,4 +1,4 @@
-"""Connections to central: opened when one is wanted, every request on them sent once, every answer bounded in size."""
+"""Connections to central: opened on demand, each request sent once, each answer bounded in size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNHEARD_SECONDS = 6.0  # what was sent and not acknowledged by then: the line i
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
-Heard = Callable[[Mapping[str, str]], None]
+OnHeaders = Callable[[Mapping[str, str]], None]
 """Gets an answer's headers as they come."""
 
 
@@ -53,7 +53,7 @@ class Upload:
     size: int
 
     def open(self) -> SentFile:
-        """Its file. Raises OSError."""
+        """Open the file. Raises OSError."""
         return SentFile(self.file)
 
     def form(self, file: IO[bytes]) -> aiohttp.FormData:
@@ -68,7 +68,7 @@ class TooLarge(CentralFailed):
 
 
 class Connections:
-    """Central's connections; they are kept until `close`, after which there are none any more.
+    """Pool of connections to central, kept until `close`.
 
     A connection must be there within `connect_seconds`. `connector` makes what opens them, from the TLS settings.
     `received` counts the bytes of answers' bodies as they came over the line, compressed or not.
@@ -93,7 +93,7 @@ class Connections:
         self.received = 0
 
     async def open(self) -> aiohttp.ClientSession:
-        """What requests are made with. Raises CentralUnavailable after the closing, or when TLS cannot be set up."""
+        """Return the session for requests. Raises CentralUnavailable after `close`, or when TLS cannot be set up."""
         if self._http is not None:
             return self._http
         async with self._opening:
@@ -118,13 +118,15 @@ class Connections:
         body: JsonObject | aiohttp.FormData | None,
         headers: dict[str, str],
         *,
-        heard: Heard | None = None,
+        on_headers: OnHeaders | None = None,
     ) -> tuple[int, bytes]:
         """Status and body of one exchange; see `fetch`."""
         http = await self.open()
         tls = await self._trust.tls() if self._secured else None
         try:
-            return await fetch(http, method, self._url + path, body, headers, heard=heard, counted=self._count, tls=tls)
+            return await fetch(
+                http, method, self._url + path, body, headers, on_headers=on_headers, counted=self._count, tls=tls
+            )
         except aiohttp.ClientSSLError:
             await self._trust.doubted()
             raise
@@ -151,7 +153,7 @@ async def fetch(
     body: JsonObject | aiohttp.FormData | None,
     headers: dict[str, str],
     *,
-    heard: Heard | None = None,
+    on_headers: OnHeaders | None = None,
     counted: Callable[[int], None] = lambda _received: None,
     tls: ssl.SSLContext | None = None,
 ) -> tuple[int, bytes]:
@@ -166,8 +168,8 @@ async def fetch(
     async with http.request(
         method, url, data=data, headers=headers, allow_redirects=False, ssl=tls or True
     ) as response:
-        if heard is not None:
-            heard(response.headers)
+        if on_headers is not None:
+            on_headers(response.headers)
         content, raw = response.content, bytearray()
         try:
             async for chunk in content.iter_chunked(_CHUNK):
@@ -182,7 +184,7 @@ async def fetch(
 
 
 def impatient_socket(addr_info: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
-    """A socket whose connection ends when what it sent is not acknowledged for some seconds, instead of a quarter hour.
+    """Make a socket that drops its connection when sent data is not acknowledged for some seconds.
 
     A kept connection is dead without a sign when the line fails; what is sent on it would wait for the whole time-out.
     """
@@ -193,7 +195,7 @@ def impatient_socket(addr_info: tuple[int, int, int, str, tuple[object, ...]]) -
 
 
 async def _sent_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """A write that was cut off is not sent again unseen: aiohttp does so with PUT, which creates in this interface."""
+    """Keep aiohttp from sending a write again after a broken connection: PUT creates records in this interface."""
     try:
         return await handler(request)
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):

@@ -1,4 +1,4 @@
-"""Reading JSON answers a few records at a time, so that lanes never wait for a whole page, however it is made."""
+"""Incremental JSON parser: a few records at a time, so that no answer blocks the loop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _QUOTES_AT_ONCE = 500
 
 
 class Unreadable(ValueError):
-    """This is no JSON object; the text says why."""
+    """Error for a body that is not a JSON object; the text says why."""
 
 
 class Unkept(Unreadable):
@@ -36,7 +36,7 @@ class Unkept(Unreadable):
 
 
 def _as_text(text: str) -> JsonValue:
-    """What is no number counts as the text that it is: it means nothing, and nothing else of a list suffers for it."""
+    """Return a constant that is not a number as text: only this value is lost, not the list."""
     return text[:_SHOWN_NUMBER]
 
 
@@ -51,7 +51,7 @@ _scan = json.scanner.make_scanner(
 
 
 async def read_object(raw: bytes) -> JsonObject:
-    """The JSON object. Raises Unreadable."""
+    """Parse a JSON object. Raises Unreadable."""
     try:
         text = raw.decode()
         if len(text) <= _AT_ONCE:
@@ -72,7 +72,7 @@ def _at_once(text: str) -> JsonObject:
 
 
 def _scanned(text: str, start: int) -> tuple[JsonValue, int]:
-    """The value that begins here, and where it ends. Raises ValueError, of which Unkept is one."""
+    """Parse the value that begins here; return it and its end. Raises ValueError, of which Unkept is one."""
     value: JsonValue
     try:
         value, end = _scan(text, start)
@@ -86,7 +86,7 @@ def _scanned(text: str, start: int) -> tuple[JsonValue, int]:
 
 
 def _whole_letters(value: JsonValue) -> JsonValue:
-    """Letters beyond the first 65,536 come as two halves; one by itself, as a name that was cut leaves it, is replaced.
+    """Join surrogate pairs; replace a lone surrogate, as a name that was cut leaves it.
 
     It could be kept nowhere.
     """
@@ -113,7 +113,7 @@ def _after_space(text: str, start: int) -> int:
 
 
 def read_whole(raw: bytes) -> JsonObject | None:
-    """The same at once, however large, None where it cannot be read: for a process in which nobody waits."""
+    """Parse a JSON object of any size at once, None when it is not one: for a process without a loop."""
     try:
         text = raw.decode()
         found = json.loads(text, parse_constant=_as_text, parse_float=_number)
@@ -211,7 +211,7 @@ class _Reading:
         return value
 
     async def _end_of_text(self) -> int:
-        """Where the text ends that begins here."""
+        """Return where the string ends that begins here."""
         place, backslashes, quotes = self._at + 1, 0, 0
         while (quote := self._text.find('"', place)) >= 0:
             quotes += 1
@@ -230,7 +230,7 @@ class _Reading:
         raise ValueError("the end of a text was expected")
 
     def _in_window(self) -> tuple[JsonValue, int] | None:
-        """The value that begins here and where it ends; None when it does not end in a window that begins here."""
+        """Parse the value that begins here; None when it does not end within one window."""
         place = self._at - self._begins
         if not 0 <= place < len(self._window) - _AT_ONCE // 8:
             place = self._slide()

@@ -20,7 +20,7 @@ Page = tuple[tuple[int, JsonObject], ...]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a page lists.
+    """Content of one page of a list.
 
     Attributes:
         ids: of every record as they come; None of one that has no usable id.
@@ -34,7 +34,7 @@ class Listing:
 
 
 def read_listing(answer: JsonObject, resource: str) -> Listing | None:
-    """What an answer lists under this name; None when it holds no list."""
+    """Read the list of this name from an answer; None when it holds none."""
     listed = answer.get(resource)
     if not isinstance(listed, list):
         return None
@@ -51,14 +51,14 @@ def read_listing(answer: JsonObject, resource: str) -> Listing | None:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What a page held that was read before: its records' ids, each once, and the count that it stated."""
+    """Content of a page that was met before: its records' ids, each once, and the count that it stated."""
 
     ids: tuple[int, ...]
     count: int | None
 
 
 class Tally:
-    """What one walk over a list has brought so far, and whether its pages agree with each other."""
+    """Sum of one walk over a list, and the check that its pages agree."""
 
     def __init__(self, resource: str) -> None:
         self._resource = resource
@@ -70,7 +70,7 @@ class Tally:
         self.ids: set[int] = set()
 
     def take(self, answer: JsonObject) -> Page:
-        """The records of a page that were not there before, with their ids.
+        """Count a page; return its records that are new, with their ids.
 
         Raises CentralFailed when the answer holds no list of records.
         """
@@ -80,7 +80,7 @@ class Tally:
         return tuple((found, listing.records[found]) for found in self.take_ids(listing.ids, listing.count))
 
     def take_ids(self, ids: Sequence[int | None], count: int | None) -> tuple[int, ...]:
-        """The same of a page that was read elsewhere: those of its ids that were not there before.
+        """Count a page that was parsed elsewhere; return its ids that are new.
 
         `ids`: of every record, None of one that has no usable id. `count`: how many there are, as the page says.
         """
@@ -103,12 +103,12 @@ class Tally:
 
     @property
     def received(self) -> int:
-        """How many records came, those that came twice included."""
+        """Number of records that came, duplicates included."""
         return self._received
 
     @property
     def count(self) -> int | None:
-        """How many there are, as the pages say; None when they do not, or not with one voice."""
+        """Number of records that the pages state; None when they state none, or different ones."""
         return next(iter(self._counts)) if len(self._counts) == 1 else None
 
     def fault(self, reason: str) -> None:
@@ -122,7 +122,7 @@ class Tally:
 
     @property
     def problem(self) -> str:
-        """Why this walk does not show the whole list; "" when it does."""
+        """Reason why this walk does not prove the whole list; "" when it does."""
         count = next(iter(self._counts), None)
         reasons = (
             (bool(self._fault), self._fault),
@@ -137,7 +137,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What is to become of cards that a whole walk did not bring.
+    """Verdict on cards that a whole walk did not bring.
 
     Attributes:
         due: these may go now.
@@ -149,7 +149,7 @@ class Removal:
 
 
 def is_large(*, known: int, missing: int) -> bool:
-    """Whether the list has shrunk by so much that it is rather the list that is wrong."""
+    """Return whether the list has shrunk so much that the list itself is probably wrong."""
     return missing > known * LARGE_SHARE
 
 
@@ -161,11 +161,11 @@ def judge_removal(*, many: bool, missing: frozenset[int], waited: frozenset[int]
 
 
 def waiting_text(waiting: frozenset[int]) -> str:
-    """Cards that wait, as they are remembered."""
+    """Format the cards that wait, for storage."""
     return ",".join(map(str, sorted(waiting)))
 
 
 def read_waiting(text: str) -> frozenset[int]:
-    """The cards that `waiting_text` told of; none when it did not write this."""
+    """Parse what `waiting_text` wrote; return no cards for any other text."""
     numbers = text.split(",") if text else []
     return frozenset(map(int, numbers)) if all(number.isdecimal() for number in numbers) else frozenset()

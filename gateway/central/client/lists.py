@@ -1,14 +1,18 @@
-"""Reading central's lists by cursor, or in one piece; without end only in theory."""
+"""Requests for central's lists: page by page, by cursor, or in one piece."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
 
-from gateway.central.client.answers import JsonObject
+from gateway.central.client.answers import CentralFailed
 from gateway.central.client.client import CentralClient
-from gateway.central.client.list_proof import Page, Tally
+from gateway.central.client.list_proof import Page, Tally, read_listing
 from gateway.central.client.page_size import PageSize, in_a_size_that_comes
 from gateway.central.client.values import whole_of
+from gateway.domain.writes import JsonObject, Lookup
 
 _MOST_PAGES = 20_000
 
@@ -46,3 +50,47 @@ async def read_whole(client: CentralClient, *, path: str, resource: str, take: T
     asked: JsonObject = {}
     await take(tally.take(await client.call("POST", path, asked)))
     return tally
+
+
+class Order(Enum):
+    """Order of the records of a page."""
+
+    NEWEST_FIRST = "newest first"
+    OLDEST_FIRST = "oldest first"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """A page.
+
+    Attributes:
+        ids: of every record as they came; None of one without a usable id.
+        records: those with an id; of several with the same one the first.
+        count: how many records the list has, as the page says.
+    """
+
+    ids: tuple[int | None, ...]
+    records: tuple[tuple[int, JsonObject], ...]
+    count: int | None
+
+    @property
+    def order(self) -> Order:
+        """The order of its ids; a page of one record counts as newest first."""
+        numbers = [number for number, _ in self.records]
+        if len(numbers) < len(self.ids):
+            return Order.NONE
+        if all(one > other for one, other in pairwise(numbers)):
+            return Order.NEWEST_FIRST
+        return Order.OLDEST_FIRST if all(one < other for one, other in pairwise(numbers)) else Order.NONE
+
+
+async def read_page(client: CentralClient, lookup: Lookup, number: int, limit: int, *, search: str = "") -> ListPage:
+    """Ask for one page. Raises what the client raises, CentralFailed when the answer holds no list."""
+    asked: JsonObject = {"page": number, "page_limit": limit} if lookup.paged else {}
+    if search:
+        asked["search"] = search
+    listing = read_listing(await client.call("POST", lookup.path, asked), lookup.resource)
+    if listing is None:
+        raise CentralFailed(f"central's answer has no list {lookup.resource!r}")
+    return ListPage(listing.ids, tuple(listing.records.items()), listing.count)

@@ -1,4 +1,4 @@
-"""Whether central's word that something is not found is believed.
+"""Check of a 404: whether it is central's own word.
 
 What stands before central answers so too while central itself is not there; nothing may be lost by that. So central is
 asked for a list that it must have: what answers has no such list either is not central.
@@ -18,7 +18,7 @@ _EVERY_CENTRAL_HAS = "device"
 async def doubt(
     client: CentralClient, refusal: CentralRefused, *, of: WriteOperation | None = None
 ) -> CentralUnavailable | None:
-    """Why a refusal is not central's, None for one that is to be believed. Raises nothing of the client's.
+    """Return why a refusal is not central's own, None for one to believe. Raises nothing of the client's.
 
     `of`: what was refused. A change is measured by the list of its records. Anything else says nothing of a record, and
     not every central takes each kind; so it is measured by the list of devices, which all have. Where the gateway's own

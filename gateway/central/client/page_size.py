@@ -1,4 +1,4 @@
-"""How many records of a list are asked for at once: as many as central takes, bears, and gives in time."""
+"""Page size of a list: the largest that central accepts, can serve, and serves in time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PageSize:
         self._on_trial = False
 
     def refused(self) -> bool:
-        """Central does not take this size, cannot bear it or is too slow with it; whether there is a smaller one."""
+        """Choose a smaller size after a failure; return whether there is one."""
         smaller = next((size for size in self._sizes if size < self.limit), None)
         if smaller is None:
             return False
@@ -45,12 +45,12 @@ class PageSize:
         return True
 
     def came(self, records: int, count: int | None) -> None:
-        """The first page held so many of so many: fewer than were asked for is as many as central ever gives."""
+        """Note how many records the first page held: fewer than asked for is central's own limit."""
         if count is not None and NARROWEST <= records < min(self.limit, count):
             self._wanted = self.limit = records
 
     def walked(self) -> None:
-        """A whole list came. After some in a row the next larger size has its trial, later each time that it fails."""
+        """Note that a whole list came. After several in a row the next larger size is tried, later each time."""
         self._on_trial = False
         if self.limit >= self._wanted:
             return
@@ -63,7 +63,7 @@ class PageSize:
 
 
 async def in_a_size_that_comes(client: CentralClient, size: PageSize, ask: Callable[[int], Awaitable[_Page]]) -> _Page:
-    """What `ask` gives for a page of so many records, the most that come.
+    """Call `ask` with smaller and smaller page sizes until a page comes.
 
     Where no size helps, it is not the size that central minds; what it said last is raised.
     """
@@ -82,7 +82,7 @@ async def in_a_size_that_comes(client: CentralClient, size: PageSize, ask: Calla
 
 
 async def is_by_size(client: CentralClient, error: CentralRefused | CentralUnavailable) -> bool:
-    """Whether a smaller page may come where this one did not: not if central is away, which is looked for."""
+    """Return whether a smaller page may come where this one did not: not if central is away, which is checked."""
     if isinstance(error, CentralRefused | CentralFailed):
         return True
     if not isinstance(error, CentralSlow) or not error.sent:

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict
-from gateway.central.client.used_codes import UsedCodes
-from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.runtime.clock import Clock, Stamp
 from gateway.runtime.supervision import Backoff
+from gateway.store import Store
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +31,7 @@ _LOGOUT_SECONDS = 2.0
 
 
 class GatewaySession:
-    """Signs in when a session is wanted, and proves the second factor where the account has one.
+    """Session of the gateway's account, opened on demand; it proves the second factor where the account has one.
 
     After a refusal central is left alone, for half a minute to a minute and longer each time, so that a wrong password
     does not lock the account. A code is never sent twice, also over a restart: the next one is waited for.
@@ -72,7 +72,7 @@ class GatewaySession:
         self.signed_in_at: Stamp | None = None
 
     async def enter(self, *, stale: str | None = None, ends_stale: bool = False) -> str:
-        """A token other than `stale`. Whoever waits for a running sign-in shares its outcome.
+        """Return a token other than `stale`. Callers that wait for a running sign-in share its outcome.
 
         `ends_stale`: central may still have that session; it is ended there. Raises CentralDenied, CentralUnavailable.
         """
@@ -165,7 +165,7 @@ class GatewaySession:
             log.info("session_left_at_central", error=str(error) or "no answer in time")
 
     def _reason(self, verdict: NeedsSignIn | CentralRefused) -> str:
-        """Central's words, without the secrets that it may repeat."""
+        """Return central's message without the secrets that it may repeat."""
         said = f" ({verdict})" if isinstance(verdict, CentralRefused) else ""
         for secret in (self._password, self._totp_secret):
             said = said.replace(secret, "***") if secret else said
@@ -173,7 +173,7 @@ class GatewaySession:
 
 
 def code_of(secret: str, step: int) -> str:
-    """An authenticator's code for a half minute since 1970 (RFC 6238, SHA-1, six digits), whatever the secret's length.
+    """Compute an authenticator's code for a half minute since 1970 (RFC 6238, SHA-1, six digits).
 
     Raises CentralDenied for a secret that is no base32.
     """
@@ -185,3 +185,29 @@ def code_of(secret: str, step: int) -> str:
     digest = hmac.digest(key, struct.pack(">Q", step), hashlib.sha1)
     (number,) = struct.unpack_from(">I", digest, digest[-1] & 0x0F)
     return f"{(number & 0x7FFF_FFFF) % 1_000_000:06d}"
+
+
+_NAME = "second_factor_step"
+
+
+class UsedCodes:
+    """The half minute, counted since 1970, of the newest code that was sent to central."""
+
+    def __init__(self, *, store: Store) -> None:
+        self._store = store
+
+    async def newest(self) -> int:
+        """Return the newest half minute whose code was sent; -1 for none, or while the disk cannot be read."""
+        try:
+            noted = await self._store.cards.remembered(_NAME)
+        except StoreError as error:
+            log.warning("used_codes_unknown", error=str(error))
+            return -1
+        return int(noted) if noted is not None and noted.isdecimal() else -1
+
+    async def use(self, step: int) -> None:
+        """Note a half minute before its code is sent. A disk that refuses keeps nobody from signing in."""
+        try:
+            await self._store.cards.remember(_NAME, str(step))
+        except StoreError as error:
+            log.warning("used_code_not_noted", error=str(error))

@@ -1,20 +1,27 @@
-"""How central is, as the last exchanges showed it. Pure."""
+"""State of the line to central, and what central does not permit to the gateway's own account."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+import structlog
+
+from gateway.central.client.answers import CentralDenied, Verdict
 from gateway.central.client.clock import ClockOffset
-from gateway.runtime.clock import Stamp
+from gateway.domain.errors import CentralUnavailable
+from gateway.runtime.clock import Clock, Stamp
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class CentralState:
-    """How central is, for the page.
+    """State of the line to central, for the page.
 
     Attributes:
         reachable: whether the last exchange reached it; None before the first.
-        told: the same as people are told it: of a line that flickers, the loss is told once it lasts.
+        reported: the same as events report it: the loss of a line that flickers is reported once it lasts.
         since: when `reachable` became so.
         last_error: what the last exchange failed with; "" after a success.
         signed_in_at: when the last sign-in succeeded.
@@ -23,9 +30,77 @@ class CentralState:
     """
 
     reachable: bool | None = None
-    told: bool | None = None
+    reported: bool | None = None
     since: Stamp | None = None
     last_error: str = ""
     signed_in_at: Stamp | None = None
     not_permitted: tuple[tuple[str, str], ...] = ()
     clock_offset: ClockOffset | None = None
+
+
+_CALM_SECONDS = 10.0
+
+
+class Reach:
+    """Detector of the loss and the recovery of central, fed by each exchange.
+
+    A loss and a recovery are told at once, and logged once each. A line that breaks again within ten seconds of a
+    recovery flickers: it is told as lost when that has lasted ten seconds.
+    """
+
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
+        self._turned_at = self._recovered_at = float("-inf")
+
+    def noted(self, before: CentralState, *, reachable: bool, error: str) -> CentralState:
+        """Return the state after an exchange that reached central or did not; `error` is "" after a success."""
+        now = self._clock.monotonic()
+        state = replace(before, last_error=error) if error != before.last_error else before
+        if reachable != before.reachable:
+            self._turned_at = now
+            state = replace(state, reachable=reachable, since=self._clock.wall())
+        if reachable == before.reported or (not reachable and self._flickers(now)):
+            return state
+        if not reachable:
+            log.warning("central_lost", error=error)
+        elif before.reported is False:
+            self._recovered_at = now
+            log.info("central_recovered")
+        return replace(state, reported=reachable)
+
+    def _flickers(self, now: float) -> bool:
+        return self._turned_at - self._recovered_at < _CALM_SECONDS and now - self._turned_at < _CALM_SECONDS
+
+
+_RENEWAL_SECONDS = 900.0
+
+
+class Permissions:
+    """Operations that central denies to the account, until it permits them."""
+
+    def __init__(self, *, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._renewed_for: dict[str, float] = {}
+        self.denied: tuple[tuple[str, str], ...] = ()
+
+    def may_sign_in_for(self, operation: str) -> bool:
+        """Return whether to try a fresh session for a missing permission; at most once in a while."""
+        now = self._monotonic()
+        if now - self._renewed_for.get(operation, float("-inf")) < _RENEWAL_SECONDS:
+            return False
+        self._renewed_for[operation] = now
+        return True
+
+    def note(self, operation: str, verdict: Verdict) -> None:
+        """Note whether the account may do that; an answer that says neither changes nothing."""
+        known = dict(self.denied)
+        if isinstance(verdict, CentralDenied):
+            known[operation] = verdict.said
+        elif isinstance(verdict, CentralUnavailable) or known.pop(operation, None) is None:
+            return
+        else:
+            self._renewed_for.pop(operation, None)
+        if (denied := tuple(sorted(known.items()))) != self.denied:
+            self.denied = denied
+            if isinstance(verdict, CentralDenied):
+                log.warning("central_does_not_permit", operation=operation, said=verdict.said)

@@ -16,7 +16,7 @@ Mark = tuple[int, int, int]
 
 
 class Trust:
-    """What connections to central are secured with.
+    """Certificate authorities that connections to central are checked with.
 
     The file is read when it is first wanted, when `renew` asks for it, and when a connection was not trusted and the
     file is another one than was read. One that cannot be used leaves what was.
@@ -29,7 +29,7 @@ class Trust:
         self._reading = asyncio.Lock()
 
     async def tls(self) -> ssl.SSLContext:
-        """For a new connection. Raises CentralUnavailable when the file was never fit for use."""
+        """Return the TLS context for a new connection. Raises CentralUnavailable when the file was never usable."""
         if self._tls is None:
             async with self._reading:
                 return self._tls or await self._read()
@@ -46,7 +46,7 @@ class Trust:
                 log.error("ca_file_not_taken", error=str(error))  # noqa: TRY400 (the sentence says it all)
 
     async def doubted(self) -> None:
-        """Central's certificate was not trusted."""
+        """Note that central's certificate was not trusted, so that the file is read again."""
         if self._ca_file is not None and await asyncio.to_thread(_mark_of, self._ca_file) != self._mark:
             await self.renew()
 

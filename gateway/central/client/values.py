@@ -38,14 +38,14 @@ def read_moment(value: JsonValue, zone: tzinfo, *, ends: bool) -> Read:
 
 
 def _read_number(value: float) -> Read:
-    """Seconds since 1970, or milliseconds."""
+    """Read a number as seconds since 1970, or as milliseconds."""
     if not 0 < value < _NUMBERS_BELOW:
         return None, value == 0
     return int(value * (1_000 if value >= _MILLISECONDS_FROM else 1_000_000)), True
 
 
 def is_no_date(text: str) -> bool:
-    """Whether it is empty, or a database's way to write that there is no date."""
+    """Return whether a value is empty, or a database's way to write that there is no date."""
     return _NO_DATE.fullmatch(text) is not None
 
 
@@ -68,14 +68,14 @@ def _read_text(text: str, zone: tzinfo, ends: bool) -> Read:  # noqa: FBT001 (a 
 
 
 def text_of(value: JsonValue) -> str:
-    """A plain value as text; lists, objects and nothing are ""."""
+    """Return a plain value as text; "" for lists, objects and null."""
     if isinstance(value, str):
         return " ".join(value.split())
     return "" if value is None or isinstance(value, dict | list) else str(value)
 
 
 def whole_of(value: JsonValue) -> int | None:
-    """A number, or digits, of 0 and above."""
+    """Return a whole number from 0 up, also from digits; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):

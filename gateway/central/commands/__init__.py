@@ -1,1 +1,1 @@
-"""Commands to the site's gates that central gives."""
+"""Commands of central to the site's gates."""

@@ -1,4 +1,4 @@
-"""Commands to the site's gates that central gives by its own event list.
+"""Commands to the site's gates, read from central's event list.
 
 The interface has no way down to a site's gates but this: an event of central's about one of them, with numbers that the
 site file says mean a command. Such a command acts while it is fresh, once, and only when it was given after this
@@ -40,7 +40,7 @@ _LONGEST_WAIT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """Numbers of central's events that mean a command; None: whatever it is."""
+    """Numbers of central's events that mean a command; None matches any number."""
 
     type: int
     action: GateAction
@@ -48,13 +48,13 @@ class Meaning:
     subcategory: int | None = None
 
     def is_of(self, record: JsonObject) -> bool:
-        """Whether an event has these numbers."""
+        """Return whether an event has these numbers."""
         wanted = (("type", self.type), ("category", self.category), ("subcategory", self.subcategory))
         return all(number is None or _is_number(record.get(name), number) for name, number in wanted)
 
 
 class Verdict(Enum):
-    """What is to become of an event that means a command."""
+    """Decision about an event that means a command."""
 
     ACT = "act"
     BEFORE_START = "it was given before this gateway's start"
@@ -65,7 +65,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """Central's time in seconds since 1970, give or take `doubt`, and what it was when this gateway started."""
+    """Central's time in seconds since 1970, give or take `doubt`, and its value when this gateway started."""
 
     seconds: float
     doubt: float
@@ -73,7 +73,7 @@ class Now:
 
 
 def judge(date_at: object, now: Now, *, fresh: float, zone: tzinfo) -> Verdict:
-    """Whether a command of that time acts now. Pure. In doubt it does not. A time without an offset is the site's."""
+    """Decide whether a command of that time acts now; in doubt, not. A time without an offset is the site's."""
     try:
         moment = datetime.fromisoformat(date_at if isinstance(date_at, str) else "")
         at = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
@@ -95,7 +95,7 @@ class GateCommands(Protocol):
 
 
 class LaneCommands:
-    """Looks at central's events every few seconds and commands what they mean.
+    """Poller of central's events that carries out the commands among them.
 
     `fresh`: seconds after which a command acts no more. `gates`: ids of the site's gates; only their events are asked
     for.
@@ -131,7 +131,7 @@ class LaneCommands:
 
     @property
     def unread(self) -> int:
-        """How many events of the last look command nothing because they have no usable id, or none of a device."""
+        """Number of events of the last poll that command nothing for want of a usable id or device id."""
         return self._unread
 
     async def run(self) -> None:
@@ -182,7 +182,7 @@ class LaneCommands:
         self._pages.walked()
 
     def _unknown(self, records: object) -> Iterator[tuple[int, JsonObject]]:
-        """What was not seen before. Of what was, that which central listed last is remembered longest."""
+        """Return the events that are new. Those that central listed last are remembered longest."""
         for record in records if isinstance(records, list) else ():
             number = _event_id(record) if isinstance(record, dict) else None
             if not isinstance(record, dict) or number is None:
@@ -238,7 +238,7 @@ class LaneCommands:
 
 
 def _event_id(record: JsonObject) -> int | None:
-    """The event's id; the site keeps none of central's events, so that any number does that all programs can count."""
+    """Return the event's id: any whole number that every program can hold, as the site stores none of them."""
     number = whole_of(record.get("id"))
     return number if number is not None and 0 < number <= _LARGEST_ID else None
 

@@ -1,1 +1,1 @@
-"""Central's cards, devices and cameras, pulled to the site."""
+"""Pull of cards, devices and cameras from central."""

@@ -1,4 +1,4 @@
-"""Whether central really has a record no more: asked by its id, before the site lets it go.
+"""Proof that central no longer has a record: it is asked by id before the site removes the record.
 
 Lists shift while they are walked, and a list may lack what central still has. What it says of the one record is proof,
 if it answers such questions at all: a record that it has just listed must be found the same way.
@@ -31,7 +31,7 @@ _LISTED_TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What central said of records by their ids.
+    """Central's answers about records by their ids.
 
     Attributes:
         gone: it has them no more.
@@ -47,7 +47,7 @@ class Asked:
 
 
 class ById:
-    """Asks for single records. `names` are those under which an answer may have the record."""
+    """Requests for single records. `names` are those under which an answer may have the record."""
 
     def __init__(self, *, client: CentralClient, path: str, names: tuple[str, ...]) -> None:
         self._client = client
@@ -74,7 +74,7 @@ class ById:
         )
 
     async def ask(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> Asked:
-        """What central says of these. Raises CentralUnavailable when it does not answer.
+        """Ask central for these records. Raises CentralUnavailable when it does not answer.
 
         That a record is gone is believed only when one of `listed` is found before and after. A list may also be
         wrong from its first record to its last: then one of those that it lacks is found instead.
@@ -110,7 +110,7 @@ class ById:
         return Asked(frozenset(gone), tuple(there), frozenset(unsaid))
 
     async def _said(self, number: int) -> JsonObject | None:
-        """The record, {} for none, None for an answer that says neither."""
+        """Return the record of an answer, {} for none, None for an answer that says neither."""
         try:
             answer = await self._client.call("POST", self._path, {"id": number})
         except CentralDenied:

@@ -1,4 +1,4 @@
-"""Pages of a long card list, made ready in a process beside this one while lanes go on. See `card_process`."""
+"""Pages of a long card list, parsed in a child process so that the loop stays free. See `card_process`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PAGE_SECONDS = 30.0
 
 
 class CardPages(Generic[_T]):
-    """Reads the pages of a long list in a process of its own, until `close`. One page at a time.
+    """Parser of card pages in a child process, open until `close`. One page at a time.
 
     `make` makes of a card, and of whether something of its record could not be read, what is wanted of it here.
     """
@@ -42,7 +42,7 @@ class CardPages(Generic[_T]):
 
     @property
     def is_up(self) -> bool:
-        """Whether there is somebody to read pages."""
+        """Whether the process runs."""
         return self._process is not None
 
     async def expect(self, records: int) -> None:
@@ -62,7 +62,7 @@ class CardPages(Generic[_T]):
         self._pipes(self._process)[0].write(json.dumps(header).encode() + b"\n")
 
     async def read(self, raw: bytes) -> ReadPage[_T] | None:
-        """What a page holds; None when it is no usual page, or the process came to an end."""
+        """Parse a page in the process; None when it is no usual page, or the process ended."""
         process = self._process
         if process is None:
             return None

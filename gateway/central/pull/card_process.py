@@ -35,7 +35,7 @@ _NICENESS = 10
 
 
 def listing_of(raw: bytes) -> Listing | None:
-    """What a page lists; None when it is anything but a page."""
+    """Parse a page; None when it is no usual page."""
     answer = read_whole(raw)
     if answer is None or not isinstance(judge_read("", HTTPStatus.OK, answer), dict):
         return None
@@ -72,8 +72,8 @@ def main() -> int:
         os.nice(_NICENESS)
     gc.disable()  # nothing here refers to itself, and what was read of a page goes with it
     pages, out = sys.stdin.buffer, sys.stdout.buffer
-    told = json.loads(pages.readline() or b"{}")
-    mapper = CardMapper(CardFieldMap(**told["fields"]), ZoneInfo(told["zone"]))
+    settings = json.loads(pages.readline() or b"{}")
+    mapper = CardMapper(CardFieldMap(**settings["fields"]), ZoneInfo(settings["zone"]))
     while length := pages.read(LENGTH_BYTES):
         answer_page(pages.read(int.from_bytes(length)), mapper, out)
     return 0

@@ -15,10 +15,10 @@ from gateway.central.client.page_size import PageSize
 from gateway.central.pull.absence_proof import ById, Found
 from gateway.central.pull.card_pages import CardPages
 from gateway.central.pull.field_map import CardFieldMap, CardMapper, MappedCard
-from gateway.central.pull.paged_walk import PagedWalk, PageMemory, SeePage, Told, nobody
+from gateway.central.pull.paged_walk import OnPage, OnProgress, PagedWalk, PageMemory, ignore_progress
 from gateway.central.pull.removed_cards import GoneCards, Missing
 from gateway.central.push.delivered_record import is_still, marks_of
-from gateway.central.push.restored_central import SetBack
+from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.site_cards import KIND
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
@@ -29,13 +29,13 @@ from gateway.store.outbox.record_kinds import record_text
 
 
 class ListedCard(NamedTuple):
-    """Central's record as text, and the card that it is, as far as that is known yet.
+    """Record of central as text, with the card that it maps to once that is known.
 
     Attributes:
         card_id: its id.
         text: its record.
         parsed: the same, None of a card that was read elsewhere.
-        mapped: the card, None while nobody wanted it, or it was read elsewhere.
+        mapped: the card, None while ignore_progress wanted it, or it was read elsewhere.
         packed: the card that was read elsewhere.
         is_unread: whether something of the packed card could not be read.
     """
@@ -56,7 +56,7 @@ class ListedCard(NamedTuple):
         return parsed
 
     def judged(self, mapper: CardMapper) -> JudgedCard:
-        """What it is as a card."""
+        """Return it with its card."""
         if self.packed is not None:
             return JudgedCard(bool(self.packed.aliases), self.is_unread, self)
         mapped = self.mapped or mapper.map(self.card_id, self.record)
@@ -80,13 +80,13 @@ class JudgedCard(NamedTuple):
 
 
 def listed_here(card_id: int, record: JsonObject, mapper: CardMapper | None) -> ListedCard:
-    """A record of a page that was read here; mapped where there is a mapper."""
+    """Make a listed card of a record that was parsed here; it is mapped where there is a mapper."""
     mapped = None if mapper is None else mapper.map(card_id, record)
     return ListedCard(card_id, record_text(record), record, mapped)
 
 
 def listed_elsewhere(packed: PackedCard, is_unread: bool) -> ListedCard:  # noqa: FBT001 (as it comes from there)
-    """A record of a page that was read elsewhere."""
+    """Make a listed card of a record that the card process parsed."""
     return ListedCard(packed.values[0], packed.values[-1], packed=packed, is_unread=is_unread)
 
 
@@ -99,7 +99,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class CardsPulled:
-    """What a pull of the cards did.
+    """Result of a pull of the cards.
 
     Attributes:
         cards: how many cards central listed.
@@ -124,12 +124,12 @@ class CardsPulled:
     problem: str = ""
 
     def unchanged(self) -> CardsPulled:
-        """The same of a pull that brought nothing."""
+        """Return the same counts for a pull that changed nothing."""
         return replace(self, added=0, changed=0, removed=0, newly_held_back=False)
 
 
 class CardPull:
-    """Pulls the cards.
+    """Pull of the access cards.
 
     New and changed cards are taken over page by page, so that a suspended card counts as soon as its page is read. For
     the cards that the list lacks see `GoneCards`. A walk that is cut short removes nothing beyond them.
@@ -143,10 +143,10 @@ class CardPull:
         clock: Clock,
         zone: tzinfo,
         fields: CardFieldMap,
-        set_back: SetBack,
+        restore: RestoreDetector,
     ) -> None:
-        """`set_back`: while central lacks what was sent, it takes no card away that was made here."""
-        self._set_back = set_back
+        """`restore`: while central lacks what was sent, it takes no card away that was made here."""
+        self._restore = restore
         self._given = store.delivered_records
         self._client = client
         self._by_id = ById(client=client, path="/v1/access", names=("access_card", "access", "card"))
@@ -164,21 +164,21 @@ class CardPull:
         self._without_credential: set[int] = set()
         self._unread: set[int] = set()
 
-    async def pull(self, told: Told = nobody, *, anew: bool = False) -> CardsPulled:
-        """Bring the card list in step; `told` hears how many cards came, of how many. `anew`: write every card.
+    async def pull(self, on_progress: OnProgress = ignore_progress, *, anew: bool = False) -> CardsPulled:
+        """Bring the card list in step; `on_progress` gets how many cards came, of how many. `anew`: write every card.
 
         Raises what the client and the store raise; cards taken so far stay.
         """
         anew = anew or await self._cards.remembered(_MAP) != self._map_mark
         written = self._held.pull_begins(KIND)
-        made_here = frozenset(await self._given.cards() if self._set_back.suspected else ())
+        made_here = frozenset(await self._given.cards() if self._restore.suspected else ())
         walk = _Walk(anew=anew, written=written, made_here=made_here)
         gone = await self._gone_cards(walk)
         began = self._cards.generation
         if anew or began != self._generation:
             self._memory.end_walk(keep=False)
         try:
-            tally = await self._walk(walk, told, gone.see_page)
+            tally = await self._walk(walk, on_progress, gone.on_page)
         except BaseException:  # cancelled, too: what was walked over in part is no memory of the whole
             self._memory.end_walk(keep=False)
             raise
@@ -236,7 +236,7 @@ class CardPull:
         return GoneCards(by_id=self._by_id, known=known, own=own, let_go=let_go, put=put)
 
     async def _let_go(self, gone: frozenset[int], walk: _Walk) -> None:
-        """Within the turn: what was written meanwhile stays."""
+        """Remove cards within the turn; what was written meanwhile stays."""
         if not gone:
             return
         async with self._cards.turn:
@@ -248,7 +248,9 @@ class CardPull:
         written = walk.made_here.union(walk.written).intersection(of)
         return written | await self._held.among_waiting(KIND, of)
 
-    async def _walk(self, walk: _Walk, told: Told = nobody, see_page: SeePage | None = None) -> Tally:
+    async def _walk(
+        self, walk: _Walk, on_progress: OnProgress = ignore_progress, on_page: OnPage | None = None
+    ) -> Tally:
         async def make(page: Page) -> list[ListedCard]:
             return await self._made(page, walk)
 
@@ -265,8 +267,8 @@ class CardPull:
             size=self._pages,
             memory=self._memory,
             apart=apart if self._wants_all(walk) else None,
-            told=told,
-            see_page=see_page,
+            on_progress=on_progress,
+            on_page=on_page,
         )
         try:
             return await pages.walk()
@@ -274,11 +276,11 @@ class CardPull:
             await apart.close()
 
     def _wants_all(self, walk: _Walk) -> bool:
-        """Whether all records are mapped, and not only those that turn out to differ."""
+        """Return whether all records are mapped, not only those that differ."""
         return walk.anew or not self._judged_all
 
     async def _made(self, page: Page, walk: _Walk) -> list[ListedCard]:
-        """What each record is by itself."""
+        """Make listed cards of a page's records."""
         mapper = self._mapper if self._wants_all(walk) else None
         made: list[ListedCard] = []
         for place, (card_id, record) in enumerate(page, start=1):
@@ -288,7 +290,7 @@ class CardPull:
         return made
 
     async def _take(self, page: Sequence[ListedCard], walk: _Walk) -> bool:
-        """Whether the site has all of the page now as it came: nothing waits of it, nothing was left out.
+        """Store a page; return whether the site now has all of it as it came, nothing waiting and nothing left out.
 
         Within the turn, so that nothing that is written at the site meanwhile is overwritten.
         """

@@ -1,4 +1,4 @@
-"""How central's access-card records become cards. Pure.
+"""Mapping of central's access-card records to cards. Pure.
 
 The interface leaves a card's fields open, so each of our fields has several names under which it may come, the likelier
 first. What is not understood never opens a gate: a status or a date that cannot be read suspends the card. Where
@@ -69,7 +69,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(names: Mapping[str, tuple[str, ...]], there: frozenset[str]) -> Shape:
-    """The shape of records with these fields. `names` are the map's for each of the card's fields."""
+    """Return the shape of records with these fields. `names` are the map's for each of the card's fields."""
 
     def places(stated: tuple[str, ...]) -> Places:
         ways = (Place(name, *_way(name)) for name in stated)
@@ -84,7 +84,7 @@ def _way(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def stated(record: JsonObject, places: Places) -> list[tuple[str, JsonValue]]:
-    """Those of these fields that say anything, with what they say."""
+    """Return those of these fields that have a value."""
     found: list[tuple[str, JsonValue]] = []
     for name, field, inside in places:
         value = _inside(record[field], inside) if inside else record[field]
@@ -94,7 +94,7 @@ def stated(record: JsonObject, places: Places) -> list[tuple[str, JsonValue]]:
 
 
 def first(record: JsonObject, places: Places) -> JsonValue:
-    """The first of these fields that says anything; an empty list does not."""
+    """Return the first of these fields that has a value; an empty list is none."""
     for _, field, inside in places:
         value = _inside(record[field], inside) if inside else record[field]
         if value is not None and value not in ("", []):
@@ -168,12 +168,12 @@ class MappedCard:
 
     @property
     def has_credential(self) -> bool:
-        """Whether any reading can ever match it."""
+        """Whether any reading can match it."""
         return bool(self.card.aliases)
 
 
 def record_id(record: JsonObject) -> int | None:
-    """The record's id, when it has a usable one."""
+    """Return the record's id, None without a usable one."""
     value = record.get("id")
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 18:
         value = int(value)
@@ -183,7 +183,7 @@ def record_id(record: JsonObject) -> int | None:
 
 
 class CardMapper:
-    """Makes cards of records. Dates without an offset are of the site's time zone.
+    """Mapper of records to cards. Dates without an offset are of the site's time zone.
 
     Most records of a list have the same fields: which of them mean what is found out once for each such shape.
     """
@@ -194,7 +194,7 @@ class CardMapper:
         self._shapes: dict[tuple[str, ...], Shape] = {}
 
     def map(self, card_id: int, record: JsonObject) -> MappedCard:
-        """The card of a record."""
+        """Map a record to a card."""
         names = tuple(record)
         shape = self._shapes.get(names) or self._learn(names)
         unread: list[str] = []
@@ -230,7 +230,7 @@ class CardMapper:
 
 
 def map_card(card_id: int, record: JsonObject, fields: CardFieldMap, zone: tzinfo) -> MappedCard:
-    """The card of a single record; see `CardMapper`."""
+    """Map a single record; see `CardMapper`."""
     return CardMapper(fields, zone).map(card_id, record)
 
 
@@ -276,14 +276,14 @@ def _pin(value: JsonValue) -> str:
 
 
 def _names(value: JsonValue) -> tuple[str, ...]:
-    """Names or ids, alone, in a list, or as objects of a list that bear one. What bears none is a name nobody has."""
+    """Read names or ids, alone, in a list, or as objects of a list. An object without one matches nobody."""
     items = value if isinstance(value, list) else [value] if value not in (None, "") else []
     named = [item for entry in items for item in (_named(entry) if isinstance(entry, dict) else (text_of(entry),))]
     return tuple(dict.fromkeys(name[:MAX_TEXT] for name in named))
 
 
 def _named(entry: dict[str, JsonValue]) -> tuple[str, ...]:
-    """An object's id and name, of which the site file may use either."""
+    """Return an object's id and name, of which the site file may use either."""
     return tuple(name for key in ("id", "name") if (name := text_of(entry.get(key)))) or ("",)
 
 
@@ -292,7 +292,7 @@ def _is_yes(value: JsonValue) -> bool:
 
 
 def _status(record: JsonObject, shape: Shape, unread: list[str]) -> CardStatus:
-    """The strictest status that any field states; names those that cannot be read. Without any it is active."""
+    """Return the strictest status that any field states, active without one, and names of unreadable fields."""
     strictest = CardStatus.ACTIVE
     for name, value in stated(record, shape.status):
         status = _STATUS_OF.get(text_of(value).casefold())
@@ -311,7 +311,7 @@ def _status(record: JsonObject, shape: Shape, unread: list[str]) -> CardStatus:
 
 
 def _says_deleted(value: JsonValue) -> bool:
-    """Whether this is a yes, a moment, or an object that may be one."""
+    """Return whether this is a yes, a moment, or an object that may be one."""
     if isinstance(value, dict | list):
         return bool(value)
     text = text_of(value).casefold()
@@ -323,7 +323,7 @@ def _stricter(one: CardStatus, other: CardStatus) -> CardStatus:
 
 
 def _moments(record: JsonObject, places: Places, zone: tzinfo, unread: list[str], *, ends: bool) -> list[int]:
-    """Every bound that these fields state; names those that cannot be read."""
+    """Return every bound that these fields state, and names of unreadable fields."""
     found = []
     for name, value in stated(record, places):
         moment, is_read = read_moment(value, zone, ends=ends)

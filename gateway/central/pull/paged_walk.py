@@ -18,35 +18,35 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 _MOST_PAGES = 20_000
 
 _Item = TypeVar("_Item")
-Told = Callable[[int, int | None], None]
-SeePage = Callable[[Sequence[int]], Awaitable[None]]
+OnProgress = Callable[[int, int | None], None]
+OnPage = Callable[[Sequence[int]], Awaitable[None]]
 """Gets the ids that a page brought, in their order, when the page was taken over."""
 
 
-def nobody(_received: int, _count: int | None) -> None:
-    """Nobody wants to know how far a walk has come."""
+def ignore_progress(_received: int, _count: int | None) -> None:
+    """Ignore the progress of a walk."""
 
 
 class PageMemory:
-    """Pages of the last walk that were in step with the site, by what they weigh: such a page is not read again."""
+    """Digests of the pages of the last walk that were in step with the site: such a page is not parsed again."""
 
     def __init__(self) -> None:
         self._met: dict[bytes, Met] = {}
         self._walked: dict[bytes, Met] = {}
 
     def recall(self, mark: bytes) -> Met | None:
-        """What a page of this weight held, if it was met in the last walk."""
+        """Return the content of a page with this digest, if the last walk met it."""
         met = self._met.get(mark)
         if met is not None:
             self._walked[mark] = met
         return met
 
     def note(self, mark: bytes, met: Met) -> None:
-        """A page that was read is in step."""
+        """Note that a page is in step with the site."""
         self._walked[mark] = met
 
     def end_walk(self, *, keep: bool) -> None:
-        """The walk is over; without `keep` nothing of it is to be known again."""
+        """End a walk; without `keep` all digests are forgotten."""
         self._met, self._walked = (self._walked if keep else {}), {}
 
 
@@ -66,19 +66,19 @@ class ReadPage(Generic[_Item]):
 
 
 class Apart(Protocol[_Item]):
-    """Reads pages elsewhere, of a list that is long enough for that."""
+    """Parser of pages outside this process, for lists that are long enough."""
 
     @property
     def is_up(self) -> bool:
-        """Whether pages are to be read there; when it is so no more, it stays so."""
+        """Whether pages are parsed there; once False, it stays so."""
         ...
 
     async def expect(self, records: int) -> None:
-        """So many records are still to come."""
+        """Announce how many records are still to come."""
         ...
 
     async def read(self, raw: bytes) -> ReadPage[_Item] | None:
-        """What a page holds; None when it cannot be read there."""
+        """Parse a page; None when it cannot be parsed there."""
         ...
 
 
@@ -98,7 +98,7 @@ class _Answer:
         self.raw = b""
 
     def known(self, raw: bytes) -> JsonObject | None:
-        """An answer in place of a body that was met before, or is read elsewhere."""
+        """Return the answer in place of a body that was met before, or is parsed elsewhere."""
         self.mark = blake2b(raw, digest_size=16).digest()
         self.met = self._memory.recall(self.mark)
         if self._apart and self.met is None:
@@ -146,10 +146,10 @@ class PagedWalk(Generic[_Item]):
         size: PageSize,
         memory: PageMemory,
         apart: Apart[_Item] | None = None,
-        told: Told = nobody,
-        see_page: SeePage | None = None,
+        on_progress: OnProgress = ignore_progress,
+        on_page: OnPage | None = None,
     ) -> None:
-        self._see_page = see_page
+        self._on_page = on_page
         self._client = client
         self._path = path
         self._make = make
@@ -157,7 +157,7 @@ class PagedWalk(Generic[_Item]):
         self._size = size
         self._memory = memory
         self._apart = apart
-        self._told = told
+        self._on_progress = on_progress
         self._tally = Tally(resource)
         self._ahead: _Answer | CentralRefused | CentralUnavailable | None = None
 
@@ -166,7 +166,7 @@ class PagedWalk(Generic[_Item]):
         arrived = await self._read(await in_a_size_that_comes(self._client, self._size, self._first))
         self._size.came(self._tally.received, self._tally.count)
         for number in range(2, _MOST_PAGES + 2):
-            self._told(arrived.received, arrived.count)
+            self._on_progress(arrived.received, arrived.count)
             if not arrived.ids:
                 self._size.walked()
                 return self._tally
@@ -185,8 +185,8 @@ class PagedWalk(Generic[_Item]):
     async def _take_over(self, arrived: _Arrived[_Item]) -> None:
         if arrived.made and await self._take(arrived.made) and arrived.met is not None:
             self._memory.note(arrived.mark, arrived.met)
-        if self._see_page is not None:
-            await self._see_page(arrived.ids)
+        if self._on_page is not None:
+            await self._on_page(arrived.ids)
 
     async def _next(self, number: int) -> _Arrived[_Item]:
         if number == 2 and self._apart is not None:
@@ -205,7 +205,7 @@ class PagedWalk(Generic[_Item]):
         return arrived
 
     async def _look_ahead(self, number: int) -> _Answer | CentralRefused | CentralUnavailable | None:
-        """A page that is there beyond the one being read, or why it did not come; None when there is hardly one."""
+        """Fetch the page beyond the one being read, or its error; None when there is probably none."""
         if self._tally.received + self._size.limit >= (self._tally.count or 0):
             return None
         try:
@@ -241,7 +241,7 @@ class PagedWalk(Generic[_Item]):
             fresh_ids = tally.take_ids(read.ids, read.count)
             made = [read.made[found] for found in fresh_ids]
         else:
-            if answer.raw:  # no usual page, or nobody could read it there: what it is shows here
+            if answer.raw:  # no usual page, or ignore_progress could read it there: what it is shows here
                 answer = await self._ask_further(answer.number, here=True)
                 if answer.met is not None:
                     return await self._read(answer)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from typing import TypeVar
+from typing import Final, Literal, TypeVar, get_args
 
 import structlog
 
@@ -17,10 +18,9 @@ from gateway.central.client.not_found import doubt
 from gateway.central.client.page_size import MODEST, PageSize
 from gateway.central.pull.cards import CardPull, CardsPulled
 from gateway.central.pull.field_map import CardFieldMap
-from gateway.central.pull.paged_walk import Told
+from gateway.central.pull.paged_walk import OnProgress
 from gateway.central.pull.records import Noun, RecordPull, RecordsPulled
-from gateway.central.pull.refresh import PARTS, Part, Refresh
-from gateway.central.push.restored_central import SetBack
+from gateway.central.push.restored_central import RestoreDetector
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock, Stamp
@@ -28,12 +28,55 @@ from gateway.store import Entry, Store
 
 log = structlog.get_logger(__name__)
 
+Part = Literal["access cards", "devices", "cameras"]
+PARTS: Final[tuple[Part, ...]] = get_args(Part)
+
+_NAME = "to_fetch_anew"
+_MOST_DOUBTFUL = 5
+
+
+class Refresh:
+    """The parts that are still to be fetched anew. Every method raises StoreError, and has changed nothing then."""
+
+    def __init__(self, *, store: Store) -> None:
+        self._store = store
+        self._left: tuple[Part, ...] = ()
+        self._doubtful: Counter[Part] = Counter()
+
+    @property
+    def left(self) -> tuple[Part, ...]:
+        """Parts still to be fetched, in order."""
+        return self._left
+
+    async def recall(self) -> None:
+        """Load what was left at the last stop."""
+        noted = (await self._store.cards.remembered(_NAME) or "").split(",")
+        self._left = tuple(part for part in PARTS if part in noted or part in self._left)
+
+    async def ask(self) -> None:
+        """Everything, from now on."""
+        await self._keep(PARTS)
+        self._doubtful.clear()
+
+    async def fetched(self, part: Part, *, problem: str = "") -> None:
+        """Note that a list was walked. `problem`: the list is not believed and is walked again, a few times at most."""
+        if problem and self._doubtful[part] + 1 < _MOST_DOUBTFUL:
+            self._doubtful[part] += 1
+            return
+        await self._keep(tuple(other for other in self._left if other != part))
+
+    async def _keep(self, left: tuple[Part, ...]) -> None:
+        await self._store.cards.remember(_NAME, ",".join(left))
+        self._left = left
+        self._store.changes.bump()
+
+
 _P = TypeVar("_P", CardsPulled, RecordsPulled)
 
 
 @dataclass(frozen=True, slots=True)
 class PullReport:
-    """What the last pull brought.
+    """Result of the last pull.
 
     Attributes:
         at: when it ended.
@@ -62,7 +105,7 @@ class PullReport:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a pull has come: how many records of its present part came, of how many; None when nobody said."""
+    """Progress of a pull: records of its present part that came, and how many there are, None while unknown."""
 
     part: str
     received: int = 0
@@ -70,7 +113,7 @@ class Progress:
 
 
 class DownSync:
-    """Pulls everything that comes from central, one part after the other. A refused part does not stop the others."""
+    """Pull of everything that comes from central, one part after the other. A refused part does not stop the others."""
 
     def __init__(
         self,
@@ -84,14 +127,14 @@ class DownSync:
         self._client = client
         self._store = store
         self._clock = clock
-        self.set_back = SetBack(client=client, store=store, clock=clock)
+        self.restore = RestoreDetector(client=client, store=store, clock=clock)
         self._card_pull = CardPull(
             client=client,
             store=store,
             clock=clock,
             zone=zone,
             fields=fields or CardFieldMap(),
-            set_back=self.set_back,
+            restore=self.restore,
         )
         self._devices = RecordPull(
             noun="device", records=store.devices, read=self._read_devices, client=client, store=store, clock=clock
@@ -113,12 +156,12 @@ class DownSync:
 
     @property
     def progress(self) -> Progress | None:
-        """How far the pull under way has come; None between pulls."""
+        """Progress of the pull under way; None between pulls."""
         return self._progress
 
     @property
     def refreshing(self) -> bool:
-        """Whether something is, or will be, fetched anew; the report tells of it when that is over."""
+        """Whether something is, or will be, fetched anew; the report shows when that is over."""
         return self._pulls_anew or bool(self.anew.left)
 
     async def pull(self) -> PullReport:
@@ -135,10 +178,10 @@ class DownSync:
 
     async def _pull(self) -> PullReport:
         missed: dict[Part, str] = {}
-        await self.set_back.look()  # first: cards that were made here must not go with what central has lost
+        await self.restore.check()  # first: cards that were made here must not go with what central has lost
         anew = self._pulls_anew = bool(self.anew.left)
         cards = await self._part(
-            "access cards", lambda anew: self._card_pull.pull(self._telling("access cards"), anew=anew), missed
+            "access cards", lambda anew: self._card_pull.pull(self._progress_of("access cards"), anew=anew), missed
         )
         devices = await self._records("device", "devices", self._devices, missed)
         cameras = await self._records("camera", "cameras", self._cameras, missed)
@@ -179,14 +222,14 @@ class DownSync:
             await self.anew.fetched(part, problem=pulled.problem)
         return pulled
 
-    def _telling(self, part: str) -> Told:
+    def _progress_of(self, part: str) -> OnProgress:
         self._progress = Progress(part)
 
-        def told(received: int, count: int | None) -> None:
+        def on_progress(received: int, count: int | None) -> None:
             self._progress = Progress(part, received, count)
             self._store.changes.bump()
 
-        return told
+        return on_progress
 
     async def _read_devices(self, take: Take) -> Tally:
         return await read_by_cursor(
@@ -197,7 +240,7 @@ class DownSync:
         return await read_whole(self._client, path="/v1/camera/list", resource="cameras", take=take)
 
     async def _records(self, noun: Noun, part: Part, pull: RecordPull, missed: dict[Part, str]) -> RecordsPulled | None:
-        self._telling(part)
+        self._progress_of(part)
         pulled = await self._part(part, lambda anew: pull.pull(anew=anew), missed)
         if pulled is not None and pulled.newly_held_back:
             text = f"central lists {pulled.held_back} {noun}s fewer than before; they stay until the next pull agrees"

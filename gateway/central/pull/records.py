@@ -1,4 +1,4 @@
-"""Devices or cameras of central, brought into the site's own list of them."""
+"""Pull of central's devices and cameras into the site's own lists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ReadList = Callable[[Take], Awaitable[Tally]]
 
 @dataclass(frozen=True, slots=True)
 class RecordsPulled:
-    """What a pull of the devices or cameras did.
+    """Result of a pull of the devices or cameras.
 
     Attributes:
         listed: how many central listed.
@@ -37,7 +37,7 @@ class RecordsPulled:
 
 
 class RecordPull:
-    """Pulls the devices, or the cameras.
+    """Pull of the devices, or of the cameras.
 
     What changed is taken over. What two whole pulls in a row did not bring goes, unless central, asked for that very
     record, still has it; a large share of the list waits so across a restart too, and is told.

@@ -1,4 +1,4 @@
-"""Cards that central's list lacks, and what it takes to let them go."""
+"""Removal of cards that central's list lacks, and the evidence that it needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.central.pull.absence_proof import MOST_ASKED, Asked, ById, Found
 
 
 class PageGaps:
-    """Follows a walk over a list in the order of its ids, upwards or downwards.
+    """Tracker of a walk over a list in the order of its ids, upwards or downwards.
 
     Such a list shows with each page which cards it lacks. A list in any other order shows that only at its end.
     """
@@ -57,7 +57,7 @@ _IN_A_TURN = 100
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What is left of the missing cards after a pull.
+    """Missing cards that are left after a pull.
 
     Attributes:
         waiting: they stay until the next list lacks them too.
@@ -73,7 +73,7 @@ class Missing:
 
 
 class GoneCards:
-    """Lets go, within one pull, of the cards that central has no more.
+    """Removal, within one pull, of the cards that central no longer has.
 
     A card that the list lacks goes when central, asked for that very card, has it no more. A list in the order of ids
     shows a missing card as soon as its page is read. A large removal waits for a second list that lacks the same cards.
@@ -109,7 +109,7 @@ class GoneCards:
         self._there: set[int] = set()
         self._gone: set[int] = set()
 
-    async def see_page(self, ids: Sequence[int]) -> None:
+    async def on_page(self, ids: Sequence[int]) -> None:
         """Let those cards go at once that this page lacks and that central has no more, while they are few."""
         suspects = self._gaps.lacking(ids)
         if not suspects:

@@ -1,10 +1,9 @@
-"""New records on their way up together: begun some at a time, several requests under way, answers kept as they come.
+"""Batch upload of new records: several requests at once, marks and answers committed in groups.
 
-A commit costs as much as a request, so neither waits for the other, and one commit serves many rows. What holds of a
-row that goes alone holds here: it is marked as begun, on disk, before its request goes out; it leaves the outbox when
-central's answer is there. Rows that were begun and not sent, because central went away before their turn or it
-is time to see what is urgent, are marked back. A convoy holds at most one row of a record, so nothing of a record
-overtakes another.
+A commit costs as much as a request, so neither waits for the other, and one commit serves many rows. The rules for a
+single row hold: it is marked as begun, on disk, before its request goes out, and leaves the outbox with central's
+answer. Rows that were begun but not sent, because central went away or urgent rows are due, are unmarked. A batch holds
+at most one row of a record, so the order per record is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from gateway.central.client.answers import JsonObject
 from gateway.central.client.client import CentralClient
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import DeliveryRequest, answered_record, delivery_request, given_id
-from gateway.central.push.unknown_outcomes import Sought
+from gateway.central.push.unknown_outcomes import UnknownCreate
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.domain.references import may_name_provisional
 from gateway.runtime.clock import Clock
@@ -36,17 +35,17 @@ _STOP_SECONDS = 2.0
 _LONGEST_SECONDS = 2.0  # then it is seen what is urgent by now
 
 
-def goes_along(row: OutboxRow) -> bool:
-    """Whether a row may go with others: what the site records of vehicles, as long as central cannot have it yet."""
+def can_batch(row: OutboxRow) -> bool:
+    """Return whether a row may go in a batch: a new record of a vehicle that central cannot have yet."""
     new = row.kind in _KINDS and row.action == "create" and not row.begun
     return new and not may_name_provisional(row.body)
 
 
 class BatchUpload:
-    """Rows of different records, oldest first. Few go one after the other; many, several at once.
+    """Upload of rows of different records, oldest first: several at once where there are many.
 
-    `park`, `missed` and `through` are told what became of a row that no operation takes, of one that central did not
-    take (that tells whether to go on), and which one central took. `named` adds the id to an answer that lacks it.
+    `park` takes a row that has no operation, `on_failure` one that central did not take (and returns whether to go on),
+    `on_taken` one that it took. `with_id` adds the id to an answer that lacks it.
     """
 
     def __init__(
@@ -57,9 +56,9 @@ class BatchUpload:
         clock: Clock,
         rows: Sequence[OutboxRow],
         park: Callable[[OutboxRow, str], Awaitable[None]],
-        missed: Callable[[OutboxRow, DeliveryRequest, CentralUnavailable | CentralRefused], Awaitable[bool]],
-        named: Callable[[Sought, JsonObject], Awaitable[JsonObject]],
-        through: Callable[[OutboxRow], Awaitable[None]],
+        on_failure: Callable[[OutboxRow, DeliveryRequest, CentralUnavailable | CentralRefused], Awaitable[bool]],
+        with_id: Callable[[UnknownCreate, JsonObject], Awaitable[JsonObject]],
+        on_taken: Callable[[OutboxRow], Awaitable[None]],
         newest: NewestIds,
     ) -> None:
         self._newest = newest
@@ -68,9 +67,9 @@ class BatchUpload:
         self._clock = clock
         self._rows = rows
         self._park = park
-        self._missed = missed
-        self._named = named
-        self._through = through
+        self._on_failure = on_failure
+        self._with_id = with_id
+        self._on_taken = on_taken
         self._at_once = min(_AT_ONCE, 1 + len(rows) // _ROWS_FOR_ANOTHER)
         self._ends_at = clock.monotonic() + _LONGEST_SECONDS
         self._begun: asyncio.Queue[OutboxRow | None] = asyncio.Queue(_BEGUN_TOGETHER)
@@ -106,7 +105,7 @@ class BatchUpload:
         return not self._stopped
 
     async def _end_early(self) -> None:
-        """A stop: what is known of the rows by now is kept, so that less has to be looked for after the next start."""
+        """Keep at a stop what is known of the rows, so that less is searched for after the next start."""
         try:
             async with asyncio.timeout(_STOP_SECONDS):
                 await self._keep_answered()
@@ -124,7 +123,7 @@ class BatchUpload:
                 together = self._rows[first : first + _BEGUN_TOGETHER]
                 self._untried.update(row.id for row in together)  # at once: a stop does not take the commit back
                 begun = await self._store.outbox.begin_together(
-                    together, newest=self._newest.seen, begun_at=self._newest.now()
+                    together, newest=self._newest.highest, begun_at=self._newest.now()
                 )
                 self._untried -= {row.id for row in together} - {row.id for row in begun}
                 for row in begun:
@@ -158,14 +157,14 @@ class BatchUpload:
         try:
             answer = await self._client.call(operation.method, operation.path, request.body, key=row.key)
         except (CentralUnavailable, CentralRefused) as error:
-            if not await self._missed(row, request, error):
+            if not await self._on_failure(row, request, error):
                 self._stopped = True
             return
-        answer = await self._named(Sought(row, operation, request.body), answer)
+        answer = await self._with_id(UnknownCreate(row, operation, request.body), answer)
         names = operation.resources
         self._answered.append(Delivery(row, given_id(answer, names), answered_record(answer, names)))
         self._came.set()
-        await self._through(row)
+        await self._on_taken(row)
         await self._room.acquire()
 
     async def _keep(self) -> None:

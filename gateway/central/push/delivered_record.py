@@ -1,4 +1,4 @@
-"""Whether central still has, under the id that it gave, the record that was sent to it."""
+"""Check whether central still has a record under the id that it gave."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _WHOSE: Final = ("username", "holder_name")
 """A card whose number and plate were changed is still the card of its holder."""
 
 
-class Standing(Enum):
-    """What central has under an id that it gave."""
+class RecordState(Enum):
+    """State of a delivered record at central."""
 
-    THERE = "the record that was sent"
+    PRESENT = "the record that was sent"
     GONE = "nothing, or another record"
-    UNSAID = "central does not say"
+    UNKNOWN = "central does not say"
 
 
 def marks_of(kind: str, body: JsonObject) -> JsonObject:
@@ -50,29 +50,29 @@ def is_still(kind: str, marks: JsonObject, record: JsonObject) -> bool:
     return not shown or any(all(alike(marks[name], record[name]) for name in group) for group in shown)
 
 
-async def standing(client: CentralClient, kind: str, central_id: int, marks: JsonObject) -> Standing:
+async def record_state(client: CentralClient, kind: str, central_id: int, marks: JsonObject) -> RecordState:
     """Ask central for one record. Raises CentralUnavailable when it does not answer."""
     path = READS.get(kind)
     if path is None:
-        return Standing.UNSAID
+        return RecordState.UNKNOWN
     try:
         answer = await client.call("POST", path, {"id": central_id})
     except CentralDenied:
-        return Standing.UNSAID
+        return RecordState.UNKNOWN
     except CentralRefused as error:
         if error.status != NOT_FOUND:
-            return Standing.UNSAID
+            return RecordState.UNKNOWN
         if (doubtful := await doubt(client, error)) is not None:
             raise doubtful from error
-        return Standing.GONE
+        return RecordState.GONE
     record = answered_record(answer, CREATES[kind].resources)
     if record is None:
-        return Standing.UNSAID
-    return Standing.THERE if is_still(kind, marks, record) else Standing.GONE
+        return RecordState.UNKNOWN
+    return RecordState.PRESENT if is_still(kind, marks, record) else RecordState.GONE
 
 
 def lookup_of(kind: str) -> Lookup:
-    """The list that shows records of this kind."""
+    """Return the list that shows records of this kind."""
     lookup = CREATES[kind].lookup
     if lookup is None:
         raise ValueError(f"no list shows records of the kind {kind!r}")

@@ -1,4 +1,4 @@
-"""What the site's events tell of records on their way up: refused, gone at central, changed on both sides."""
+"""Events about records on their way to central: refused, gone at central, changed on both sides."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _SECONDS = 3600.0
 
 
 class EventLimit:
-    """Says which of many alike are told. `monotonic` is the gateway's own clock."""
+    """Rate limit for similar events. `monotonic` is the gateway's own clock."""
 
     def __init__(self, *, monotonic: Callable[[], float], most: int) -> None:
         self._monotonic = monotonic
         self._most = most
-        self._told: deque[float] = deque(maxlen=most)
-        self._untold = 0
+        self._admitted: deque[float] = deque(maxlen=most)
+        self._suppressed = 0
 
-    def turn(self) -> int | None:
-        """For one more: None when it is not told; else how many were not since the last that was."""
+    def admit(self) -> int | None:
+        """Count one more; return None when it is suppressed, else how many were since the last admitted one."""
         now = self._monotonic()
-        if len(self._told) == self._most and now - self._told[0] < _SECONDS:
-            self._untold += 1
+        if len(self._admitted) == self._most and now - self._admitted[0] < _SECONDS:
+            self._suppressed += 1
             return None
-        self._told.append(now)
-        untold, self._untold = self._untold, 0
-        return untold
+        self._admitted.append(now)
+        suppressed, self._suppressed = self._suppressed, 0
+        return suppressed
 
 
 _PARKED_TOLD = 20  # an hour; the outbox lists them all
@@ -42,7 +42,7 @@ _LONGEST_TOLD = 1000
 
 
 class OutboxEvents:
-    """Tells. Every method raises StoreError."""
+    """Events of the outbox. Every method raises StoreError."""
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
@@ -50,19 +50,19 @@ class OutboxEvents:
         self._parked = EventLimit(monotonic=clock.monotonic, most=_PARKED_TOLD)
 
     async def parked(self, row: OutboxRow, reason: str) -> None:
-        """A row waits for a person; of many, some an hour are told, with how many more there were."""
+        """Record that a row waits for a person; at most some an hour, with the number of the others."""
         log.warning("record_parked", kind=row.kind, record_id=row.record_id, error=reason)
-        untold = self._parked.turn()
-        if untold is not None:
-            more = f"; {untold} more were refused since one was told last" if untold else ""
+        suppressed = self._parked.admit()
+        if suppressed is not None:
+            more = f"; {suppressed} more were refused since one was told last" if suppressed else ""
             await self._about(row, f"{row.kind} {row.record_id} waits for a person: {reason}{more}")
 
     async def dropped(self, row: OutboxRow, reason: str) -> None:
-        """A change has lost its point."""
+        """Record that a change was dropped."""
         await self._about(row, f"{row.kind} {row.record_id} was changed here, but central has it no more: {reason}")
 
     async def conflicts(self, row: OutboxRow, conflicts: Sequence[Conflict]) -> None:
-        """Fields that were changed on both sides, and which side counts."""
+        """Record which fields were changed on both sides, and which side counts."""
         said = "; ".join(conflict.sentence() for conflict in conflicts)
         await self._tell(
             EventKind.CHANGED_ON_BOTH_SIDES,

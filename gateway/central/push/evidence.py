@@ -24,7 +24,7 @@ from gateway.central.client.connections import Upload
 from gateway.central.client.not_found import doubt
 from gateway.central.pull.field_map import record_id
 from gateway.central.push.requests import answered_record, given_id
-from gateway.central.push.unknown_outcomes import ASK_AFTER, Found, Looks, NotThere, NotYet, Told, Unclear
+from gateway.central.push.unknown_outcomes import ASK_AFTER, Absent, Found, NotYet, Outcome, SearchAttempts, Unclear
 from gateway.domain.errors import CameraUnavailable, CentralRefused, CentralUnavailable, NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import FILE_LOST, Exhibit, download_name
@@ -48,11 +48,11 @@ class EvidenceFiles(Protocol):
     """Where the files of exhibits are."""
 
     async def at_hand(self, exhibit: Exhibit) -> Path:
-        """A file that can be read. Raises NotFoundError for one that is lost, CameraUnavailable, StoreError."""
+        """Return a readable file. Raises NotFoundError for one that is lost, CameraUnavailable, StoreError."""
         ...
 
     async def lose(self, exhibit: Exhibit, why: str) -> None:
-        """It could not be read after all. Raises StoreError."""
+        """Note that a file could not be read after all. Raises StoreError."""
         ...
 
     async def find_waiting(self) -> None:
@@ -76,7 +76,7 @@ class _Going:
     event_id: int
 
     def upload(self, file: Path) -> Upload:
-        """How it goes up."""
+        """Make the upload of the file."""
         exhibit = self.exhibit
         return Upload(
             fields={
@@ -94,7 +94,7 @@ class _Going:
 
 
 class EvidenceSender:
-    """Sends exhibits. For `may_take` seconds central may still take a file in of which nobody heard the answer."""
+    """Sender of exhibits. For `may_take` seconds central may still accept a file whose answer was lost."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class EvidenceSender:
         self._files = files
         self._looked_for_lost = -math.inf
         self._backoff = backoff or Backoff(first=5.0, longest=3600.0)
-        self._looks = Looks(monotonic=clock.monotonic, may_take=may_take, ask_after=ask_after)
+        self._looks = SearchAttempts(monotonic=clock.monotonic, may_take=may_take, ask_after=ask_after)
         self._longest = max(self._backoff.longest, self._looks.longest)
 
     async def run(self) -> None:
@@ -194,7 +194,7 @@ class EvidenceSender:
             await self._try(row, going, upload)
 
     async def _is_still_to_go(self, row: OutboxRow, going: _Going) -> bool:
-        """Whether a file that may have arrived goes again now, as `_is_to_go` has it; not when central did not say."""
+        """Return whether a file that may have arrived goes again now, as `_is_to_go`; not when central did not say."""
         try:
             return await self._is_to_go(row, going)
         except CentralDenied as error:
@@ -234,29 +234,29 @@ class EvidenceSender:
         return _Held("central was never to have its camera event", gone=True)
 
     async def _is_to_go(self, row: OutboxRow, going: _Going) -> bool:
-        """Whether a file that may have arrived is sent again now; otherwise it has arrived, or waits."""
+        """Return whether a file that may have arrived is sent again now; otherwise it has arrived, or waits."""
         if row.taken_as is not None:
             await self._store.exhibits.sent(row, central_id=row.taken_as)
             return False
-        told = await self._at_central(row, going)
-        match told:
+        outcome = await self._at_central(row, going)
+        match outcome:
             case Found():
                 self._looks.forget(row.id)
-                await self._store.exhibits.sent(row, central_id=record_id(told.record))
+                await self._store.exhibits.sent(row, central_id=record_id(outcome.record))
             case NotYet():
-                next_at = self._clock.wall().micros + int(told.wait * 1_000_000)
-                await self._store.unknown_outcomes.look_later(row, reason=told.reason, next_at=next_at)
+                next_at = self._clock.wall().micros + int(outcome.wait * 1_000_000)
+                await self._store.unknown_outcomes.look_later(row, reason=outcome.reason, next_at=next_at)
             case Unclear():
                 if await self._store.unknown_outcomes.leave_to_a_person(
-                    row, reason=f"it may be at central: {told.reason}"
+                    row, reason=f"it may be at central: {outcome.reason}"
                 ):
-                    await self._tell_parked(row, f"it is not known whether central has it: {told.reason}")
-            case NotThere():
+                    await self._tell_parked(row, f"it is not known whether central has it: {outcome.reason}")
+            case Absent():
                 return True
         return False
 
-    async def _at_central(self, row: OutboxRow, going: _Going) -> Told:
-        """Whether central shows the file with its camera event: an answer that was lost says nothing of the file."""
+    async def _at_central(self, row: OutboxRow, going: _Going) -> Outcome:
+        """Ask whether central shows the file with its camera event: a lost answer says nothing of the file."""
         try:
             answer = await self._client.call("POST", _EVENT_PATH, {"id": going.event_id})
         except CentralDenied as error:

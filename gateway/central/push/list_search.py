@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from gateway.central.client.client import CentralClient
-from gateway.central.client.list_pages import ListPage, Order, read_page
 from gateway.central.client.list_proof import Tally
+from gateway.central.client.lists import ListPage, Order, read_page
 from gateway.domain.writes import JsonObject, Lookup
 
 
 class Coverage:
-    """Pages in a row, the newest records first. `problem` tells why they prove nothing, "" when they do."""
+    """Consecutive pages, the newest records first. `problem` says why they prove nothing, "" when they do."""
 
     def __init__(self, *, limit: int, older: int | None, known: Collection[int] = (), from_top: bool = True) -> None:
         """Begin.
@@ -72,7 +72,7 @@ class Coverage:
 
     @property
     def problem(self) -> str:
-        """Why these pages do not prove that something is not there."""
+        """Reason why these pages do not prove that something is absent."""
         counts = [count for count in self._counts if count is not None]
         full = self._lengths[:-1] if self._ended else self._lengths
         full = full[:-1] if full and self._ended and not self._lengths[-1] else full
@@ -192,7 +192,7 @@ class ListSearch:
         return self._said(coverage)
 
     async def _later(self, bounds: Bounds, made_by: int, depth: int, count: int, *, newest_first: bool) -> int:
-        """A distance from the newest record, near the largest, from where up all is too late to be it."""
+        """Return a distance from the newest record, near the largest, above which all records are too late."""
         low, high, step = 0, depth, self._large
         place = int(depth * bounds.share_later)
         while high - low > 2 * self._large:
@@ -207,7 +207,7 @@ class ListSearch:
         return low
 
     async def _at(self, distance: int, limit: int, count: int, *, newest_first: bool) -> ListPage:
-        """The page with the record at a distance from the newest."""
+        """Read the page with the record at a distance from the newest."""
         return await self._read(_page_of(distance, limit, count, newest_first=newest_first), limit)
 
     async def _whole(self, bounds: Bounds, first: ListPage) -> str:
@@ -235,7 +235,7 @@ class ListSearch:
         return await read_page(self._client, self._lookup, number, limit)
 
     def _note_cap(self, first: ListPage) -> None:
-        """Central may give shorter pages than asked for, and counts them by that."""
+        """Adopt central's own page size: it may give shorter pages than asked for, and counts them by that."""
         if len(first.ids) < self._small and first.count is not None and first.count > len(first.ids):
             self._small = self._large = len(first.ids)
 
@@ -244,7 +244,7 @@ class ListSearch:
 
 
 def _page_of(distance: int, limit: int, count: int, *, newest_first: bool) -> int:
-    """The number of the page that has the record at a distance from the newest."""
+    """Return the number of the page that has the record at a distance from the newest."""
     return distance // limit + 1 if newest_first else max(count - distance - 1, 0) // limit + 1
 
 
@@ -256,7 +256,7 @@ def _is_later(page: ListPage, made_by: int) -> bool:
 
 
 def _micros(value: object) -> int | None:
-    """A moment with its offset; a text without one says too little."""
+    """Parse a moment with its offset; None for a text without one."""
     if not isinstance(value, str):
         return None
     try:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from gateway.central.client.client import CentralClient
-from gateway.central.client.list_pages import ListPage, Order, read_page
+from gateway.central.client.lists import ListPage, Order, read_page
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import Lookup, WriteOperation
 from gateway.runtime.clock import Clock
@@ -20,23 +20,23 @@ _TRIES = 3
 
 
 class NewestIds:
-    """Asks for the newest record of a list, unless central has given this site an id of its kind just now."""
+    """Newest ids of central's lists, asked for unless central has given this site an id of the kind recently."""
 
     def __init__(self, *, client: CentralClient, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._seen: dict[str, int] = {}
+        self._highest: dict[str, int] = {}
         self._fresh_until: dict[str, float] = {}
         self._failures: Counter[str] = Counter()
 
-    def heard(self, kind: str) -> None:
+    def on_answer(self, kind: str) -> None:
         """Note that central has answered a create of a kind: the id that it gave is kept."""
         self._fresh_until[kind] = self._clock.monotonic() + _FRESH_SECONDS
 
     @property
-    def seen(self) -> Mapping[str, int]:
+    def highest(self) -> Mapping[str, int]:
         """The highest ids that central was seen to have given, by kind."""
-        return self._seen
+        return self._highest
 
     async def refresh(self, operations: Iterable[WriteOperation]) -> None:
         """Ask central for the newest record of each list of which nothing was heard for some minutes.
@@ -51,7 +51,7 @@ class NewestIds:
                 await self._ask(kind, lookup)
 
     def now(self) -> int | None:
-        """Micros of central's clock, None while that is unknown."""
+        """Return micros of central's clock, None while that is unknown."""
         offset = self._client.state.clock_offset
         return None if offset is None else self._clock.wall().micros + int(offset.seconds * 1_000_000)
 
@@ -67,15 +67,15 @@ class NewestIds:
             newest = None  # the account may not see the list
         self._failures[kind] = 0
         if newest is not None:
-            self._seen[kind] = newest
-        self.heard(kind)
+            self._highest[kind] = newest
+        self.on_answer(kind)
 
     async def _newest(self, lookup: Lookup) -> int | None:
         page = await read_page(self._client, lookup, 1, 2)
         if page.order is Order.OLDEST_FIRST and page.count is not None:
             page = await read_page(self._client, lookup, max(page.count, 1), 1)
-        return _highest(page)
+        return _highest_id(page)
 
 
-def _highest(page: ListPage) -> int | None:
+def _highest_id(page: ListPage) -> int | None:
     return max((number for number, _ in page.records), default=None)

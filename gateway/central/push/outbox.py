@@ -1,17 +1,17 @@
-"""The outbox on its way up: at least once, in order per record, the same key over all tries of a row.
+"""Delivery of the outbox to central: at least once, in order per record, one key over all tries of a row.
 
-Reactions to a try that fails:
-- central cannot be reached, or refuses the account: everything waits, and goes on by itself;
-- central failed with this row: the row waits, others go on; where it fails with every row of an operation, or does not
-  permit it, that operation pauses, and nothing else does;
-- central refuses the row: it is parked for a person, with central's words, and later rows of its record behind it;
-- nobody knows whether a create was carried out: it is looked for before it is made again, see `lookups`.
+Reactions to a failed try:
+- central cannot be reached, or refuses the account: everything waits, and is tried again with backoff;
+- central fails with this row: the row waits and others go on; an operation that fails with every row, or is not
+  permitted, is paused alone;
+- central refuses the row: it is parked for a person, with central's message;
+- the outcome of a create is unknown: the record is searched for before it is sent again, see `unknown_outcomes`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import takewhile
@@ -22,26 +22,26 @@ from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObj
 from gateway.central.client.client import CentralClient
 from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.pull.field_map import CardFieldMap
-from gateway.central.push.batch_upload import BatchUpload, goes_along
+from gateway.central.push.batch_upload import BatchUpload, can_batch
 from gateway.central.push.events import OutboxEvents
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.paused_operations import PausedOperations, action_of
-from gateway.central.push.requests import DeliveryRequest, answered_record, delivery_request, given_id
+from gateway.central.push.requests import DeliveryRequest, answered_record, creates_among, delivery_request, given_id
 from gateway.central.push.unknown_outcomes import (
     ASK_AFTER,
+    Absent,
     Found,
-    Looks,
-    NotThere,
     NotYet,
     OutcomeSearch,
-    Sought,
+    SearchAttempts,
     Unclear,
+    UnknownCreate,
 )
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
 from gateway.domain.conflicts import READS, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.domain.writes import CARD_CREATE, WRITES, Effect, WriteOperation
+from gateway.domain.writes import CARD_CREATE, Effect
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
 from gateway.store import OutboxRow, Resolved, Store
@@ -49,21 +49,21 @@ from gateway.store import OutboxRow, Resolved, Store
 log = structlog.get_logger(__name__)
 
 _BATCH = 400
-_SINGLY = 50  # then it is seen again what is urgent
+_SINGLY = 50  # then urgent rows are looked for again
 _LONG_AWAY = 3  # failures in a row after which central counts as away
 _IDLE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """What follows a turn of sending: seconds to wait, and whether a new row ends the waiting."""
+class SendRound:
+    """Result of a round of sending: seconds to wait, and whether a new row ends the wait."""
 
     wait: float
-    new_rows_count: bool = True
+    wakes_on_new_rows: bool = True
 
 
 class OutboxSender:
-    """Sends what waits in the store's outbox.
+    """Sender of the rows in the store's outbox.
 
     `row_backoff` spaces the tries of one row, `away_backoff` those of central as a whole. Their times are wall time in
     the store; a wall clock that stepped back does not keep rows waiting longer than the longest backoff. For `may_take`
@@ -85,9 +85,9 @@ class OutboxSender:
         ask_after: float = ASK_AFTER,
         newest: NewestIds | None = None,
     ) -> None:
-        """`card_renamed` hears of a card that has got central's id in place of the site's.
+        """Start with nothing sent. `card_renamed` is called when central's id replaces the site's id of a card.
 
-        `ask_after`: seconds after which a person is asked about a row of unknown outcome that looking does not settle.
+        `ask_after`: seconds after which a person decides about a row of unknown outcome.
         """
         self._newest = newest or NewestIds(client=client, clock=clock)
         self._card_renamed = card_renamed
@@ -96,42 +96,42 @@ class OutboxSender:
         self._store = store
         self._clock = clock
         self._row_backoff = row_backoff or Backoff(first=2.0, longest=300.0)
-        looks = Looks(monotonic=clock.monotonic, may_take=may_take, ask_after=ask_after)
-        self._longest = max(self._row_backoff.longest, looks.longest)
+        attempts = SearchAttempts(monotonic=clock.monotonic, may_take=may_take, ask_after=ask_after)
+        self._longest = max(self._row_backoff.longest, attempts.longest)
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
-        self._lookups = OutcomeSearch(
-            client=client, store=store, clock=clock, looks=looks, newest=self._newest, may_take=may_take
+        self._outcomes = OutcomeSearch(
+            client=client, store=store, clock=clock, attempts=attempts, newest=self._newest, may_take=may_take
         )
         self._failures = 0
-        self._is_away = False  # as this turn found
+        self._is_away = False  # as this round found
         self._paused = PausedOperations(monotonic=clock.monotonic, failing_backoff=self._away_backoff)
-        self._news = OutboxEvents(store=store, clock=clock)
+        self._events = OutboxEvents(store=store, clock=clock)
 
     @property
     def failing(self) -> tuple[str, ...]:
-        """What central fails with again and again, a sentence each; what waits for that waits."""
+        """Errors of the operations that central fails with repeatedly, a sentence each."""
         return self._paused.failing()
 
     async def start_afresh(self) -> None:
-        """Nothing that waits from before a start has to wait any longer."""
+        """Make all rows due that a backoff from before the start holds back."""
         await self._store.outbox.retry_now()
 
-    async def run(self, told: Callable[[Turn], Awaitable[None]]) -> None:
+    async def run(self, report: Callable[[SendRound], Awaitable[None]]) -> None:
         """Send for as long as the gateway runs: again at once while rows are due, else when the next one is, or is new.
 
-        What waited before the start is due at once. `told` hears of each turn. Raises StoreError.
+        What waited before the start is due at once. `report` gets each round. Raises StoreError.
         """
         await self.start_afresh()
         while True:
             version = self._store.changes.version
-            turn = await self.send_due()
-            await told(turn)
-            if not turn.new_rows_count:
-                await asyncio.sleep(turn.wait)
-            elif turn.wait > 0:
-                await self._store.changes.beyond(version, within=turn.wait)
+            sent = await self.send_due()
+            await report(sent)
+            if not sent.wakes_on_new_rows:
+                await asyncio.sleep(sent.wait)
+            elif sent.wait > 0:
+                await self._store.changes.beyond(version, within=sent.wait)
 
-    async def send_due(self) -> Turn:
+    async def send_due(self) -> SendRound:
         """Send what is due, oldest first, until there is no more or central does not take it.
 
         Raises StoreError when the outcome of a row cannot be kept; that row is sent again, with its key.
@@ -140,43 +140,40 @@ class OutboxSender:
         now, without = self._clock.wall().micros, self._paused.now()
         rows = await self._store.outbox.due(now=now, limit=_BATCH, without=without)
         if not rows:
-            return Turn(await self._until_due())
+            return SendRound(await self._until_due())
         self._is_away = False
-        await self._lookups.begin_turn(rows)
+        await self._outcomes.begin_round(rows)
         try:
-            await self._newest.refresh(_creates(rows))
+            await self._newest.refresh(creates_among(rows))
         except CentralUnavailable:
             self._failures += 1
-            return Turn(self._away_backoff.wait(self._failures), new_rows_count=False)
-        along = list(takewhile(self._goes_along, rows))
-        if along:
-            well = await self._convoy(along).send()
-        else:
-            well = await self._send_singly(rows)
+            return SendRound(self._away_backoff.wait(self._failures), wakes_on_new_rows=False)
+        along = list(takewhile(self._can_batch, rows))
+        well = await (self._batch(along).send() if along else self._send_singly(rows))
         if well or not self._is_away:
-            return Turn(0.0)
-        return Turn(self._away_backoff.wait(max(self._failures, 1)), new_rows_count=False)
+            return SendRound(0.0)
+        return SendRound(self._away_backoff.wait(max(self._failures, 1)), wakes_on_new_rows=False)
 
-    def _goes_along(self, row: OutboxRow) -> bool:
-        return not self._failures and goes_along(row) and not self._paused.is_doubtful(action_of(row))
+    def _can_batch(self, row: OutboxRow) -> bool:
+        return not self._failures and can_batch(row) and not self._paused.is_doubtful(action_of(row))
 
-    def _convoy(self, rows: list[OutboxRow]) -> BatchUpload:
+    def _batch(self, rows: list[OutboxRow]) -> BatchUpload:
         return BatchUpload(
             client=self._client,
             store=self._store,
             clock=self._clock,
             rows=rows,
             park=self._park,
-            missed=self._missed,
-            named=self._lookups.named,
-            through=self._through,
+            on_failure=self._on_failure,
+            with_id=self._outcomes.with_id,
+            on_taken=self._on_taken,
             newest=self._newest,
         )
 
     async def _send_singly(self, rows: Sequence[OutboxRow]) -> bool:
-        """One row after the other, until others may go together. After a failure the first finds out how central is."""
+        """Send rows one by one until the rest can go as a batch. After a failure the first row tests central."""
         for number, row in enumerate(rows[:_SINGLY]):
-            if number and self._goes_along(row):
+            if number and self._can_batch(row):
                 break
             if not await self._send(row):
                 return False
@@ -194,7 +191,7 @@ class OutboxSender:
         return min(max((soonest - now) / 1_000_000, 0.0), longest)
 
     async def _send(self, row: OutboxRow) -> bool:
-        """Try one row and keep the outcome; whether the next one may be tried at once."""
+        """Try one row and keep the outcome; return whether the next one may be tried at once."""
         request = await self._request_of(row)
         if isinstance(request, Resolved):
             await self._cannot_go(row, request)
@@ -212,19 +209,19 @@ class OutboxSender:
             operation = request.operation
             answer = await self._client.call(operation.method, operation.path, request.body, key=row.key)
         except (CentralUnavailable, CentralRefused) as error:
-            return await self._missed(row, request, error)
-        answer = await self._lookups.named(Sought(row, operation, request.body), answer)
+            return await self._on_failure(row, request, error)
+        answer = await self._outcomes.with_id(UnknownCreate(row, operation, request.body), answer)
         await self._delivered(row, request, answer)
-        await self._through(row)
+        await self._on_taken(row)
         return True
 
     async def _begin(self, row: OutboxRow) -> bool:
-        return await self._store.outbox.begin(row, newest=self._newest.seen, begun_at=self._newest.now())
+        return await self._store.outbox.begin(row, newest=self._newest.highest, begun_at=self._newest.now())
 
-    async def _missed(
+    async def _on_failure(
         self, row: OutboxRow, request: DeliveryRequest, error: CentralUnavailable | CentralRefused
     ) -> bool:
-        """Keep that a row was not taken; whether the next one may be tried at once."""
+        """Keep that a row was not taken; return whether the next one may be tried at once."""
         if isinstance(error, CentralDenied) and error.status:
             return await self._not_permitted(row, error)
         if isinstance(error, CentralUnavailable | CentralDenied):
@@ -233,26 +230,26 @@ class OutboxSender:
         if (doubtful := await doubt(self._client, error, of=request.operation)) is not None:
             return await self._failed(row, doubtful, at_central=False)
         await self._refused(row, request, error)
-        await self._through(row)
+        await self._on_taken(row)
         return True
 
     async def _is_to_go(self, row: OutboxRow, request: DeliveryRequest) -> bool:
-        """Whether a row that may have reached central is sent again now; otherwise it has found its end, or waits."""
+        """Return whether a row that may have reached central is sent again now; otherwise it is settled, or waits."""
         if request.operation.effect is not Effect.CREATE:
             return True  # carried out twice it comes to the same
         if row.taken_as is not None:
             await self._delivered(row, request, {"success": True, "id": row.taken_as})
             return False
-        told = await self._lookups.judge(Sought(row, request.operation, request.body))
-        match told:
+        outcome = await self._outcomes.judge(UnknownCreate(row, request.operation, request.body))
+        match outcome:
             case Found():
-                await self._delivered(row, request, told.record)
+                await self._delivered(row, request, outcome.record)
             case NotYet():
-                next_at = self._clock.wall().micros + int(told.wait * 1_000_000)
-                await self._store.unknown_outcomes.look_later(row, reason=told.reason, next_at=next_at)
+                next_at = self._clock.wall().micros + int(outcome.wait * 1_000_000)
+                await self._store.unknown_outcomes.look_later(row, reason=outcome.reason, next_at=next_at)
             case Unclear():
-                await self._ask_a_person(row, told.reason)
-            case NotThere():
+                await self._ask_a_person(row, outcome.reason)
+            case Absent():
                 return True
         return False
 
@@ -280,7 +277,7 @@ class OutboxSender:
         await self._store.references.waits(row.id, resolved, next_at=next_at)
 
     async def _settled(self, row: OutboxRow, request: DeliveryRequest) -> tuple[OutboxRow, DeliveryRequest] | None:
-        """The row as it is to go up once central's record was looked at; None when nothing of it is left.
+        """Compare a change with central's record; return what of it is sent, None when nothing is left.
 
         A change that waited is compared with what central has now: see `gateway.domain.conflicts`.
         """
@@ -295,7 +292,7 @@ class OutboxSender:
         if settled.body == request.body and not settled.conflicts:
             return row, request
         if settled.conflicts:
-            await self._news.conflicts(row, settled.conflicts)
+            await self._events.conflicts(row, settled.conflicts)
         async with self._store.cards.turn:
             now = self._clock.wall().micros
             left = await self._store.change_bases.settled(row, settled, theirs, now=now)
@@ -304,7 +301,7 @@ class OutboxSender:
         return None if left is None else (left, replace(request, body=settled.body))
 
     async def _at_central(self, request: DeliveryRequest) -> JsonObject | None:
-        """Central's record of a change as it is now; None when it is not to be had by this account.
+        """Fetch central's record of a change as it is now; None when this account may not read it.
 
         Raises what the client raises, CentralRefused when central has no such record.
         """
@@ -338,7 +335,7 @@ class OutboxSender:
                     self._card_renamed(row.record_id, known)
 
     async def _refused(self, row: OutboxRow, request: DeliveryRequest, error: CentralRefused) -> None:
-        """A record that central has no more is nobody's to change; anything else waits for a person."""
+        """Drop a change of a record that central no longer has; park any other refused row."""
         effect = request.operation.effect
         if error.status != NOT_FOUND or effect is Effect.CREATE:
             await self._park(row, str(error))
@@ -350,10 +347,10 @@ class OutboxSender:
                 await self._store.outbox.drop(row)
                 if row.kind == CARD:
                     await self._cards.forget(row.record_id)
-            await self._news.dropped(row, str(error))
+            await self._events.dropped(row, str(error))
 
     async def _not_permitted(self, row: OutboxRow, error: CentralDenied) -> bool:
-        """The row is due as soon as its operation is tried again; the turn ends, for the rest of it may be the same."""
+        """Keep the row due for when its operation is tried again, and end the round: the rest may be refused too."""
         if self._paused.denied(action_of(row)):
             log.warning("outbox_held_up", kind=row.kind, action=row.action, error=str(error))
         await self._store.outbox.failed(row, error=str(error), next_at=0, at_central=False)
@@ -380,32 +377,24 @@ class OutboxSender:
     async def _park(self, row: OutboxRow, reason: str) -> None:
         if not await self._store.outbox.park(row, error=reason):
             return
-        await self._news.parked(row, reason)
+        await self._events.parked(row, reason)
 
     async def _ask_a_person(self, row: OutboxRow, reason: str) -> None:
-        """It is neither made again, which might double it, nor taken for delivered, which might lose it."""
+        """Park a row of unknown outcome: sent again it might be doubled, counted as delivered it might be lost."""
         if await self._store.unknown_outcomes.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
-            await self._news.parked(row, f"it is not known whether central has it: {reason}")
+            await self._events.parked(row, f"it is not known whether central has it: {reason}")
 
-    async def _through(self, row: OutboxRow) -> None:
-        """Central took the row, or refused it for good: what waits for others like it may be tried again."""
+    async def _on_taken(self, row: OutboxRow) -> None:
+        """Note that central took the row, or refused it for good: its operation works again."""
         if row.action == "create":
-            self._newest.heard(row.kind)
+            self._newest.on_answer(row.kind)
         had_paused = self._paused.went_through(action_of(row))
         if not await self._answers() and had_paused:
             await self._store.outbox.retry_now(files=False)
 
     async def _answers(self) -> bool:
-        """Central answers; after a long absence the rows that wait out a backoff go at once, in order. Whether so."""
+        """Note that central answers; return whether it was away so long that rows in backoff are due at once."""
         was_away, self._failures = self._failures >= _LONG_AWAY, 0
         if was_away:
             await self._store.outbox.retry_now(files=False)
         return was_away
-
-
-def _creates(rows: Sequence[OutboxRow]) -> Iterator[WriteOperation]:
-    """The operations of rows that are about to make records."""
-    for action in {action_of(row) for row in rows if not row.begun}:
-        operation = WRITES.get(action)
-        if operation is not None and operation.effect is Effect.CREATE:
-            yield operation

@@ -1,4 +1,4 @@
-"""Operations that central does not carry out for now: what waits for them holds up nothing else."""
+"""Operations that central does not carry out for now. Rows of a paused operation hold up no others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Action = tuple[str, str]
 
 
 def action_of(row: OutboxRow) -> Action:
-    """What a row asks central to do."""
+    """Return what a row asks central to do."""
     return row.kind, row.action
 
 
@@ -32,7 +32,7 @@ class _Trouble:
 
 
 class PausedOperations:
-    """Told how each try went. An operation that is denied, or fails again and again, is tried more and more rarely."""
+    """Backoff per operation: one that is denied, or fails repeatedly, is tried more and more rarely."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class PausedOperations:
         self._troubles: dict[Action, _Trouble] = {}
 
     def denied(self, action: Action) -> bool:
-        """Central does not permit it: it pauses. Whether that is new."""
+        """Pause an operation that central does not permit; return whether that is new."""
         trouble = self._troubles.setdefault(action, _Trouble())
         trouble.times += 1
         trouble.said = ""
@@ -55,7 +55,7 @@ class PausedOperations:
         return trouble.times == 1
 
     def failed(self, action: Action, said: str) -> int:
-        """Central failed with it; how often in a row. At the third time it pauses."""
+        """Count a failure of central; return how many in a row. The third pauses the operation."""
         trouble = self._troubles.setdefault(action, _Trouble())
         trouble.times += 1
         trouble.said = said
@@ -64,24 +64,24 @@ class PausedOperations:
         return trouble.times
 
     def went_through(self, action: Action) -> bool:
-        """Central took it, or refused that one record; whether it had paused before."""
+        """Note that central took it, or refused that one record; return whether it had paused before."""
         trouble = self._troubles.pop(action, None)
         return trouble is not None and trouble.until > 0
 
     def is_doubtful(self, action: Action) -> bool:
-        """Whether the last try did not go through."""
+        """Return whether the last try failed."""
         return action in self._troubles
 
     def now(self) -> frozenset[Action]:
-        """Those that are not to be tried now."""
+        """Return the operations that are paused now."""
         now = self._monotonic()
         return frozenset(action for action, trouble in self._troubles.items() if trouble.until > now)
 
     def failing(self) -> tuple[str, ...]:
-        """Those that central fails with again and again, each with what it said last."""
+        """Return the last errors of the operations that central fails with repeatedly."""
         return tuple(trouble.said for trouble in self._troubles.values() if trouble.until > 0 and trouble.said)
 
     def left(self) -> float | None:
-        """Seconds until the next of them may be tried; None when none pauses."""
+        """Return the seconds until the next of them may be tried; None when none pauses."""
         now = self._monotonic()
         return min((trouble.until - now for trouble in self._troubles.values() if trouble.until > now), default=None)

@@ -1,4 +1,4 @@
-"""Comparing what the site has sent with what central has, and sending again what is missing there."""
+"""Comparison of what the site sent with what central has; what is missing there is sent again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import structlog
 from gateway.central.client.client import CentralClient
 from gateway.central.client.list_proof import read_listing
 from gateway.central.client.page_size import PageSize, in_a_size_that_comes
-from gateway.central.push.delivered_record import Standing, is_still, lookup_of, marks_of, standing
-from gateway.central.push.restored_central import SetBack
+from gateway.central.push.delivered_record import RecordState, is_still, lookup_of, marks_of, record_state
+from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.site_cards import KIND, SiteCards
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
@@ -35,7 +35,7 @@ _AT_ONCE = 100
 
 @dataclass(slots=True)
 class _Sent:
-    """What was sent again, by what it is."""
+    """Counts of what was sent again."""
 
     compared: int = 0
     cards: int = 0
@@ -45,7 +45,7 @@ class _Sent:
     files: int = 0
 
     def sentence(self) -> str:
-        """For people."""
+        """Describe the counts in a sentence."""
         again = (
             (self.cards, "access cards"),
             (self.camera_events, "camera events"),
@@ -82,7 +82,7 @@ class _Compared:
     oldest: int = 0
 
     def missing(self) -> list[int]:
-        """Central's ids of those that it was not seen to have, ascending."""
+        """Return central's ids of the records that it was not seen to have, ascending."""
         return sorted(number for number in self.marks.keys() - self.present if number >= self.oldest)
 
     def see(self, kind: str, central_id: int, record: JsonObject) -> None:
@@ -98,7 +98,7 @@ class _Compared:
 
 
 class Reconcile:
-    """Compares cards that were made here, camera events with their files, and entries, when a technician asks for it.
+    """Comparison of cards made here, camera events with their files, and entries, when a technician asks for it.
 
     What is missing at central goes into the outbox again. A camera event or a card is missing when central, asked for
     it, has it no more; an entry, when two walks over the list do not show it. Where the list shows no entry of the
@@ -112,14 +112,14 @@ class Reconcile:
         store: Store,
         clock: Clock,
         cards: SiteCards,
-        set_back: SetBack,
+        restore: RestoreDetector,
         backoff: Backoff | None = None,
     ) -> None:
         self._client = client
         self._store = store
         self._clock = clock
         self._cards = cards
-        self._set_back = set_back
+        self._restore = restore
         self._backoff = backoff or Backoff(first=2.0, longest=60.0)
         self._wanted = asyncio.Event()
         self._days = 0
@@ -162,7 +162,7 @@ class Reconcile:
         await self._make_cards_again(sent)
         await self._compare("camera_event", since, sent)
         await self._compare("entry", since, sent)
-        await self._set_back.reconciled()
+        await self._restore.on_reconciled()
         now = self._clock.wall()
         event = Event(
             kind=EventKind.CENTRAL_RECONCILED,
@@ -187,7 +187,7 @@ class Reconcile:
         gone = [
             central_id
             for central_id in compared.missing()
-            if await standing(self._client, KIND, central_id, compared.marks[central_id]) is Standing.GONE
+            if await record_state(self._client, KIND, central_id, compared.marks[central_id]) is RecordState.GONE
         ]
         # All at once: central gives the first that goes up an id that one of the others still has here.
         async with self._store.cards.turn:
@@ -270,12 +270,12 @@ class Reconcile:
         gone, unsaid = list[int](), list[int]()
         for place, number in enumerate(missing, start=1):
             self._tell_progress(f"asked for {place:,} of {len(missing):,} that the list lacks")
-            match await standing(self._client, "camera_event", number, compared.marks[number]):
-                case Standing.GONE:
+            match await record_state(self._client, "camera_event", number, compared.marks[number]):
+                case RecordState.GONE:
                     gone.append(number)
-                case Standing.UNSAID:
+                case RecordState.UNKNOWN:
                     unsaid.append(number)
-                case Standing.THERE:
+                case RecordState.PRESENT:
                     compared.present.add(number)
         return gone, unsaid
 

@@ -1,4 +1,4 @@
-"""What a person does with what central refused, or may have: send again, change, let go, say. Each is an event."""
+"""Decisions of a person about refused rows and rows of unknown outcome: send again, edit, drop or settle them."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class OutboxDesk:
     async def retry(self, row_id: int, *, by: str) -> OutboxRow:
         """Send it to central again as it is."""
         row = await self._store.refused.get(row_id)
-        told = self._told(EventKind.RECORD_RELEASED, row, f"sent again by {by}")
-        return replace(await self._store.refused.retry(row_id, told), parked=False, error="")
+        event = self._event(EventKind.RECORD_RELEASED, row, f"sent again by {by}")
+        return replace(await self._store.refused.retry(row_id, event), parked=False, error="")
 
     async def edit(self, row_id: int, fields: JsonObject, *, by: str) -> OutboxRow:
         """Send it again with other fields; null takes a field out. What results counts at the site too."""
@@ -62,9 +62,9 @@ class OutboxDesk:
         if not edited.keys() - {"id"}:
             raise CommandRefused("nothing would be left of it: let it go instead")
         what = f"edited ({', '.join(sorted(fields))}) and sent again by {by}"
-        told = self._told(EventKind.RECORD_RELEASED, row, what)
+        event = self._event(EventKind.RECORD_RELEASED, row, what)
         async with self._store.cards.turn:
-            row = await self._store.refused.edit(row_id, edited, told, key=row.key)
+            row = await self._store.refused.edit(row_id, edited, event, key=row.key)
             if row.kind == CARD:
                 await self._cards.follow(operation, PendingWrite(row.record_id, None, waits=True), edited)
         return replace(row, body=body_text(edited), parked=False, error="")
@@ -77,15 +77,15 @@ class OutboxDesk:
         """
         row = await self._store.refused.get(row_id)
         if central_id is None:
-            told = self._told(
+            event = self._event(
                 EventKind.RECORD_RELEASED, row, f"sent again by {by}, who says that central does not have it"
             )
-            row = await self._store.unknown_outcomes.send_unseen(row_id, told)
+            row = await self._store.unknown_outcomes.send_unseen(row_id, event)
         else:
             looked = await self._check(row, central_id)
             what = f"found at central as {central_id} by {by}{'' if looked else _UNLOOKED}"
             row = await self._store.unknown_outcomes.take_as(
-                row_id, central_id, self._told(EventKind.RECORD_RELEASED, row, what)
+                row_id, central_id, self._event(EventKind.RECORD_RELEASED, row, what)
             )
         return replace(row, parked=False, error="")
 
@@ -125,14 +125,14 @@ class OutboxDesk:
     async def drop(self, row_id: int, *, by: str) -> OutboxRow:
         """Let go of it. Central's record counts again with the next pull; one that central never had goes."""
         row = await self._store.refused.get(row_id)
-        told = self._told(EventKind.RECORD_DROPPED, row, f"let go by {by}; central never gets it")
+        event = self._event(EventKind.RECORD_DROPPED, row, f"let go by {by}; central never gets it")
         async with self._store.cards.turn:
-            row, gone = await self._store.refused.drop(row_id, told)
+            row, gone = await self._store.refused.drop(row_id, event)
             if gone and row.kind == CARD:
                 await self._cards.forget(row.record_id)
         return row
 
-    def _told(self, kind: EventKind, row: OutboxRow, what: str) -> Event:
+    def _event(self, kind: EventKind, row: OutboxRow, what: str) -> Event:
         stamp = self._clock.wall()
         why = "of which it was not known whether central has it" if row.begun else "refused by central"
         if row.lost:

@@ -1,7 +1,8 @@
-"""A row of the outbox as the request that delivers it, and what central's answer says of the record. Pure."""
+"""Rows of the outbox as requests, and the records in central's answers. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
@@ -9,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from gateway.central.client.answers import JsonObject
 from gateway.central.client.connections import Method
 from gateway.central.pull.field_map import record_id
-from gateway.domain.writes import WRITES, WriteOperation
+from gateway.domain.writes import WRITES, Effect, WriteOperation
 from gateway.store import OutboxRow
 
 _BODY = TypeAdapter(JsonObject)
@@ -34,7 +35,7 @@ class DeliveryRequest:
 
 
 def delivery_request(row: OutboxRow) -> DeliveryRequest | str:
-    """The operation for a row, or why there is none."""
+    """Return the request for a row, or why there is none."""
     try:
         body = _BODY.validate_json(row.body)
     except ValidationError:
@@ -45,8 +46,16 @@ def delivery_request(row: OutboxRow) -> DeliveryRequest | str:
     )
 
 
+def creates_among(rows: Iterable[OutboxRow]) -> Iterator[WriteOperation]:
+    """Yield the operations of rows that are about to create records."""
+    for action in {(row.kind, row.action) for row in rows if not row.begun}:
+        operation = WRITES.get(action)
+        if operation is not None and operation.effect is Effect.CREATE:
+            yield operation
+
+
 def answered_record(answer: JsonObject, resources: tuple[str, ...]) -> JsonObject | None:
-    """The record in central's answer to a write, None when there is none."""
+    """Return the record in central's answer to a write, None when there is none."""
     for name in resources:
         record = answer.get(name)
         if isinstance(record, dict) and record:
@@ -55,7 +64,7 @@ def answered_record(answer: JsonObject, resources: tuple[str, ...]) -> JsonObjec
 
 
 def given_id(answer: JsonObject, resources: tuple[str, ...]) -> int | None:
-    """The id that central gave a new record, or None when its answer does not say."""
+    """Return the id that central gave a new record, None when its answer does not say."""
     for name in resources:
         record = answer.get(name)
         if isinstance(record, dict) and (found := record_id(record)) is not None:

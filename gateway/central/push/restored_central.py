@@ -1,4 +1,4 @@
-"""Whether central was set back to an older state: then it lacks what this site has sent since, and gives ids again."""
+"""Detection of a central that was restored from a backup: it lacks what this site sent since, and gives ids again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import structlog
 
 from gateway.central.client.client import CentralClient
 from gateway.central.client.list_proof import read_listing
-from gateway.central.push.delivered_record import Standing, is_still, lookup_of, marks_of, standing
+from gateway.central.push.delivered_record import RecordState, is_still, lookup_of, marks_of, record_state
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock
@@ -24,8 +24,8 @@ _RECENT = 7 * 86_400 * 1_000_000
 _PAGE = 100
 
 
-class SetBack:
-    """Looks for records that central should have, and remembers when they were found to be gone.
+class RestoreDetector:
+    """Search for records that central should have; it remembers when they were found to be gone.
 
     It is told when two looks in a row did not find them; `suspected` is so from the first on.
     """
@@ -44,7 +44,7 @@ class SetBack:
         """Return whether central may lack what was sent, so that nothing that was made here must go with it."""
         return self._missed or self.since is not None
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Look for the newest records that went up; tell once when all of them are gone.
 
         While central does not answer, nothing is known. Raises StoreError.
@@ -64,7 +64,7 @@ class SetBack:
         if gone and missed:
             await self._begin(f"it has none of the records any more that this site sent last ({gone})")
 
-    async def reconciled(self) -> None:
+    async def on_reconciled(self) -> None:
         """Note that central has everything again."""
         page = await self._store.events.page(EventFilter(), limit=1)
         newest = page.events[0].id if page.events else 0
@@ -100,7 +100,10 @@ class SetBack:
         if len(events) >= _FEWEST:
             for event in events:
                 marks = marks_of("camera_event", event.body)
-                if await standing(self._client, "camera_event", event.central_id or 0, marks) is not Standing.GONE:
+                if (
+                    await record_state(self._client, "camera_event", event.central_id or 0, marks)
+                    is not RecordState.GONE
+                ):
                     return ""
             return _named("camera event", events)
         entries = await self._store.delivered_records.newest("entry", since, most=_NEWEST)

@@ -1,9 +1,9 @@
-"""What is done with a create of which nobody knows whether central has it: it is looked for before it is made again.
+"""Search for creates of unknown outcome at central before they are sent again.
 
-The interface promises no idempotency key, and a request whose answer was lost may still be carried out. So a row goes
-again only after two clean looks that did not find it, the second some time after the first: see `Coverage` for what a
-clean look is, and `likeness` for what counts as found. Where looking cannot tell, it is looked for again, less and less
-often, and a person is asked after a day.
+The interface promises no idempotency key, and a request whose answer was lost may still be carried out. So a row is
+sent again only after two clean searches that did not find it, the second some time after the first: see `Coverage` for
+what makes a search clean, and `record_match` for what counts as found. While a search cannot tell, it is repeated with
+backoff, and a person decides after a day.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import product
 
 from gateway.central.client.answers import CentralDenied, CentralFailed, CentralSlow
 from gateway.central.client.client import CentralClient
-from gateway.central.client.list_pages import read_page
+from gateway.central.client.lists import read_page
 from gateway.central.client.not_found import doubt
 from gateway.central.push.list_search import Bounds, Compare, ListSearch
 from gateway.central.push.newest_ids import NewestIds
@@ -61,8 +61,8 @@ _MARGIN = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
-    """A create that may have reached central."""
+class UnknownCreate:
+    """Create that may have reached central."""
 
     row: OutboxRow
     operation: WriteOperation
@@ -71,19 +71,19 @@ class Sought:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Central has it."""
+    """Outcome: central has the record."""
 
     record: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class NotThere:
-    """Central does not have it, and will not carry out what was sent before."""
+class Absent:
+    """Outcome: central does not have it, and will not carry out what was sent before."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """Nobody can say yet; the next look is of use after so many seconds."""
+    """Outcome that is still unknown; the next search is of use after so many seconds."""
 
     reason: str
     wait: float
@@ -91,16 +91,16 @@ class NotYet:
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """Looking has not told for so long that a person is asked."""
+    """Outcome that searching did not settle for so long that a person is asked."""
 
     reason: str
 
 
-Told = Found | NotThere | NotYet | Unclear
+Outcome = Found | Absent | NotYet | Unclear
 
 
-class Looks:
-    """Looks that did not find something, kept in memory: after a start they begin anew.
+class SearchAttempts:
+    """Counts of searches that did not find a record, kept in memory: after a start they begin anew.
 
     `may_take`: for so many seconds central may still carry out what nobody heard the answer of.
     """
@@ -120,11 +120,11 @@ class Looks:
         return max(self._backoff.longest, self._may_take)
 
     def number(self, row_id: int) -> int:
-        """How many looks there were of it."""
+        """Return how many searches there were for it."""
         return self._clean.get(row_id, (0, 0.0))[0] + self._unclean[row_id]
 
-    def missed(self, row_id: int) -> NotThere | NotYet:
-        """A clean look did not find it."""
+    def missed(self, row_id: int) -> Absent | NotYet:
+        """Count a clean search that did not find it."""
         now = self._monotonic()
         looks, first = self._clean.get(row_id, (0, now))
         left = first + self._may_take - now if looks else self._may_take
@@ -134,10 +134,10 @@ class Looks:
         if looks < _CLEAN_LOOKS:
             return NotYet("central's list does not have it; it is looked for once more", wait=max(left, 0.0))
         self.forget(row_id)
-        return NotThere()
+        return Absent()
 
     def unclear(self, row_id: int, reason: str) -> NotYet | Unclear:
-        """A look proved nothing."""
+        """Count a search that proved nothing."""
         now = self._monotonic()
         if now - self._since.setdefault(row_id, now) >= self._ask_after:
             self.forget(row_id)
@@ -153,8 +153,8 @@ class Looks:
 
 
 @dataclass
-class _Glance:
-    """What one look showed of one row."""
+class _SearchResult:
+    """Result of one search for one row."""
 
     same: list[tuple[int, JsonObject]] = field(default_factory=list)
     perhaps: list[int] = field(default_factory=list)
@@ -162,34 +162,41 @@ class _Glance:
 
 
 class OutcomeSearch:
-    """Looks for creates in central's lists. Those that are sought in one turn share a look."""
+    """Search for creates in central's lists. Those of one round share a search."""
 
     def __init__(
-        self, *, client: CentralClient, store: Store, clock: Clock, looks: Looks, newest: NewestIds, may_take: float
+        self,
+        *,
+        client: CentralClient,
+        store: Store,
+        clock: Clock,
+        attempts: SearchAttempts,
+        newest: NewestIds,
+        may_take: float,
     ) -> None:
         self._newest = newest
         self._client = client
         self._clock = clock
         self._store = store
-        self._looks = looks
+        self._attempts = attempts
         self._may_take = may_take
-        self._sought: tuple[Sought, ...] = ()
-        self._glances: dict[int, _Glance] = {}
+        self._creates: tuple[UnknownCreate, ...] = ()
+        self._results: dict[int, _SearchResult] = {}
         self._parts = 1  # of the usual page, into how many it is cut as long as it does not come
 
-    async def begin_turn(self, rows: Iterable[OutboxRow]) -> None:
+    async def begin_round(self, rows: Iterable[OutboxRow]) -> None:
         """Begin a turn in which these may be judged; what was seen before of them was too early. Raises StoreError."""
-        self._sought = tuple([sought for row in rows if (sought := await self._sought_in(row)) is not None])
-        self._glances = {}
+        self._creates = tuple([create for row in rows if (create := await self._unknown_create(row)) is not None])
+        self._results = {}
 
-    async def judge(self, sought: Sought) -> Told:
+    async def judge(self, create: UnknownCreate) -> Outcome:
         """Tell whether central has it. Raises CentralUnavailable, CentralDenied for the account, StoreError."""
-        row, lookup = sought.row, sought.operation.lookup
+        row, lookup = create.row, create.operation.lookup
         if lookup is None:
-            return self._looks.unclear(row.id, "there is no list of central's to look for it in")
-        if row.id not in self._glances:
+            return self._attempts.unclear(row.id, "there is no list of central's to look for it in")
+        if row.id not in self._results:
             try:
-                await self._look(sought, lookup)
+                await self._look(create, lookup)
                 self._parts = max(self._parts // 2, 1)
             except (CentralSlow, CentralFailed):
                 self._parts = min(self._parts * 2, _NARROWEST_PARTS)
@@ -202,81 +209,81 @@ class OutcomeSearch:
                 if (doubtful := await doubt(self._client, error)) is not None:
                     raise doubtful from error
                 return self._unseen(row, error)
-        return await self._told(sought, self._glances.pop(row.id))
+        return await self._outcome(create, self._results.pop(row.id))
 
-    async def named(self, sought: Sought, answer: JsonObject) -> JsonObject:
+    async def with_id(self, create: UnknownCreate, answer: JsonObject) -> JsonObject:
         """Return central's answer to a create with the id of the record.
 
         An answer need not name it. The record is then looked for once: without its id no change of it could go up.
         """
-        operation = sought.operation
+        operation = create.operation
         if operation.effect is not Effect.CREATE or given_id(answer, operation.resources) is not None:
             return answer
         try:
-            told = await self.judge(sought)
+            outcome = await self.judge(create)
         except (CentralUnavailable, CentralRefused):
             return answer
         finally:
-            self._looks.forget(sought.row.id)
-        return told.record if isinstance(told, Found) else answer
+            self._attempts.forget(create.row.id)
+        return outcome.record if isinstance(outcome, Found) else answer
 
-    def _unseen(self, row: OutboxRow, error: CentralRefused) -> Told:
-        return self._looks.unclear(row.id, f"central does not let it be looked for: {error}")
+    def _unseen(self, row: OutboxRow, error: CentralRefused) -> Outcome:
+        return self._attempts.unclear(row.id, f"central does not let it be looked for: {error}")
 
-    async def _sought_in(self, row: OutboxRow) -> Sought | None:
+    async def _unknown_create(self, row: OutboxRow) -> UnknownCreate | None:
         """Return a create that may have reached central, with central's ids; None for any other row."""
         request = delivery_request(row) if row.begun else ""
         if isinstance(request, str) or request.operation.effect is not Effect.CREATE:
             return None
         resolved = await self._store.references.resolve(request.body)
-        return None if resolved.reason else Sought(row, request.operation, resolved.body)
+        return None if resolved.reason else UnknownCreate(row, request.operation, resolved.body)
 
-    async def _told(self, sought: Sought, glance: _Glance) -> Told:
-        row, unknown = sought.row, self._store.unknown_outcomes
-        for found, record in glance.same:
+    async def _outcome(self, create: UnknownCreate, result: _SearchResult) -> Outcome:
+        row, unknown = create.row, self._store.unknown_outcomes
+        for found, record in result.same:
             if not await unknown.is_given(row.kind, found):
-                self._looks.forget(row.id)
+                self._attempts.forget(row.id)
                 return Found(record)
-        for found in () if glance.problem else glance.perhaps:
+        for found in () if result.problem else result.perhaps:
             if await unknown.is_given(row.kind, found) or await self._was_here(row, found):
                 continue
-            return self._looks.unclear(row.id, f"central's {row.kind} {found} may be it, or another one")
-        if glance.problem:
-            return self._looks.unclear(row.id, f"central's list cannot be believed: {glance.problem}")
-        return self._looks.missed(row.id)
+            return self._attempts.unclear(row.id, f"central's {row.kind} {found} may be it, or another one")
+        if result.problem:
+            return self._attempts.unclear(row.id, f"central's list cannot be believed: {result.problem}")
+        return self._attempts.missed(row.id)
 
     async def _was_here(self, row: OutboxRow, found: int) -> bool:
-        """Whether the site had it before the row; a row from a time that is still to come tells nothing."""
+        """Return whether the site had it before the row; False for a row that is dated in the future."""
         if row.created_at > self._clock.wall().micros:
             return False
         return await self._store.unknown_outcomes.was_here(row.kind, found, row.created_at)
 
-    async def _look(self, sought: Sought, lookup: Lookup) -> None:
-        """Look once for all of its kind that are sought in this turn."""
+    async def _look(self, create: UnknownCreate, lookup: Lookup) -> None:
+        """Look once for all of its kind that are create in this turn."""
         if lookup.searched:
-            glance = _Glance()
-            compare = _comparing(lookup, {0: sought}, {0: glance})
-            if await search_by_mark(self._client, lookup, sought.body, compare):
-                self._glances[sought.row.id] = glance
+            result = _SearchResult()
+            compare = _comparing(lookup, {0: create}, {0: result})
+            if await search_by_mark(self._client, lookup, create.body, compare):
+                self._results[create.row.id] = result
                 return
         together = {
             item.row.id: item
-            for item in (sought, *self._sought)
-            if item.row.kind == sought.row.kind
-            and (not lookup.paged or (item.row.newest_before is None) is (sought.row.newest_before is None))
+            for item in (create, *self._creates)
+            if item.row.kind == create.row.kind
+            and (not lookup.paged or (item.row.newest_before is None) is (create.row.newest_before is None))
         }
-        glances = {number: _Glance() for number in together}
+        results = {number: _SearchResult() for number in together}
         search = ListSearch(
             self._client,
             lookup,
-            turn=self._looks.number(sought.row.id),
+            turn=self._attempts.number(create.row.id),
             parts=self._parts,
-            compare=_comparing(lookup, together, glances),
+            compare=_comparing(lookup, together, results),
         )
-        problem = await search.look(await self._bounds(sought.row.kind, [item.row for item in together.values()]))
-        for number, glance in glances.items():
-            glance.problem = problem
-            self._glances[number] = glance
+        problem = await search.look(await self._bounds(create.row.kind, [item.row for item in together.values()]))
+        for number, result in results.items():
+            result.problem = problem
+            self._results[number] = result
 
     async def _bounds(self, kind: str, rows: list[OutboxRow]) -> Bounds:
         older = [row.newest_before for row in rows if row.newest_before is not None]
@@ -289,21 +296,21 @@ class OutcomeSearch:
         return Bounds(min(older, default=None), known | set(older), made_by, min(max(share, 0.0), 1.0))
 
 
-def _comparing(lookup: Lookup, together: dict[int, Sought], glances: dict[int, _Glance]) -> Compare:
-    """Compare records with each that is sought, a few at a time; whether all were found."""
+def _comparing(lookup: Lookup, together: dict[int, UnknownCreate], results: dict[int, _SearchResult]) -> Compare:
+    """Compare records with each that is create, a few at a time; whether all were found."""
 
     async def compare(page: tuple[tuple[int, JsonObject], ...]) -> bool:
         for compared, ((found, record), (number, item)) in enumerate(product(page, together.items()), start=1):
             before = item.row.newest_before
             match likeness(lookup, item.body, record, newer=None if before is None else found > before):
                 case Likeness.SAME:
-                    glances[number].same.append((found, record))
+                    results[number].same.append((found, record))
                 case Likeness.PERHAPS:
-                    glances[number].perhaps.append(found)
+                    results[number].perhaps.append(found)
                 case Likeness.OTHER:
                     pass
             if compared % _COMPARED_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        return all(glance.same for glance in glances.values())
+        return all(result.same for result in results.values())
 
     return compare

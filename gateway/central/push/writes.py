@@ -1,4 +1,4 @@
-"""The one way of writing what central also keeps: through to central while it answers, held at the site while not."""
+"""Writes of records that central also keeps: sent through while central answers, otherwise kept in the outbox."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.push.events import EventLimit
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import answered_record, given_id
-from gateway.central.push.unknown_outcomes import Looks, OutcomeSearch, Sought
+from gateway.central.push.unknown_outcomes import OutcomeSearch, SearchAttempts, UnknownCreate
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
 from gateway.domain.errors import CentralRefused, CentralUnavailable, NoRoom, StoreError
@@ -39,7 +39,7 @@ class _Way(Enum):
 
 
 class CentralWrites:
-    """Writes records. A site without a central keeps them alone.
+    """Writer of records. A site without a central keeps them alone.
 
     Writes of one record go one after the other, and never past one of it that still waits.
     """
@@ -59,7 +59,7 @@ class CentralWrites:
         self._store = store
         self._clock = clock
         self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
-        self._turned_away = EventLimit(monotonic=clock.monotonic, most=1)
+        self._refused_events = EventLimit(monotonic=clock.monotonic, most=1)
         self._turns: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -68,7 +68,7 @@ class CentralWrites:
         return self._client is None
 
     async def recall(self) -> None:
-        """After a start: cards that a crash left behind what was written. Raises StoreError."""
+        """Bring cards up to date with writes that a crash left unfinished, after a start. Raises StoreError."""
         async with self._store.cards.turn:
             await self._cards.recall()
 
@@ -88,7 +88,7 @@ class CentralWrites:
         try:
             return await self._in_turn(operation, body)
         except NoRoom as error:
-            await self._tell_turned_away(error)
+            await self._report_refused(error)
             raise
 
     async def admit(self) -> None:
@@ -98,7 +98,7 @@ class CentralWrites:
         try:
             await self._store.backlog.admit()
         except NoRoom as error:
-            await self._tell_turned_away(error)
+            await self._report_refused(error)
             raise
 
     async def _in_turn(self, operation: WriteOperation, body: JsonObject) -> Written:
@@ -150,26 +150,26 @@ class CentralWrites:
                 id=0, key=key, kind=operation.kind, record_id=0, body="", created_at=started, tries=0, next_at=0,
                 parked=False, error="", begun=True, newest_before=before, begun_at=begun_at,
             )  # fmt: skip
-            answer = await self._search(self._client, self._newest).named(Sought(row, operation, sent), answer)
+            answer = await self._search(self._client, self._newest).with_id(UnknownCreate(row, operation, sent), answer)
         return await self._keep(operation, record_id, sent, answer, body=body)
 
     def _search(self, client: CentralClient, newest: NewestIds) -> OutcomeSearch:
         """Return a search for one record: writes that run at the same time do not share what they saw."""
-        looks = Looks(monotonic=self._clock.monotonic, may_take=_MAY_TAKE)
+        looks = SearchAttempts(monotonic=self._clock.monotonic, may_take=_MAY_TAKE)
         return OutcomeSearch(
-            client=client, store=self._store, clock=self._clock, looks=looks, newest=newest, may_take=_MAY_TAKE
+            client=client, store=self._store, clock=self._clock, attempts=looks, newest=newest, may_take=_MAY_TAKE
         )
 
     async def _newest_before(self, operation: WriteOperation) -> int | None:
-        """The highest id that central has given to the kind of a record that is about to be made."""
+        """Return the highest id that central has given to the kind of a record that is about to be created."""
         if operation.effect is not Effect.CREATE or self._newest is None:
             return None
         await self._newest.refresh((operation,))
         given = await self._store.unknown_outcomes.given(operation.kind, most=1)
-        return max([*given, self._newest.seen.get(operation.kind, 0)]) or None
+        return max([*given, self._newest.highest.get(operation.kind, 0)]) or None
 
     async def _way(self, operation: WriteOperation, record_id: int | None) -> tuple[int | None, _Way]:
-        """Central's id of a record that exists, and which way a write of it goes."""
+        """Return central's id of a record that exists, and which way a write of it goes."""
         if self._client is None:
             return None, _Way.ALONE
         away = self._client.away()
@@ -219,7 +219,7 @@ class CentralWrites:
         return Written(held.record_id, shown, held=held.waits, taken_back=held.taken_back)
 
     async def _follow(self, operation: WriteOperation, held: PendingWrite, body: JsonObject) -> JsonObject | None:
-        """The card as it is now. What waits counts also where the cards' disk refuses: nobody is to write it again."""
+        """Update the card. A write that waits counts even where the cards' disk refuses: it must not be repeated."""
         try:
             return await self._cards.follow(operation, held, body)
         except StoreError as error:
@@ -228,10 +228,10 @@ class CentralWrites:
             log.warning("card_follows_later", record_id=held.record_id, error=str(error))
             return None
 
-    async def _tell_turned_away(self, error: NoRoom) -> None:
-        """One event an hour, however many writes are turned away."""
-        untold = self._turned_away.turn()
-        if untold is None:
+    async def _report_refused(self, error: NoRoom) -> None:
+        """Record one event an hour, however many writes are refused for want of room."""
+        suppressed = self._refused_events.admit()
+        if suppressed is None:
             return
         stamp = self._clock.wall()
         event = Event(
@@ -239,12 +239,12 @@ class CentralWrites:
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
             description=f"{error}.",
-            data={"refused_since_last_told": untold + 1},
+            data={"refused_since_last_told": suppressed + 1},
         )
         try:
             await self._store.journal.record(Entry(events=(event,)))
         except StoreError as failed:
-            log.warning("turned_away_not_recorded", error=str(failed))  # the caller is told all the same
+            log.warning("refused_writes_not_recorded", error=str(failed))  # the caller is told all the same
 
     async def _keep(
         self,
@@ -286,7 +286,7 @@ class CentralWrites:
         return await self._store.pending_writes.record(operation.kind, record_id) or {}
 
     async def _forget(self, operation: WriteOperation, record_id: int) -> None:
-        """Central has no such record: the site shall not go on with one that is gone."""
+        """Remove a card that central no longer has."""
         if operation.kind != CARD:
             return
         async with self._store.cards.turn:

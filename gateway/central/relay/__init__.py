@@ -1,1 +1,1 @@
-"""Requests that only central can answer, forwarded with the caller's own session."""
+"""Relay of requests that only central can answer, with the caller's own session."""

@@ -38,7 +38,7 @@ _OF_THE_LINE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RelayLimits:
-    """What a relayed request may take.
+    """Limits of a relayed request.
 
     Attributes:
         at_once: requests on their way.
@@ -58,13 +58,13 @@ class RelayLimits:
 
 
 def end_to_end(headers: CIMultiDictProxy[str] | CIMultiDict[str]) -> Headers:
-    """The headers without those that concern one line alone, which `Connection` may name (RFC 9110, 7.6.1)."""
+    """Return the headers without hop-by-hop ones, which `Connection` may name (RFC 9110, 7.6.1)."""
     named = {name.strip().lower() for value in headers.getall("Connection", ()) for name in value.split(",")}
     return tuple((name, value) for name, value in headers.items() if name.lower() not in _OF_THE_LINE | named)
 
 
 class CentralRelay:
-    """Carries requests. Each has a connection of its own: one that was kept may be dead, and nothing is sent twice.
+    """Relay of requests. Each has a connection of its own: a kept one may be dead, and nothing is sent twice.
 
     While the client knows that central is away nothing is tried for a caller; `run` looks whether it is back.
     """
@@ -85,7 +85,7 @@ class CentralRelay:
 
     @property
     def largest(self) -> int:
-        """How many bytes a body may have."""
+        """Largest body in bytes."""
         return self._limits.body_bytes
 
     @property
@@ -94,7 +94,7 @@ class CentralRelay:
         return self._owners.total()
 
     def away(self) -> bool:
-        """Whether central is known not to answer. Never waits; asking makes `run` look again soon."""
+        """Return whether central is known not to answer. Never waits; makes `run` check again soon."""
         return self._client.away()
 
     async def run(self) -> None:
@@ -128,7 +128,7 @@ class CentralRelay:
                 opened.close()
 
     async def _begun(self, asked: RelayedRequest, sending: _Sending) -> aiohttp.ClientResponse:
-        """The answer's beginning. Raises NotRelayed."""
+        """Wait for the beginning of the answer. Raises NotRelayed."""
         headers = CIMultiDict(asked.headers)
         headers.setdefault("Accept-Encoding", "identity")
         headers["Via"] = "1.1 edge-gateway"
@@ -219,7 +219,7 @@ class CentralRelay:
 
 
 class _NotAgain(aiohttp.ClientError):
-    """Hides what aiohttp takes for a reason to send GET, PUT and DELETE again, creations among them."""
+    """Wrapper that hides from aiohttp its reason to send GET, PUT and DELETE again, creations among them."""
 
     def __init__(self, why: aiohttp.ClientError) -> None:
         super().__init__(str(why))
@@ -245,7 +245,7 @@ class _Sending:
             raise _too_large()
 
     async def pieces(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The body. Raises NotRelayed, and keeps it as `fault`."""
+        """Yield the body. Raises NotRelayed, and keeps it as `fault`."""
         try:
             async for chunk in body:
                 self._sent += len(chunk)
@@ -260,7 +260,7 @@ class _Sending:
 
 
 class _Moving:
-    """Ends with TimeoutError when a piece that was begun is not ended in time."""
+    """Time-out for each piece: TimeoutError when one that was begun does not end in time."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -276,12 +276,12 @@ class _Moving:
         await self._timeout.__aexit__(*exc_info)  # type: ignore[arg-type]  # handed on as it came
 
     def begin(self) -> None:
-        """A piece is handed over."""
+        """Start the time-out of a piece."""
         if self._watched:
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._seconds)
 
     def end(self) -> None:
-        """It was taken."""
+        """Stop the time-out of a piece."""
         if self._watched:
             self._timeout.reschedule(None)
 

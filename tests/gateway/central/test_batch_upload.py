@@ -172,7 +172,7 @@ async def test_what_was_not_tried_when_the_line_broke_counts_as_never_begun(cent
     await backlog(60)
     line.away_after = 10
     turn = await sender.send_due()
-    assert turn.new_rows_count is False
+    assert turn.wakes_on_new_rows is False
     assert (await store.outbox.books()).delivered == 10
     assert 1 <= await begun(store) <= 3, "only what was under way"
     line.away_after = 2**31

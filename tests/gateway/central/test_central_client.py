@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from gateway.central.client.answers import CentralDenied, CentralFailed
 from gateway.central.client.connections import BODY_LIMIT, impatient_socket
-from gateway.central.client.used_codes import UsedCodes
+from gateway.central.client.session import UsedCodes
 from gateway.central.relay.relay import CentralRelay
 from gateway.demo.central import Central, CentralAccount, Chances, Faults, seed_site
 from gateway.demo.central.accounts import totp

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from gateway.central.central_status import CentralStanding
+from gateway.central.central_status import CentralLink
 from gateway.central.client.client import CentralClient
 from gateway.central.pull.pull import DownSync
 from gateway.central.push.evidence import EvidenceSender
@@ -73,7 +73,7 @@ class Site:
         )
         cards = SiteCards(store=store, clock=clock)
         self.reconcile = Reconcile(
-            client=self.client, store=store, clock=clock, cards=cards, set_back=self.down.set_back, backoff=SOON
+            client=self.client, store=store, clock=clock, cards=cards, restore=self.down.restore, backoff=SOON
         )
         self.sync = Sync(
             client=self.client, down=self.down, sender=self.sender, store=store, clock=clock, pull_seconds=0.5,
@@ -132,8 +132,8 @@ class Site:
         return [event.description for event in (await self.store.events.page(EventFilter(types=(int(kind),)))).events]
 
     def notices(self):
-        standing = CentralStanding(client=self.client, down=self.down, sync=self.sync, started_at=self.now)
-        return standing.snapshot().notices
+        link = CentralLink(client=self.client, down=self.down, sync=self.sync, started_at=self.now)
+        return link.snapshot().notices
 
     async def has_all_once(self):
         """Central holds every camera event, entry and file of the site, each once."""

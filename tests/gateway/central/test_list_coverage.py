@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.central.client.list_pages import ListPage
 from gateway.central.client.list_proof import read_listing
+from gateway.central.client.lists import ListPage
 from gateway.central.push.list_search import Coverage
 from gateway.demo.central import Chances
 from gateway.demo.central.fate import Bend, Fate, fate_of

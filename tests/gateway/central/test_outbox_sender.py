@@ -99,7 +99,7 @@ async def test_what_never_came_through_is_sent_again_with_the_same_key(central, 
     await see()
     central.faults = Faults(paths="/v1/camera/event", chances=Chances(lost_requests=1))
     turn = await sender.send_due()
-    assert turn.new_rows_count is False
+    assert turn.wakes_on_new_rows is False
     assert not central.camera_events
     central.faults = Faults()
     while (await balanced(store)).waiting:
@@ -114,7 +114,7 @@ async def test_what_never_came_through_is_sent_again_with_the_same_key(central, 
 async def test_central_away_keeps_everything_and_then_all_goes_in_order(central, store, sender, see):
     await central.stop()
     ids = [await see() for _ in range(6)]
-    assert (await sender.send_due()).new_rows_count is False
+    assert (await sender.send_due()).wakes_on_new_rows is False
     for _ in range(8):
         await sender.send_due()
         assert (await balanced(store)).waiting == 6
@@ -275,7 +275,7 @@ async def test_what_was_not_permitted_goes_up_once_it_is(central, store, client,
     await send_all(sender)
     turn = await sender.send_due()
     assert 0 < turn.wait <= 60
-    assert turn.new_rows_count
+    assert turn.wakes_on_new_rows
     central.faults = Faults()
     clock.pushed += 60
     await send_all(sender)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from gateway.central.client.reach import Reach
-from gateway.central.client.state import CentralState
+from gateway.central.client.state import CentralState, Reach
 from gateway.runtime.clock import Stamp
 
 
@@ -70,10 +69,10 @@ def test_a_line_that_flickers_is_told_as_lost_once_it_is():
     for at in range(9, 30):
         line.hears(at, reachable=False)
     assert line.told[2:] == [("central_lost", 19)]
-    assert line.state.told is False
+    assert line.state.reported is False
 
 
 def test_central_that_was_never_there_is_lost_at_once():
     line = Line()
     line.hears(0, reachable=False)
-    assert (line.told, line.state.told) == ([("central_lost", 0)], False)
+    assert (line.told, line.state.reported) == ([("central_lost", 0)], False)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.central.client.roles import RoleMap, name_of, permissions_of
+from gateway.central.client.accounts import RoleMap, name_of, permissions_of
 from gateway.domain.accounts import is_permission
 
 PLAIN = RoleMap()

@@ -12,7 +12,7 @@ import pytest
 from fresh_ids import fresh_ids
 from stopwatch import Stopwatch
 
-from gateway.central.central_status import CentralStanding
+from gateway.central.central_status import CentralLink
 from gateway.central.pull.pull import DownSync
 from gateway.central.push.outbox import OutboxSender
 from gateway.central.runner import Sync
@@ -160,26 +160,26 @@ async def test_a_refresh_writes_everything_anew_and_tells_how_far_it_is(central,
     down = DownSync(client=client, store=store, clock=clock)
     sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
-    standing = CentralStanding(client=client, down=down, sync=sync, started_at=NOW)
-    assert standing.snapshot().pulled_at is None
+    link = CentralLink(client=client, down=down, sync=sync, started_at=NOW)
+    assert link.snapshot().pulled_at is None
     seen = set()
     real = store.changes.bump
 
     def bump():
-        seen.add(standing.snapshot().progress)
+        seen.add(link.snapshot().progress)
         real()
 
     store.changes.bump = bump
     async with running(sync.run()):
         await until(lambda: down.report is not None)
-        await standing.refresh(by="user:technician")
-        assert standing.snapshot().refreshing
-        await until(lambda: not standing.snapshot().refreshing)
+        await link.refresh(by="user:technician")
+        assert link.snapshot().refreshing
+        await until(lambda: not link.snapshot().refreshing)
     assert down.report.anew
     assert down.report.cards.changed == 40
     assert "access cards: 40 of 40" in seen
-    assert standing.snapshot().pulled == "40 access cards, 3 devices, 1 cameras"
-    assert standing.snapshot().progress == ""
+    assert link.snapshot().pulled == "40 access cards, 3 devices, 1 cameras"
+    assert link.snapshot().progress == ""
 
 
 async def test_a_refresh_that_central_breaks_off_goes_on_by_itself_until_all_was_looked_at(
@@ -197,18 +197,18 @@ async def test_a_refresh_that_central_breaks_off_goes_on_by_itself_until_all_was
         pull_seconds=3600,
         away_backoff=Backoff(first=0.01, longest=0.05),
     )
-    standing = CentralStanding(client=client, down=down, sync=sync, started_at=NOW)
+    link = CentralLink(client=client, down=down, sync=sync, started_at=NOW)
     async with running(sync.run()):
         await until(lambda: down.report is not None)
         first = down.report
         central.faults = Faults(paths="/v1/access/list", error=ErrorKind.JSON)
-        await standing.refresh(by="user:technician")
-        await until(lambda: down.report is not first and standing.snapshot().progress.endswith("still to come"))
-        shown = standing.snapshot()
+        await link.refresh(by="user:technician")
+        await until(lambda: down.report is not first and link.snapshot().progress.endswith("still to come"))
+        shown = link.snapshot()
         assert (shown.refreshing, shown.progress) == (True, "access cards: still to come")
         assert any("database is unavailable" in notice for notice in shown.notices)
         central.faults = Faults()
-        await until(lambda: not standing.snapshot().refreshing)
+        await until(lambda: not link.snapshot().refreshing)
     assert (down.report.anew, down.report.cards.changed) == (True, 40)
 
 
@@ -250,10 +250,10 @@ async def test_a_technician_is_told_what_is_wrong_once(central, client, store, r
     down = DownSync(client=client, store=store, clock=clock)
     sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=0.5)
-    standing = CentralStanding(client=client, down=down, sync=sync, started_at=NOW)
+    link = CentralLink(client=client, down=down, sync=sync, started_at=NOW)
     async with running(sync.run()):
         await until(lambda: sum(request.path == "/v1/camera/list" for request in central.requests) >= 4)
-        notices = standing.snapshot().notices
+        notices = link.snapshot().notices
     assert any("does not permit POST /v1/camera/list" in text and "can_view_cameras" in text for text in notices)
     assert sum("can_view_cameras" in text for text in notices) == 1
     assert any("5 min" in text and "s behind this machine's" in text for text in notices)

@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from gateway.central.client.accounts import CentralPeople
+from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
-from gateway.central.client.roles import RoleMap
 from gateway.demo.central import Central, CentralAccount, Faults, RoleForm
 from gateway.demo.central.accounts import totp
 from gateway.domain.events import EventKind

@@ -8,9 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import ClientSession, CookieJar, FormData, web
 
-from gateway.central.client.accounts import CentralPeople
+from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
-from gateway.central.client.roles import RoleMap
 from gateway.central.relay.relay import CentralRelay
 from gateway.runtime.clock import SystemClock
 
