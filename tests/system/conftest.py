@@ -103,7 +103,7 @@ class Api:
 class RunningSite:
     """A simulated field and a gateway of its own, in a folder of its own."""
 
-    def __init__(self, folder: Path, *, traffic: bool, cards: int = 500) -> None:
+    def __init__(self, folder: Path, *, traffic: bool, cards: int = 500, demo_page: bool = False) -> None:
         self.folder = folder
         self.port = free_port()
         self.api = Api(self.port)
@@ -115,6 +115,8 @@ class RunningSite:
         self.ready = FieldReady.model_validate_json(self.field.stdout.readline())
         self.site = write_site(folder / "site", self.ready, port=self.port)
         self.data = folder / "data"
+        demo = ["gateway.demo.gateway", "--control", self.ready.control_url]
+        self.program = demo if demo_page else ["gateway", "run"]
         self.log = folder / "gateway.log"
         self.gateway: subprocess.Popen[bytes] | None = None
 
@@ -127,7 +129,7 @@ class RunningSite:
     def spawn_gateway(self, **environment: str) -> None:
         with self.log.open("ab") as log:
             self.gateway = subprocess.Popen(
-                [sys.executable, "-m", "gateway", "run", str(self.site), "--data", str(self.data)],
+                [sys.executable, "-m", *self.program, str(self.site), "--data", str(self.data)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -245,9 +247,9 @@ def _sites() -> Iterator[Callable[..., RunningSite]]:
     sites: list[RunningSite] = []
     folders: list[Path] = []
 
-    def make(*, traffic: bool = False, cards: int = 500, start: bool = True) -> RunningSite:
+    def make(*, traffic: bool = False, cards: int = 500, start: bool = True, demo_page: bool = False) -> RunningSite:
         folders.append(Path(tempfile.mkdtemp(prefix="eg-")))  # short: Unix sockets have short names
-        site = RunningSite(folders[-1], traffic=traffic, cards=cards)
+        site = RunningSite(folders[-1], traffic=traffic, cards=cards, demo_page=demo_page)
         sites.append(site)
         if start:
             site.start_gateway()

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def test_a_technician_sends_a_vehicle_and_watches_its_clip(browser, make_site, wait_until):
-    site = make_site()
+    site = make_site(demo_page=True)
     wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=20, why="cards come from central")
     for camera in (201, 202):  # before its first footage a camera has no picture to load
         picture = f"/v1/camera/thumbnail/{camera}"
