@@ -92,7 +92,7 @@ def test_as_many_datagrams_may_wait_as_the_cameras_readers_ask_for():
     drivers = SYSTEMD.parent / "drivers"
     asked = [
         int(number.replace("_", ""))
-        for name in ("rtsp/datagrams.py", "webrtc/connection.py")
+        for name in ("rtsp/client/udp_ports.py", "webrtc/connection.py")
         for number in re.findall(r"^_RECEIVE_BUFFER = ([\d_]+)$", (drivers / name).read_text(), re.MULTILINE)
     ]
     assert len(asked) == 2

@@ -105,14 +105,14 @@ class RunningSite:
 
     def __init__(self, folder: Path, *, traffic: bool, cards: int = 500, demo_page: bool = False) -> None:
         self.folder = folder
-        self.port = free_port()
-        self.api = Api(self.port)
         words = ["--folder", str(folder / "field"), "--cards", str(cards), *([] if traffic else ["--no-traffic"])]
         self.field = subprocess.Popen(
             [sys.executable, "-m", "gateway.demo.field", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         assert self.field.stdout is not None
         self.ready = FieldReady.model_validate_json(self.field.stdout.readline())
+        self.port = free_port()  # now that the field has taken its own
+        self.api = Api(self.port)
         self.site = write_site(folder / "site", self.ready, port=self.port)
         self.data = folder / "data"
         demo = ["gateway.demo.gateway", "--control", self.ready.control_url]
