@@ -85,7 +85,7 @@ def _interface_to(family: int, address: str) -> int:
 
 _LOOK_SECONDS = 0.02
 _PROBE_SECONDS = 0.2
-"""What a tail loss probe waits longer than two round trips, for a peer that acknowledges late."""
+"""The delay that a tail loss probe adds to two round trips, for a peer that acknowledges late."""
 _SHARE = 0.7
 """Of the time until a packet is sent again: the rest is for a loop that is late."""
 _INFO_SIZE = 104

@@ -1,4 +1,4 @@
-"""What the operating system says of a line that failed, in words alone."""
+"""The operating system's messages about a line that failed, in words alone."""
 
 from __future__ import annotations
 

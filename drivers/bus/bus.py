@@ -47,7 +47,7 @@ OPEN_SECONDS = 3.0
 """How long a line may take to open; then it says why it did not."""
 _PAUSE_LOOK = 0.02
 _SETTLE_SECONDS = 0.3
-"""How long a command waits for the acknowledgement of what was sent before it: for one packet to be sent again."""
+"""The longest wait of a command for the acknowledgement of earlier bytes: time for one packet to be sent again."""
 _SILENT_LIMIT = 10
 _SILENT_LIMIT_SERIAL = 30
 _TAGS = 0xFFFF

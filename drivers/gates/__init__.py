@@ -1,1 +1,1 @@
-"""What every gate driver shares."""
+"""Parts that all gate drivers share: polls, pulses, commands and profile parts."""

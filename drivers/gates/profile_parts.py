@@ -44,7 +44,7 @@ class LimitPosition(Part):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a command does to the device.
+    """A command's effect on the device.
 
     Attributes:
         name: of the command.

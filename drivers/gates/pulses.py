@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from drivers.contract import DriverError, MonotonicSeconds
 
 RELEASE_SECONDS = 0.5
-"""How long the release of an output may wait for the line."""
+"""The longest wait of an output's release for the line."""
 RELEASE_AGAIN_SECONDS = 0.1
 """Between two tries to release an output."""
 

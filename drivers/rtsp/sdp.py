@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """What a payload type means."""
+    """The meaning of a payload type."""
 
     name: str
     """In capitals, e.g. `H264`."""

@@ -31,7 +31,7 @@ from gateway.domain.footage import ClipCut, CutClip, parse_segment_path
 _CONTAINERS = frozenset({b"moov", b"trak", b"edts"})
 _BOX = struct.Struct(">I4s")
 _DURATION_AT = {b"mvhd": (16, 24), b"tkhd": (20, 28), b"elst": (8, 8)}
-"""Where in a box's content its duration stands, by version 0 and 1."""
+"""The offset of the duration in a box's content, by version 0 and 1."""
 _LENGTHS = (struct.Struct(">I"), struct.Struct(">Q"))
 
 

@@ -15,12 +15,12 @@ _LARGEST = 65_535
 _MOST_AT_ONCE = 512
 _TRIES = 50
 _PACKET_SSRC_AT, _REPORT_SSRC_AT = 8, 4
-"""Where the sender's SSRC stands in an RTP packet and in an RTCP report (RFC 3550, 5.1 and 6.4.1)."""
+"""The offset of the sender's SSRC in an RTP packet and in an RTCP report (RFC 3550, 5.1 and 6.4.1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """What the camera named of itself in its answer to SETUP (RFC 2326, 12.39).
+    """The port and SSRC that the camera named in its answer to SETUP (RFC 2326, 12.39).
 
     Attributes:
         port: it sends packets from it; 0: not named.

@@ -73,7 +73,7 @@ class RtspViewing:
 
     @property
     def why_nothing_came(self) -> str:
-        """What may have held up the packets, as the end of a sentence; "" where there is nothing to guess."""
+        """Return a likely cause of missing packets, as the end of a sentence; "" without one."""
         if self._transport == "tcp":
             return ""
         if any(ports.passed_over for ports in self._ports):

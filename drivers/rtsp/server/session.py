@@ -28,7 +28,7 @@ from drivers.rtsp.server.outlets import Interleaved, Outlet, open_datagrams
 
 _REPORT_TICKS = 5 * TICKS_PER_SECOND
 _BEGIN_SECONDS = 1_600_000_000
-"""What the reports' clock shows at presentation time 0: the same for both tracks, and no moment of the world's."""
+"""The reports' clock at presentation time 0: the same for both tracks, and no wall time."""
 
 
 class Track:

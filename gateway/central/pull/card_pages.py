@@ -42,7 +42,7 @@ class CardPages(Generic[_T]):
 
     @property
     def is_up(self) -> bool:
-        """Whether the process runs."""
+        """Tell whether the process runs."""
         return self._process is not None
 
     async def expect(self, records: int) -> None:

@@ -35,7 +35,7 @@ from gateway.domain.writes import FIRST_PROVISIONAL_ID
 
 
 class Place(NamedTuple):
-    """Where a value may be: a field's name, and the way into the object that it holds."""
+    """The place of a value: a field's name, and the path into the object that it holds."""
 
     name: str
     field: str
@@ -168,7 +168,7 @@ class MappedCard:
 
     @property
     def has_credential(self) -> bool:
-        """Whether any reading can match it."""
+        """Tell whether any reading can match it."""
         return bool(self.card.aliases)
 
 
