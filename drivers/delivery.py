@@ -26,6 +26,15 @@ _RTA_DST, _RTA_OIF = 1, 4
 _HEADER, _ROUTE, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BBBBBBBBI"), struct.Struct("=HH")
 _ANSWER_SIZE = 4096
 
+_LOOK_SECONDS = 0.02
+_PROBE_SECONDS = 0.2
+"""The delay that a tail loss probe adds to two round trips, for a peer that acknowledges late."""
+_SHARE = 0.7
+"""Of the time until a packet is sent again: the rest is for a loop that is late."""
+_INFO_SIZE = 104
+_RTO, _RTT, _TOTAL_RETRANS = 8, 8 + 15 * 4, 8 + 23 * 4  # offsets in struct tcp_info
+_HELD_SECONDS = 3
+
 
 class Carrier:
     """The carrier of one interface; one that is not known counts as present.
@@ -81,16 +90,6 @@ def _interface_to(family: int, address: str) -> int:
             return int(struct.unpack_from("=I", answer, at + _ATTRIBUTE.size)[0])
         at += max(_ATTRIBUTE.size, (length + 3) & ~3)
     raise ValueError(f"the route to {address} has no interface")
-
-
-_LOOK_SECONDS = 0.02
-_PROBE_SECONDS = 0.2
-"""The delay that a tail loss probe adds to two round trips, for a peer that acknowledges late."""
-_SHARE = 0.7
-"""Of the time until a packet is sent again: the rest is for a loop that is late."""
-_INFO_SIZE = 104
-_RTO, _RTT, _TOTAL_RETRANS = 8, 8 + 15 * 4, 8 + 23 * 4  # offsets in struct tcp_info
-_HELD_SECONDS = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,13 @@ _DURATION_AT = {b"mvhd": (16, 24), b"tkhd": (20, 28), b"elst": (8, 8)}
 """The offset of the duration in a box's content, by version 0 and 1."""
 _LENGTHS = (struct.Struct(">I"), struct.Struct(">Q"))
 
+_TIME_BASE = Fraction(1, TICKS_PER_SECOND)
+_HEAD_BYTES = 4 * 188
+_UNDECODED = {"codec_whitelist": "aac"}
+_LONGEST_SOUND_TICKS = TICKS_PER_SECOND
+_LEAST_SOUND_TICKS = 90
+"""Pieces of sound are longer: two that begin closer together are one, told twice."""
+
 
 def end_at(file: Path, *, seconds: Fraction) -> None:
     """Make every track end after so many seconds of the film at the latest: what comes later is not shown.
@@ -90,14 +97,6 @@ def _lower(opened: BinaryIO, at: int, version: int, limit: int) -> int:
         opened.seek(at)
         opened.write(length.pack(lowered))
     return int(lowered)
-
-
-_TIME_BASE = Fraction(1, TICKS_PER_SECOND)
-_HEAD_BYTES = 4 * 188
-_UNDECODED = {"codec_whitelist": "aac"}
-_LONGEST_SOUND_TICKS = TICKS_PER_SECOND
-_LEAST_SOUND_TICKS = 90
-"""Pieces of sound are longer: two that begin closer together are one, told twice."""
 
 
 def cut_clip(media: Path, request: CutClip) -> ClipCut:

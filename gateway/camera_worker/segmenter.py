@@ -37,6 +37,12 @@ LONGEST_SLEW_MICROS = 10_000
 """A clock that runs too fast or too slow is followed by at most this from one segment to the next, far less than two
 segments may be apart and still count as one run of footage."""
 
+_LONGEST_GROUP_TICKS = 10 * TICKS_PER_SECOND
+LARGEST_SEGMENT_BYTES = 256_000_000
+_MOST_HELD_BYTES = 1_000_000
+_LONGEST_STEP_TICKS = 10 * TICKS_PER_SECOND
+_FARTHEST_SOUND_TICKS = 2 * TICKS_PER_SECOND
+
 
 class Timeline:
     """The mapping for one connection, or for one run of continuous timestamps in it."""
@@ -90,13 +96,6 @@ class Timeline:
         self._owed -= step
         if self._least is not None:
             self._least -= step
-
-
-_LONGEST_GROUP_TICKS = 10 * TICKS_PER_SECOND
-LARGEST_SEGMENT_BYTES = 256_000_000
-_MOST_HELD_BYTES = 1_000_000
-_LONGEST_STEP_TICKS = 10 * TICKS_PER_SECOND
-_FARTHEST_SOUND_TICKS = 2 * TICKS_PER_SECOND
 
 
 class _Open:

@@ -28,6 +28,15 @@ log = structlog.get_logger(__name__)
 _CATCH_UP_TICKS = TICKS_PER_SECOND // 1_000
 _LONGEST_STEP_TICKS = TICKS_PER_SECOND
 
+CONNECT_SECONDS = 15.0
+_CATCH_UP_BYTES_PER_SECOND = 5_000_000
+_RESTART_SECONDS = 0.5
+_CLOSE_SECONDS = 1.0
+_HOST_ADDRESSES = aioice.ice.get_host_addresses
+# A viewer whose machine or network vanished must free its place within 10 s. One check takes at most 1.2 + 0.5 s; the
+# library's own figures make it half a minute (RFC 7675), and it has no other place for them.
+aioice.ice.CONSENT_INTERVAL, aioice.ice.CONSENT_FAILURES = 1, 5
+
 
 class ViewTimes:
     """Gives each frame its time in ticks.
@@ -53,16 +62,6 @@ class ViewTimes:
             step = max(_CATCH_UP_TICKS, int((frame.arrived - before.arrived) * TICKS_PER_SECOND))
         self._at += step
         return self._at
-
-
-CONNECT_SECONDS = 15.0
-_CATCH_UP_BYTES_PER_SECOND = 5_000_000
-_RESTART_SECONDS = 0.5
-_CLOSE_SECONDS = 1.0
-_HOST_ADDRESSES = aioice.ice.get_host_addresses
-# A viewer whose machine or network vanished must free its place within 10 s. One check takes at most 1.2 + 0.5 s; the
-# library's own figures make it half a minute (RFC 7675), and it has no other place for them.
-aioice.ice.CONSENT_INTERVAL, aioice.ice.CONSENT_FAILURES = 1, 5
 
 
 def offer_addresses(addresses: tuple[str, ...]) -> None:

@@ -30,6 +30,12 @@ log = structlog.get_logger(__name__)
 _TOLD_FROM: Final = 0.8
 _OVER_BELOW: Final = 0.7
 
+DEFAULT_BYTES_PER_SECOND: Final = 1_000_000
+"""The average bandwidth that pulls may take."""
+_LEAST_SHARE = 0.1  # of a pull that takes longer than the time between two
+_JITTER = 0.1
+_REFUSED_SECONDS = 5.0
+
 
 class BacklogWarning:
     """The last look at the backlog's size."""
@@ -72,12 +78,6 @@ def _sentence(backlog: Backlog) -> str:
     )
 
 
-DEFAULT_BYTES_PER_SECOND: Final = 1_000_000
-"""The average bandwidth that pulls may take."""
-
-_LEAST_SHARE = 0.1  # of a pull that takes longer than the time between two
-
-
 def rest_after(*, took: float, pull_seconds: float) -> float:
     """Return the seconds to rest after a pull, so that pulls start `pull_seconds` apart.
 
@@ -89,10 +89,6 @@ def rest_after(*, took: float, pull_seconds: float) -> float:
 def bandwidth_rest(*, took: float, received: int, bytes_per_second: float) -> float:
     """Return the seconds to rest after a pull, so that its bytes come to no more than this on average."""
     return received / bytes_per_second - took
-
-
-_JITTER = 0.1
-_REFUSED_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,24 @@ from gateway.site import (
     profile_folders,
 )
 
+Result = TypeVar("Result")
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="""Test a line: listen to a port, scan a bus, or read one device. Shows the raw bytes.
+
+    Sends no command unless you ask for one. Stop the gateway first: a line that it has open is refused.
+
+    Example: edge-gateway probe bus serial:/dev/ttyUSB0 --baud 9600,38400 --units 1-32
+    """,
+)
+Url = Annotated[str, typer.Argument(metavar="URL", help="serial:/dev/… or tcp://host:port", show_default=False)]
+Parity = Annotated[Literal["none", "even", "odd"], typer.Option(help="Parity of the line.")]
+StopBits = Annotated[int, typer.Option(min=1, max=2, help="Stop bits of the line.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Use the line even if another program has it open. Answers may get lost.")
+]
+
 
 def late(voice: Voice, timeout: float) -> Answered:
     """Describe, as a line of `probe bus`, a unit that answered late or unasked."""
@@ -78,27 +96,6 @@ def why_not_probed(device: Device, site: Site) -> str:
     if isinstance(device, OsdpReaderDevice):
         return f"{words}; what it says is encrypted: {told}"
     return f"{words}; it is on the network at {link.url}: {told}"
-
-
-Result = TypeVar("Result")
-
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="""Test a line: listen to a port, scan a bus, or read one device. Shows the raw bytes.
-
-    Sends no command unless you ask for one. Stop the gateway first: a line that it has open is refused.
-
-    Example: edge-gateway probe bus serial:/dev/ttyUSB0 --baud 9600,38400 --units 1-32
-    """,
-)
-
-Url = Annotated[str, typer.Argument(metavar="URL", help="serial:/dev/… or tcp://host:port", show_default=False)]
-Parity = Annotated[Literal["none", "even", "odd"], typer.Option(help="Parity of the line.")]
-StopBits = Annotated[int, typer.Option(min=1, max=2, help="Stop bits of the line.")]
-Force = Annotated[
-    bool, typer.Option("--force", help="Use the line even if another program has it open. Answers may get lost.")
-]
 
 
 @app.command("port")

@@ -28,6 +28,9 @@ from gateway.site import find_profile
 
 _HEARTBEAT_SECONDS = 0.5
 
+_SHORTEST_CALM, _LONGEST_CALM = 20.0, 60.0
+_MISHAP_SECONDS = 4.0
+
 
 class PlateReaderFarEnd:
     """Presents plates for cards: the card numbered so in the seeded list belongs to the vehicle with that plate.
@@ -94,10 +97,6 @@ class CardReaderFarEnd:
         """Send raw bytes piece by piece: noise, torn lines, missing terminators."""
         for piece in pieces:
             self._port.write(piece)
-
-
-_SHORTEST_CALM, _LONGEST_CALM = 20.0, 60.0
-_MISHAP_SECONDS = 4.0
 
 
 class DemoDevices:

@@ -17,6 +17,10 @@ from gateway.demo.digest import DigestGuard
 
 PICTURE = b"\xff\xd8\xff\xe0" + bytes(range(256)) * 16 + b"\r\n--not the boundary\r\n" + b"\xff\xd9"
 
+Make = Literal["hikvision", "dahua"]
+_BOUNDARY = {"hikvision": "boundary", "dahua": "myboundary"}
+_MOST_WAITING = 64
+
 
 def hikvision_alert(plate: str, *, uuid: str = "", confidence: int = 95, kind: str = "ANPR") -> bytes:
     """Make an EventNotificationAlert."""
@@ -90,11 +94,6 @@ def part(content_type: str, body: bytes, *, boundary: str = "boundary", length: 
     """One part of a body. `length` is what it says of its length: -1 the truth, None nothing."""
     said = "" if length is None else f"Content-Length: {len(body) if length < 0 else length}\r\n"
     return f"--{boundary}\r\nContent-Type: {content_type}\r\n{said}\r\n".encode() + body + b"\r\n"
-
-
-Make = Literal["hikvision", "dahua"]
-_BOUNDARY = {"hikvision": "boundary", "dahua": "myboundary"}
-_MOST_WAITING = 64
 
 
 class PlateStreamFarEnd:

@@ -25,6 +25,8 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+_NO_SECRET = (CameraCondition.REFUSED, "its password cannot be read at the gateway")
+
 
 def groups(cameras: Sequence[T], *, most: int) -> tuple[tuple[T, ...], ...]:
     """Split the cameras, in their order, into as few groups of at most `most` as possible. Pure."""
@@ -75,9 +77,6 @@ def _with_account(url: str, camera: Camera, secrets: Secrets) -> str:
         return url
     parts = urlsplit(url)
     return parts._replace(netloc=f"{account}@{parts.netloc}").geturl()
-
-
-_NO_SECRET = (CameraCondition.REFUSED, "its password cannot be read at the gateway")
 
 
 class Fleet:

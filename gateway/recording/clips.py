@@ -28,6 +28,16 @@ from gateway.store import Segment, Store
 LONGEST_LEAD_IN = 60_000_000
 """Micros; footage that is not whole after so much decoding never is."""
 
+CLIPS, THUMBNAILS, STILLS = MADE_OF_FOOTAGE
+_MOST_CLIP_BYTES = 1_000_000_000
+_MOST_THUMBNAIL_BYTES = 100_000_000
+_MOST_STILL_BYTES = 10_000_000
+_FRESH_SECONDS = 10.0
+_LONGEST_CLIP_SEGMENTS = 1000
+_CLIP_NAME = re.compile(r"\d+\.mp4")
+_THUMBNAIL_NAME = re.compile(r"\d+\.jpg")
+_STILL_NAME = re.compile(r"\d+-\d+\.jpg")
+
 
 def lead_in(earlier: Sequence[Segment], first: Segment, moment: int) -> tuple[Segment, ...]:
     """Choose the segments to decode before `first` so that its pictures are whole at `moment` (wall micros).
@@ -44,17 +54,6 @@ def lead_in(earlier: Sequence[Segment], first: Segment, moment: int) -> tuple[Se
             break
         chain.append(segment)
     return tuple(reversed(chain[1:]))
-
-
-CLIPS, THUMBNAILS, STILLS = MADE_OF_FOOTAGE
-_MOST_CLIP_BYTES = 1_000_000_000
-_MOST_THUMBNAIL_BYTES = 100_000_000
-_MOST_STILL_BYTES = 10_000_000
-_FRESH_SECONDS = 10.0
-_LONGEST_CLIP_SEGMENTS = 1000
-_CLIP_NAME = re.compile(r"\d+\.mp4")
-_THUMBNAIL_NAME = re.compile(r"\d+\.jpg")
-_STILL_NAME = re.compile(r"\d+-\d+\.jpg")
 
 
 class Clips:

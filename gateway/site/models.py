@@ -18,6 +18,24 @@ from gateway.site.footage_sections import LiveSection, RtspSection, StorageSecti
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 
+ITSELF = frozenset({0, 255})
+"""The units by which the device at the other end of Modbus TCP means itself."""
+DRIVERS = frozenset(
+    {
+        "modbus-gate",
+        "modbus-io",
+        "serial-gate",
+        "serial-reader",
+        "serial-tag-reader",
+        "osdp-reader",
+        "hikvision-barrier",
+        "hikvision-plates",
+        "dahua-plates",
+        "axis-plates",
+        "plate-recognizer",
+    }
+)
+
 
 class WebhooksSection(Section):
     """`[webhooks]`: which receivers on private networks may be sent to, besides everybody on the public internet."""
@@ -124,10 +142,6 @@ class Link(_Section):
         return kind_of_line(self.url)
 
 
-ITSELF = frozenset({0, 255})
-"""The units by which the device at the other end of Modbus TCP means itself."""
-
-
 class ModbusDevice(_Section):
     """What any unit on a Modbus line has. Several share a line."""
 
@@ -179,21 +193,6 @@ class OsdpReaderDevice(_Section):
 GateDevice = ModbusGateDevice | SerialGateDevice | HikvisionBarrierDevice
 ReaderDevice = SerialReaderDevice | SerialTagReaderDevice | OsdpReaderDevice | PlateCamera
 PointDevice = ModbusDevice | SerialGateDevice
-DRIVERS = frozenset(
-    {
-        "modbus-gate",
-        "modbus-io",
-        "serial-gate",
-        "serial-reader",
-        "serial-tag-reader",
-        "osdp-reader",
-        "hikvision-barrier",
-        "hikvision-plates",
-        "dahua-plates",
-        "axis-plates",
-        "plate-recognizer",
-    }
-)
 Device = Annotated[GateDevice | ReaderDevice | ModbusIoDevice, Field(discriminator="driver")]
 
 

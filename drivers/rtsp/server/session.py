@@ -30,6 +30,13 @@ _REPORT_TICKS = 5 * TICKS_PER_SECOND
 _BEGIN_SECONDS = 1_600_000_000
 """The reports' clock at presentation time 0: the same for both tracks, and no wall time."""
 
+_REALM = "edge-gateway"
+_FORMAT_SECONDS = 5.0
+_IDLE_SECONDS = 75.0
+_SEND_SECONDS = 10.0
+_SESSION_TIMEOUT = 60
+_LONGEST_HEAD = 16_384
+
 
 class Track:
     """Pictures, or with `sound` that. Belongs to the loop."""
@@ -76,14 +83,6 @@ class Track:
     def close(self) -> None:
         """Nothing follows."""
         self._outlet.close()
-
-
-_REALM = "edge-gateway"
-_FORMAT_SECONDS = 5.0
-_IDLE_SECONDS = 75.0
-_SEND_SECONDS = 10.0
-_SESSION_TIMEOUT = 60
-_LONGEST_HEAD = 16_384
 
 
 class Frames(Protocol):

@@ -65,15 +65,14 @@ _ROWS = {
     " ": "00000000000000",
 }
 
+_BLACK, _WHITE, _BAR = 16, 235, 180
+_STRIPES = ((180, 128, 128), (162, 44, 142), (131, 156, 44), (112, 72, 58), (84, 184, 198), (65, 100, 212))
+_BAR_WIDTH = 16
+
 
 def rows(character: str) -> tuple[int, ...]:
     """Seven rows of five bits, the leftmost dot highest. Small letters are shown as capitals, the unknown as a dash."""
     return tuple(bytes.fromhex(_ROWS.get(character.upper(), _ROWS["-"])))
-
-
-_BLACK, _WHITE, _BAR = 16, 235, 180
-_STRIPES = ((180, 128, 128), (162, 44, 142), (131, 156, 44), (112, 72, 58), (84, 184, 198), (65, 100, 212))
-_BAR_WIDTH = 16
 
 
 class TestCard:

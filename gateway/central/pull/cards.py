@@ -27,6 +27,12 @@ from gateway.store.cards.cards import CardChanges
 from gateway.store.cards.rows import PackedCard, ReadyCard, ready, ready_from
 from gateway.store.outbox.record_kinds import record_text
 
+_CARDS_AT_A_STRETCH = 25  # about 1 ms of work
+_CARDS_IN_A_COMMIT = 500  # about 20 ms of the writer's time
+_PENDING = "pending_removal"
+_MAP = "field_map"
+_T = TypeVar("_T")
+
 
 class ListedCard(NamedTuple):
     """Record of central as text, with the card that it maps to once that is known.
@@ -88,13 +94,6 @@ def listed_here(card_id: int, record: JsonObject, mapper: CardMapper | None) -> 
 def listed_elsewhere(packed: PackedCard, is_unread: bool) -> ListedCard:  # noqa: FBT001 (as it comes from there)
     """Make a listed card of a record that the card process parsed."""
     return ListedCard(packed.values[0], packed.values[-1], packed=packed, is_unread=is_unread)
-
-
-_CARDS_AT_A_STRETCH = 25  # about 1 ms of work
-_CARDS_IN_A_COMMIT = 500  # about 20 ms of the writer's time
-_PENDING = "pending_removal"
-_MAP = "field_map"
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)

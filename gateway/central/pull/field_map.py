@@ -33,6 +33,28 @@ from gateway.domain.printed import layout_named, number_aliases, uid_alias
 from gateway.domain.wiegand import H10301, Format
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 
+_VERSION = 6  # goes up when the same record is read otherwise than before
+_FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
+_PIN = re.compile(r"[0-9]{4,8}")
+_SHAPES_KNOWN = 64
+_STATUSES = {
+    CardStatus.ACTIVE: "active enabled valid ok open issued activated 1 true",
+    CardStatus.SUSPENDED: "suspended disabled inactive locked paused deleted revoked archived pending 0 false",
+    CardStatus.BLOCKED: "blocked blacklisted barred banned",
+    CardStatus.LOST: "lost stolen missing damaged",
+    CardStatus.EXPIRED: "expired ended",
+}
+_STRICTEST_FIRST = (
+    CardStatus.BLOCKED,
+    CardStatus.LOST,
+    CardStatus.SUSPENDED,
+    CardStatus.EXPIRED,
+    CardStatus.ACTIVE,
+)
+_YES, _NO = frozenset({"true", "1", "yes", "on", "y"}), frozenset({"false", "0", "no", "off", "n"})
+_STATUS_OF = {word: status for status, words in _STATUSES.items() for word in words.split()}
+_layout_named = lru_cache(256)(layout_named)
+
 
 class Place(NamedTuple):
     """The place of a value: a field's name, and the path into the object that it holds."""
@@ -106,28 +128,6 @@ def _inside(value: JsonValue, way: tuple[str, ...]) -> JsonValue:
     for part in way:
         value = value.get(part) if isinstance(value, dict) else None
     return value
-
-
-_VERSION = 6  # goes up when the same record is read otherwise than before
-_FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
-_PIN = re.compile(r"[0-9]{4,8}")
-_SHAPES_KNOWN = 64
-_STATUSES = {
-    CardStatus.ACTIVE: "active enabled valid ok open issued activated 1 true",
-    CardStatus.SUSPENDED: "suspended disabled inactive locked paused deleted revoked archived pending 0 false",
-    CardStatus.BLOCKED: "blocked blacklisted barred banned",
-    CardStatus.LOST: "lost stolen missing damaged",
-    CardStatus.EXPIRED: "expired ended",
-}
-_STRICTEST_FIRST = (
-    CardStatus.BLOCKED,
-    CardStatus.LOST,
-    CardStatus.SUSPENDED,
-    CardStatus.EXPIRED,
-    CardStatus.ACTIVE,
-)
-_YES, _NO = frozenset({"true", "1", "yes", "on", "y"}), frozenset({"false", "0", "no", "off", "n"})
-_STATUS_OF = {word: status for status, words in _STATUSES.items() for word in words.split()}
 
 
 class CardFieldMap(BaseModel):
@@ -232,9 +232,6 @@ class CardMapper:
 def map_card(card_id: int, record: JsonObject, fields: CardFieldMap, zone: tzinfo) -> MappedCard:
     """Map a single record; see `CardMapper`."""
     return CardMapper(fields, zone).map(card_id, record)
-
-
-_layout_named = lru_cache(256)(layout_named)
 
 
 def _aliases(record: JsonObject, shape: Shape) -> list[str]:

@@ -11,6 +11,8 @@ from itertools import pairwise
 from gateway.central.client.list_proof import Tally, is_large, judge_removal
 from gateway.central.pull.absence_proof import MOST_ASKED, Asked, ById, Found
 
+_IN_A_TURN = 100
+
 
 class PageGaps:
     """Tracker of a walk over a list in the order of its ids, upwards or downwards.
@@ -50,9 +52,6 @@ class PageGaps:
             and all((early > late) is self._falls and early != late for early, late in steps)
         )
         return self._in_order
-
-
-_IN_A_TURN = 100
 
 
 @dataclass(frozen=True, slots=True)

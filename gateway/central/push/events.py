@@ -16,6 +16,9 @@ log = structlog.get_logger(__name__)
 
 _SECONDS = 3600.0
 
+_PARKED_TOLD = 20  # an hour; the outbox lists them all
+_LONGEST_TOLD = 1000
+
 
 class EventLimit:
     """Rate limit for similar events. `monotonic` is the gateway's own clock."""
@@ -35,10 +38,6 @@ class EventLimit:
         self._admitted.append(now)
         suppressed, self._suppressed = self._suppressed, 0
         return suppressed
-
-
-_PARKED_TOLD = 20  # an hour; the outbox lists them all
-_LONGEST_TOLD = 1000
 
 
 class OutboxEvents:

@@ -17,6 +17,19 @@ from gateway.central.client.list_proof import Tally
 from gateway.central.client.lists import ListPage, Order, read_page
 from gateway.domain.writes import JsonObject, Lookup
 
+MOST_REQUESTS = 16
+"""Of one look at a list."""
+_SMALL = (100, 80)
+"""Records of the first page. Looks take turns, so that what one skips between two of its pages the next does not."""
+_LARGE = (500, 400)
+_PROBED = 10
+_AT_ONCE = 2000
+"""So many records are read rather than bisected."""
+_LATER = 0.5
+"""The share of probed records that must be dated later."""
+Compare = Callable[[tuple[tuple[int, JsonObject], ...]], Awaitable[bool]]
+"""Compares records with what is looked for; whether all of it was found."""
+
 
 class Coverage:
     """Consecutive pages, the newest records first. `problem` says why they prove nothing, "" when they do."""
@@ -95,21 +108,6 @@ class Coverage:
         before, now = self._counts[-2:]
         grown = max(now - before, 0) if newest_first and now is not None and before is not None else 0
         return sum(number >= min(self._seen) for number in numbers) > grown
-
-
-MOST_REQUESTS = 16
-"""Of one look at a list."""
-_SMALL = (100, 80)
-"""Records of the first page. Looks take turns, so that what one skips between two of its pages the next does not."""
-_LARGE = (500, 400)
-_PROBED = 10
-_AT_ONCE = 2000
-"""So many records are read rather than bisected."""
-_LATER = 0.5
-"""The share of probed records that must be dated later."""
-
-Compare = Callable[[tuple[tuple[int, JsonObject], ...]], Awaitable[bool]]
-"""Compares records with what is looked for; whether all of it was found."""
 
 
 class _TooFar(Exception):

@@ -31,6 +31,14 @@ from gateway.store import OutboxRow, Store
 _LIMIT = 100
 _TRIED = 5
 
+ASK_AFTER = 86_400.0
+"""Seconds after which a person is asked about what looking cannot tell."""
+_CLEAN_LOOKS = 2
+_NARROWEST_PARTS = 8
+_COMPARED_AT_ONCE = 100
+_MARGIN = 300.0
+"""Seconds by which the clocks that date central's records may be wrong."""
+
 
 async def search_by_mark(client: CentralClient, lookup: Lookup, sent: JsonObject, compare: Compare) -> bool:
     """Compare what the search finds; whether that proves where the record is. Raises what the client raises."""
@@ -49,15 +57,6 @@ async def search_by_mark(client: CentralClient, lookup: Lookup, sent: JsonObject
             found = await read_page(client, lookup, 1, _LIMIT, search=str(mark))
             return number in dict(found.records) and len(found.ids) < _LIMIT
     return False
-
-
-ASK_AFTER = 86_400.0
-"""Seconds after which a person is asked about what looking cannot tell."""
-_CLEAN_LOOKS = 2
-_NARROWEST_PARTS = 8
-_COMPARED_AT_ONCE = 100
-_MARGIN = 300.0
-"""Seconds by which the clocks that date central's records may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)

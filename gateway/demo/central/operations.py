@@ -34,6 +34,11 @@ from gateway.demo.central.records import Batch, Filter
 from gateway.demo.central.tables import Tables
 from gateway.runtime.clock import iso_utc
 
+Handler = Callable[[Tables, Call], JsonObject]
+CAMERA_EVENT_CAP = 500
+_VIEW_CARDS = ("can_view_access_cards", "can_view_guests")
+_DELETE_CARDS = ("can_delete_access_cards", "can_delete_guests")
+
 
 class NewDevice(Asked):
     """PUT /v1/device."""
@@ -99,13 +104,6 @@ def change_lifecycle(tables: Tables, call: Call) -> JsonObject:
     if "reason" in asked.model_fields_set:
         fields["reason"] = asked.reason
     return success("access_card", tables.cards.change(asked.id, fields))
-
-
-Handler = Callable[[Tables, Call], JsonObject]
-
-CAMERA_EVENT_CAP = 500
-_VIEW_CARDS = ("can_view_access_cards", "can_view_guests")
-_DELETE_CARDS = ("can_delete_access_cards", "can_delete_guests")
 
 
 @dataclass(frozen=True, slots=True)

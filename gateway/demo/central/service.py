@@ -31,6 +31,10 @@ from gateway.web.relayed import OPERATIONS as RELAYED
 
 _KEPT = 200_000
 
+_KEPT_REQUESTS = 100_000
+_SAVE_SECONDS = 1.0
+_BODY_LIMIT = 1024 * 1024
+
 
 class KeysSeen:
     """What was answered to which key. Without `honoured` nothing is remembered."""
@@ -54,11 +58,6 @@ class KeysSeen:
             self._answers[operation, key] = (hashlib.sha256(body).digest(), answer)
             while len(self._answers) > _KEPT:
                 self._answers.popitem(last=False)
-
-
-_KEPT_REQUESTS = 100_000
-_SAVE_SECONDS = 1.0
-_BODY_LIMIT = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
