@@ -101,6 +101,7 @@ class ModbusFarEnd:
         self._monotonic = monotonic
         self._misbehaviours: dict[int, Misbehaviour] = {}
         self._received: deque[Received] = deque(maxlen=_KEPT)
+        self._commands: deque[Received] = deque(maxlen=_KEPT)
         self._connections: set[_TcpCaller] = set()
 
     @property
@@ -110,8 +111,8 @@ class ModbusFarEnd:
 
     @property
     def commands(self) -> tuple[Received, ...]:
-        """Those of the requests that were gate commands."""
-        return tuple(request for request in self._received if request.wish is not None)
+        """The gate commands of late, oldest first: however many polls came since."""
+        return tuple(self._commands)
 
     def misbehave(self, unit: int, how: Misbehaviour = WELL_BEHAVED) -> None:
         """From now on `unit` behaves like that; without `how` it behaves well again."""
@@ -170,7 +171,10 @@ class ModbusFarEnd:
         how = self._misbehaviours.get(asked.unit, WELL_BEHAVED)
         now = self._monotonic()
         wish = wiring.wish_of(asked.request) if wiring and isinstance(asked.request, Write | WriteMany) else None
-        self._received.append(Received(asked.unit, asked.request, wish, now))
+        received = Received(asked.unit, asked.request, wish, now)
+        self._received.append(received)
+        if wish is not None:
+            self._commands.append(received)
         if wiring is None or how.deaf:
             return
         reply = self._obey(wiring, asked.request, now) if how.exception is None else Refusal(how.exception)

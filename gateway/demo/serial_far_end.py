@@ -85,6 +85,7 @@ class SerialFarEnd:
         self._monotonic = monotonic
         self._manners: dict[int, SerialManners] = {}
         self._heard: deque[Heard] = deque(maxlen=_KEPT)
+        self._commands: deque[str] = deque(maxlen=_KEPT)
         self._buffer = bytearray()
         self._terminal: PseudoTerminal | None = None
         self._requests = {
@@ -100,8 +101,8 @@ class SerialFarEnd:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """Which commands came, their releases included, oldest first."""
-        return tuple(heard.what.removeprefix("commands.") for heard in self._heard if "commands." in heard.what)
+        """The names of the commands of late, their releases included, oldest first: however many polls came since."""
+        return tuple(self._commands)
 
     def behave(self, unit: int, manners: SerialManners = WELL_MANNERED) -> None:
         """From now on `unit` behaves like that; without `manners` it behaves well again."""
@@ -140,6 +141,8 @@ class SerialFarEnd:
         manners = self._manners.get(unit, WELL_MANNERED)
         now = self._monotonic()
         self._heard.append(Heard(unit, what, now))
+        if "commands." in what:
+            self._commands.append(what.removeprefix("commands."))
         if manners.deaf:
             return
         answer = self._devices[unit].answer(what, unit=unit, refuses=manners.refuses, now=now)

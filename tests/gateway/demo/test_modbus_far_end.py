@@ -86,6 +86,17 @@ async def test_each_misbehaviour(far_end, barrier, how, reply, obeyed):
         assert len(far_end.commands) == 1
 
 
+async def test_commands_stay_noted_however_many_polls_follow(barrier, monkeypatch):
+    monkeypatch.setattr("gateway.demo.modbus_far_end._KEPT", 3)
+    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)})
+    async with far_end.tcp() as port:
+        assert await ask(port, OPEN) == Written()
+        for _ in range(4):
+            assert isinstance(await ask(port, Read(Table.DISCRETE_INPUT, 0, 6)), Values)
+    assert [command.wish for command in far_end.commands] == [Wish.OPEN]
+    assert len(far_end.received) == 3
+
+
 async def test_a_unit_that_is_not_there_is_silent(far_end):
     async with far_end.tcp() as port:
         assert await ask(port, OPEN, unit=9, within=0.1) is None
