@@ -25,7 +25,7 @@ Unit = tuple[int, bytes]
 
 
 class AudioPackets(Protocol):
-    """What takes a stream's packets apart."""
+    """Parser of a stream's packets."""
 
     format: AudioFormat
 

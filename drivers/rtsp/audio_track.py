@@ -20,7 +20,7 @@ _LONGEST_LAG_TICKS = 3 * TICKS_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class SenderReport:
-    """Which RTP time was at which time of the camera's own clock (RFC 3550, 6.4.1).
+    """RTP time paired with the time of the camera's own clock (RFC 3550, 6.4.1).
 
     Attributes:
         clock: the camera's time in units of 2^-32 s.
@@ -139,7 +139,7 @@ class AudioTrack:
 
     @property
     def format(self) -> AudioFormat:
-        """What comes."""
+        """Format of the sound."""
         return self._packets.format
 
     def sounds(

@@ -275,13 +275,13 @@ class Depacketizer:
 
 
 def _is_b(units: list[bytes]) -> bool:
-    """Whether a picture's slices are B slices: all are of one kind, so that the first tells."""
+    """Return whether a picture's slices are B slices. All are of one kind, so the first decides."""
     first = next((unit for unit in units if unit[0] & 0x1F in (h264.SLICE, h264.IDR)), b"")
     return bool(first) and first[0] & 0x1F == h264.SLICE and h264.is_bidirectional(first)
 
 
 def payload_offset(packet: bytes | memoryview) -> int | None:
-    """Where an RTP packet's payload begins; None when this is no RTP packet (RFC 3550, 5.1)."""
+    """Return the offset of an RTP packet's payload; None when this is no RTP packet (RFC 3550, 5.1)."""
     if len(packet) < _HEAD.size or packet[0] & 0xC0 != 0x80:
         return None
     at = _HEAD.size + 4 * (packet[0] & 0x0F)

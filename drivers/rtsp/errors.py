@@ -1,4 +1,4 @@
-"""What goes wrong with a camera, by what can be done about it. No text ever holds a URL or an account."""
+"""Errors of cameras, one class per reaction. No text ever holds a URL or an account."""
 
 from __future__ import annotations
 

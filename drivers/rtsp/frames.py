@@ -1,4 +1,4 @@
-"""What travels between cameras, recorders and viewers: encoded frames, never decoded ones."""
+"""Encoded frames and their formats, as they go from cameras to recorders and viewers. Nothing is decoded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TICKS_PER_SECOND = 90_000
 
 
 class VideoCodec(StrEnum):
-    """What is recorded as the camera encoded it."""
+    """Video codecs that are recorded as the camera encoded them."""
 
     H264 = "h264"
     H265 = "h265"
@@ -18,7 +18,7 @@ class VideoCodec(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VideoFormat:
-    """What a viewer must know before the first frame.
+    """Parameters that a decoder needs before the first frame.
 
     Attributes:
         sps: sequence parameter set, without start code.
@@ -86,7 +86,7 @@ class EncodedFrame:
 
 
 class AudioCodec(StrEnum):
-    """What cameras' sound comes in, as far as it is recorded."""
+    """Audio codecs of cameras that are recorded."""
 
     AAC = "aac"
     PCMU = "pcmu"
@@ -96,7 +96,7 @@ class AudioCodec(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AudioFormat:
-    """What a decoder must know before the first sound.
+    """Parameters that a decoder needs before the first sound.
 
     Attributes:
         codec: how it is encoded.

@@ -37,7 +37,7 @@ def nal_type(unit: bytes) -> int:
 
 
 def has_slice(data: bytes) -> bool:
-    """Whether an Annex B stream holds any slice of a picture; looks no further than the first one."""
+    """Return whether an Annex B stream holds a slice of a picture. The search ends at the first one."""
     at = data.find(_START)
     while 0 <= at < len(data) - 3:
         if SLICE <= data[at + 3] & 0x1F <= IDR:
@@ -47,7 +47,7 @@ def has_slice(data: bytes) -> bool:
 
 
 def continues_picture(data: bytes) -> bool:
-    """Whether the first slice in an Annex B stream is not the first one of its picture (first_mb_in_slice above 0)."""
+    """Return whether an Annex B stream begins inside a picture: its first slice has first_mb_in_slice above 0."""
     at = data.find(_START)
     while 0 <= at < len(data) - 4:
         if SLICE <= data[at + 3] & 0x1F <= IDR:
@@ -75,7 +75,7 @@ def parameter_sets(data: bytes) -> tuple[bytes, bytes]:
 
 
 def is_bidirectional(unit: bytes) -> bool:
-    """Whether a slice is a B slice: its picture is shown before one that was decoded earlier (7.4.3)."""
+    """Return whether a slice is a B slice: its picture is shown before one that was decoded earlier (7.4.3)."""
     if len(unit) > 1 and unit[1] & 0x80:  # the picture's first slice, as nearly all are: its type is in this byte
         return unit[1] & 0xF0 == 0xA0 or unit[1] & 0xFC == 0x9C  # 1 010: type 1; 1 00111: type 6
     try:
@@ -256,7 +256,7 @@ def _skip_scaling_list(bits: Bits, size: int) -> None:
 
 
 def _skip_picture_order(bits: Bits) -> bool:
-    """Whether this kind of order lets no picture be shown out of the order it is decoded in."""
+    """Skip the fields of the picture order; return whether its type shows pictures in decoding order."""
     kind = bits.unsigned()
     if kind == 0:
         bits.unsigned()

@@ -20,7 +20,7 @@ def nal_type(unit: bytes) -> int:
 
 
 def is_slice(kind: int) -> bool:
-    """Whether units of this type carry a part of a picture."""
+    """Return whether units of this type carry a part of a picture."""
     return kind < VPS
 
 

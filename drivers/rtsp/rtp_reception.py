@@ -21,7 +21,7 @@ _MOST_ASKED = 256
 
 @dataclass(frozen=True, slots=True)
 class ReceptionReport:
-    """What a receiver's report holds, but for the times of the sender's own (RFC 3550, 6.4.1).
+    """Figures of a receiver's report, without the times of the sender's report (RFC 3550, 6.4.1).
 
     Attributes:
         fraction: lost since the report before, in 256ths.
@@ -37,7 +37,7 @@ class ReceptionReport:
 
 
 class RtpReception:
-    """What comes of one stream. A new sender (SSRC) begins anew.
+    """Reception of one stream, in order and counted. A new sender (SSRC) begins anew.
 
     Args:
         payload_types: of the stream.
@@ -95,7 +95,7 @@ class RtpReception:
 
     @property
     def has_any(self) -> bool:
-        """Whether `take` has anything."""
+        """Return whether `take` has any packet."""
         return bool(self._ordered)
 
     def missing(self, now: float) -> list[int]:

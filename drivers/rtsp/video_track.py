@@ -97,7 +97,7 @@ class VideoTrack:
 
     @property
     def waits_for_keyframe(self) -> bool:
-        """Whether nothing can come through until the camera sends a keyframe."""
+        """True while no picture can be shown until the camera sends a keyframe."""
         return self._waits_for_keyframe
 
     def frames(self, packets: list[bytes | memoryview], now: float) -> Iterator[EncodedFrame | FootageLost]:
@@ -166,7 +166,7 @@ class VideoTrack:
             self._waits_for_keyframe = True
 
     def _knows_order(self, looked_at: list[tuple[Picture, float]]) -> bool:
-        """Whether it is clear by now how far the camera reorders its pictures."""
+        """Return whether it is clear by now how far the camera reorders its pictures."""
         for picture, _ in looked_at:
             self._take_sets(picture.units)
         if self._reordering is None and any(picture.bidirectional for picture, _ in looked_at):

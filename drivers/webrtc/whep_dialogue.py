@@ -15,7 +15,7 @@ _H264_PROFILES = ("42e034", "4d0034", "640034")
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What a side's certificate hashes to (RFC 8122)."""
+    """Hash of a side's certificate (RFC 8122)."""
 
     algorithm: str
     value: str
@@ -145,7 +145,7 @@ def parse_answer(body: bytes) -> Answered:
 
 
 def _is_usable(candidate: str) -> bool:
-    """Whether this is the address of an RTP component over UDP."""
+    """Return whether this is the address of an RTP component over UDP."""
     fields = candidate.split()
     return (
         len(fields) >= 8

@@ -140,7 +140,7 @@ class _Source:
 
     @property
     def codec(self) -> str:
-        """What its pictures are announced to be in, "" when that is not."""
+        """Codec that its table of streams announces, "" when there is none."""
         return str(video_type(self.head) or "")
 
 
@@ -184,7 +184,7 @@ def _copy_all(sources: list[_Source], target: OutputContainer, planned: Plan) ->
 
 
 def _times(path: Path) -> list[int]:
-    """When the pictures of a segment are shown, in the order in which they are decoded."""
+    """Return the presentation times of a segment's pictures, in decoding order."""
     with _opened(path, known=True) as source:
         if not source.streams.video:
             raise MediaMissing(f"segment {path.name} holds no video")

@@ -1,4 +1,4 @@
-"""When the pictures of a clip are shown and decoded, from the times in its segments. Pure."""
+"""Presentation and decoding times of a clip's pictures, from the times in its segments. Pure."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def ticks_of(micros: int) -> int:
 
 
 def _begins(segments: Sequence[Footage]) -> list[int]:
-    """When each begins, in micros."""
+    """Return the start of each segment in the clip, in micros."""
     begins, passed = [], 0
     for segment in segments:
         begins.append(passed)

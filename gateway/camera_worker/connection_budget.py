@@ -55,7 +55,7 @@ class ConnectionBudget:
 
 
 def _locked(descriptor: int) -> bool:
-    """Whether the lock is ours; a worker that was stopped while it held it must not stop the others."""
+    """Try to take the lock for a bounded time: a worker that was stopped with it must not stop the others."""
     never = threading.Event()
     for _ in range(_LOCK_TRIES):
         try:

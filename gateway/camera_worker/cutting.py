@@ -1,4 +1,4 @@
-"""What is asked of a cutter, the process in which libav works for a worker, and what it answers; lines of JSON."""
+"""Requests to a cutter, the process in which libav works for a worker, and its answers; lines of JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CutOrder(BaseModel):
 
 
 class CutOutcome(BaseModel):
-    """What was made; or why it was not, in the one of the other fields that is set."""
+    """Result of a request: what was made, or the reason why not in the one other field that is set."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -57,7 +57,7 @@ class FootagePinned:
 
 @dataclass(frozen=True, slots=True)
 class WritingAllowed:
-    """Whether a camera that is recorded for events only may write to the disk now."""
+    """Leave for a camera that is recorded for events only to write to the disk, or its withdrawal."""
 
     may_write: bool
 
@@ -81,12 +81,12 @@ class FrameQueue:
 
     @property
     def dropped(self) -> int:
-        """How many frames were ever dropped here."""
+        """Number of frames that were ever dropped here."""
         return self._dropped
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits; callable from the thread that gets."""
+        """True while nothing waits; callable from the thread that gets."""
         return not self._items
 
     def put_frame(self, frame: EncodedFrame) -> None:

@@ -1,4 +1,4 @@
-"""What a camera sends just now, for whoever watches: the group of pictures so far, and each frame that follows.
+"""Live frames of a camera for its viewers: the group of pictures so far, and each frame that follows.
 
 The reading thread offers every frame; while nobody watches that costs a lock and an append.
 """
@@ -176,7 +176,7 @@ class LiveFeed:
 
     @property
     def reorders(self) -> bool:
-        """Whether the camera sent B-frames lately: the group that runs may be too young to show it."""
+        """True while the camera sent B-frames lately: the group that runs may be too young to show it."""
         return self._plain_groups < _PLAIN_GROUPS
 
     async def awake(self) -> str:
@@ -185,12 +185,12 @@ class LiveFeed:
 
     @property
     def watched(self) -> bool:
-        """Whether anybody watches; callable from any thread."""
+        """True while anybody watches; callable from any thread."""
         return self._watched
 
     @property
     def viewers(self) -> int:
-        """How many watch."""
+        """Number of viewers."""
         return len(self._views)
 
     @contextmanager
@@ -234,7 +234,7 @@ class LiveFeed:
 
 
 def why_not_live(group: tuple[tuple[int, EncodedFrame], ...], *, reorders: bool = False) -> str:
-    """Why browsers cannot be shown this group of pictures by WebRTC, in one sentence; "" when they can. Pure.
+    """Return the reason why browsers cannot play this group of pictures by WebRTC; "" when they can. Pure.
 
     `reorders`: the camera is known to send B-frames.
     """

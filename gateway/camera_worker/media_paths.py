@@ -1,4 +1,4 @@
-"""Where a request's relative path leads, and files that appear whole or not at all. Blocking."""
+"""Paths of requests inside the media folder, and files that appear whole or not at all. Blocking."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.runtime.durable_files import sync_folder
 
 
 class BadRequest(ValueError):
-    """What was asked for makes no sense; the text says why."""
+    """Request that makes no sense; the text says why."""
 
 
 class MediaMissing(LookupError):

@@ -1,4 +1,4 @@
-"""What each process of a worker does before it imports anything large."""
+"""First steps of each process of a worker, before it imports anything large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where finished segments go: to the disk at once, or, of a camera recorded for events only, first into memory.
+"""Shelves for finished segments: the disk at once, or first memory, for a camera recorded for events only.
 
 Its segments are made as always, into memory. When an event pins a time, those of it that are still there become
 durable, and what follows goes to the disk as it comes, until the pinned time is over. What nobody pins is forgotten.
@@ -21,7 +21,7 @@ MOST_BYTES = 64_000_000
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """When a segment begins, in wall and in monotonic micros."""
+    """Start of a segment, in wall and in monotonic micros."""
 
     wall: int
     uptime: int
@@ -173,7 +173,7 @@ class PreRoll:
         self._write_wanted()
 
     def allow(self, may_write: bool) -> None:  # noqa: FBT001  # told yes or no
-        """Whether anything may be written now. What is written already of the open segment goes until it may."""
+        """Allow or forbid writing. Once forbidden, the open segment leaves the disk; memory still has all of it."""
         self._may_write = may_write
         if may_write:
             self.retry()
@@ -236,7 +236,7 @@ class PreRoll:
         self.fault = error
 
     def _is_wanted(self, start: Start, duration: int | None) -> bool:
-        """Whether a segment so long, None for one that goes on, holds a part of what is pinned."""
+        """Return whether a segment of this duration (None: it goes on) holds a part of what is pinned."""
         for pin in self._pins:
             # where it can be told, by the clock that nobody sets
             at = start.wall if pin.clock_offset is None else start.uptime + pin.clock_offset

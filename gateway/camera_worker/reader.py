@@ -41,7 +41,7 @@ GATHER_BYTES = 262_144
 
 
 class Sink(Protocol):
-    """Where a reading thread puts what it reads; none of these calls blocks. `FrameQueue` is one."""
+    """Sink of a reading thread; none of these calls blocks. `FrameQueue` is one."""
 
     def put(self, item: CameraConnected | CameraLost) -> None:
         """Take in that the connection is up, or over."""
@@ -138,7 +138,7 @@ class CameraReader:
             self._stopping.wait(wait(failures))
 
     def _was_good(self) -> bool:
-        """Whether the connection gave pictures for a while."""
+        """Return whether the connection gave pictures for a while."""
         return self._pictures is not None and self._pictures[1] - self._pictures[0] >= _GOOD_SECONDS
 
     def _read(self) -> None:

@@ -175,7 +175,7 @@ class CameraRecorder:
             self._refresh()
 
     def _salvage(self) -> bool:
-        """Whether a worker before this one was cut off while it wrote."""
+        """Salvage what the worker before this one left; return whether it was cut off while it wrote."""
         if not self._to_salvage:
             return False
         self._to_salvage = False
@@ -277,7 +277,7 @@ class CameraRecorder:
         self._report(segment)
 
     def _takes_frames(self) -> bool:
-        """Whether there is where to put them: memory always takes them, a disk that failed not at once again."""
+        """Return whether frames can be stored: memory always takes them, a failed disk only after a pause."""
         return self._pre_roll is not None or self._clock.monotonic() >= self._disk_retry_at
 
     def _mind_disk(self, pre_roll: PreRoll) -> None:

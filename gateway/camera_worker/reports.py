@@ -1,4 +1,4 @@
-"""What the worker has to tell and nobody has read yet. Bounded; a segment that does not fit is counted."""
+"""Reports of the worker that nobody has read yet. Bounded; a segment that does not fit is counted."""
 
 from __future__ import annotations
 

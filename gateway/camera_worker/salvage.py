@@ -1,4 +1,4 @@
-"""What a killed worker left: `.part` files hold whole frames up to the last ones, and become segments of their own.
+"""Salvage of what a killed worker left: the whole frames of `.part` files become segments of their own.
 
 The last frame in the file may be cut short and is given up; everything before it is kept.
 """

@@ -1,4 +1,4 @@
-"""What viewers send of SDP, looked at before WebRTC's library sees it. Pure."""
+"""Checks of the SDP that viewers send, before WebRTC's library sees it. Pure."""
 
 from __future__ import annotations
 

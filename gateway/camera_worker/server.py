@@ -1,4 +1,4 @@
-"""What the gateway may ask of this worker: HTTP on a Unix socket that only the gateway's user can open."""
+"""Requests of the gateway to this worker: HTTP on a Unix socket that only the gateway's user can open."""
 
 from __future__ import annotations
 

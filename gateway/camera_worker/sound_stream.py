@@ -84,7 +84,7 @@ def sound_name(packets: bytes) -> str:
 
 
 def announces_sound(packets: bytes) -> bool:
-    """Whether the table of streams in these transport packets names any sound."""
+    """Return whether the table of streams in these transport packets names any sound."""
     at = _table_at(packets)
     return at is not None and any(kind == SOUND_TYPE for kind in _kinds(packets[at + 4 : at + TRANSPORT_PACKET]))
 
@@ -98,7 +98,7 @@ def video_type(packets: bytes) -> int | None:
 
 
 def shown_after_decoding(packets: bytes) -> int:
-    """How many ticks after it is decoded the first picture in these transport packets is shown; 0 if there is none."""
+    """Return the ticks from decoding to showing the first picture in these transport packets; 0 if there is none."""
     for at in range(0, len(packets) - TRANSPORT_PACKET + 1, TRANSPORT_PACKET):
         payload = _payload(packets, at)
         begins = packets[at + 1] & 0x40 and len(payload) >= _TWO_TIMES and payload[:3] == b"\x00\x00\x01"
@@ -115,7 +115,7 @@ def _payload(packets: bytes, at: int) -> bytes:
 
 
 def _table_at(packets: bytes) -> int | None:
-    """Where the table of streams is, which stands before the picture."""
+    """Return the offset of the table of streams, which stands before the picture."""
     for at in range(0, len(packets) - TRANSPORT_PACKET + 1, TRANSPORT_PACKET):
         pid = (packets[at + 1] & 0x1F) << 8 | packets[at + 2]
         if pid == TABLE_PID:

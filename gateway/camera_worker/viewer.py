@@ -191,7 +191,7 @@ class Viewer:
         self._changed.set()
 
     def _unreached(self) -> str:
-        """Why there is no connection, and what to do."""
+        """Say why there is no connection, and what to do."""
         offered = [
             line.split()[4] + ":" + line.split()[5]
             for line in self._connection.localDescription.sdp.splitlines()

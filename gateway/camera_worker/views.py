@@ -55,7 +55,7 @@ class Views:
 
     @property
     def count(self) -> int:
-        """How many sessions there are."""
+        """Number of sessions."""
         return len(self._sessions) + sum(self._opening.values())
 
     def allow(self, allowed: LiveViewing) -> None:

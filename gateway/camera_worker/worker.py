@@ -40,7 +40,7 @@ class CameraWorker:
 
     @property
     def cameras(self) -> int:
-        """How many cameras are assigned."""
+        """Number of assigned cameras."""
         return len(self._recorders)
 
     def states(self) -> list[CameraReported]:

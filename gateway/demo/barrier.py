@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Wish(StrEnum):
-    """What a controller can be told."""
+    """Commands of a controller."""
 
     OPEN = "open"
     CLOSE = "close"
@@ -19,7 +19,7 @@ class Wish(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BarrierState:
-    """What the controller's terminals show.
+    """State of the controller's terminals.
 
     Attributes:
         opening: how far it is open, 0.0 to 1.0.

@@ -73,7 +73,7 @@ class CardReaderFarEnd:
 
     @property
     def is_plugged_in(self) -> bool:
-        """Whether the reader is there."""
+        """True while the reader is plugged in."""
         return self._port.is_plugged_in
 
     @property

@@ -157,7 +157,7 @@ class _Demo:
             )
 
     async def _gateway_up(self, gateway: Process) -> bool:
-        """Whether it answers and says that it is ready, before it ends or the time is over."""
+        """Wait until the gateway is ready; return False when it ends first or the time is over."""
         loop = asyncio.get_running_loop()
         until = loop.time() + _GATEWAY_SECONDS
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=2)) as client:

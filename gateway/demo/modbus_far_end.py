@@ -27,7 +27,7 @@ _ILLEGAL_FUNCTION = Refusal(1)
 
 @dataclass(frozen=True, slots=True)
 class Misbehaviour:
-    """How a unit fails; several may go together.
+    """Faults of a unit; several may go together.
 
     Attributes:
         silent: it hears and obeys, and never answers.
@@ -73,7 +73,7 @@ class Received:
 
 
 class _Outlet(Protocol):
-    """Where answers to one caller go."""
+    """Outlet for the answers to one caller."""
 
     def send(self, data: bytes) -> None: ...
 
@@ -227,7 +227,7 @@ class _TcpCaller(asyncio.Protocol):
 
 
 class _SerialCaller:
-    """Whoever has the serial port open."""
+    """Caller on the serial port."""
 
     terminal: PseudoTerminal
 

@@ -1,4 +1,4 @@
-"""How a simulated barrier is wired to the tables of a Modbus device."""
+"""Wiring of a simulated barrier to the tables of a Modbus device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ILLEGAL_VALUE = Refusal(3)
 
 
 class Wiring(Protocol):
-    """What a far end asks for each request to a unit."""
+    """Unit as a far end uses it, once per request."""
 
     def read(self, read: Read, *, now: float) -> Reply:
         """Return the values, or a refusal."""
@@ -24,7 +24,7 @@ class Wiring(Protocol):
         ...
 
     def wish_of(self, write: Write | WriteMany) -> Wish | None:
-        """Which command a write is, or None."""
+        """Return the command that a write is, or None."""
         ...
 
 

@@ -116,7 +116,7 @@ class PlateStreamFarEnd:
 
     @property
     def followers(self) -> int:
-        """How many streams are open."""
+        """Number of open streams."""
         return len(self._followers)
 
     def see(self, plate: str, *, vehicle: str = "", times: int = 1) -> None:

@@ -82,7 +82,7 @@ class ProfileWiring:
         return self._command(place, value, write, now)
 
     def wish_of(self, write: Write | WriteMany) -> Wish | None:
-        """Which command a write is."""
+        """Return the command that a write is, or None."""
         return next((wish for wish, command in self._commands if self._profile.write_of(command) == write), None)
 
     def _command(self, place: Place, value: int, write: Write | WriteMany, now: float) -> Reply:

@@ -34,7 +34,7 @@ class PseudoTerminal:
 
     @property
     def is_plugged_in(self) -> bool:
-        """Whether the device is there."""
+        """True while the device is plugged in."""
         return self._far is not None
 
     @property

@@ -48,7 +48,7 @@ EXIT_INPUTS = 105
 
 @dataclass(frozen=True, slots=True)
 class SceneCard:
-    """What a reader sends for a card, and what to call it."""
+    """Card as its reader sends it, with a label."""
 
     sent: str
     label: str
@@ -70,7 +70,7 @@ BAD_CARDS = (
 
 
 class FieldLines(BaseModel):
-    """Where the simulated devices can be reached."""
+    """Addresses of the simulated devices."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -82,7 +82,7 @@ class FieldLines(BaseModel):
 
 
 class FieldReady(BaseModel):
-    """What the simulated field says once it is up: where everything can be reached."""
+    """Addresses that the simulated field prints once it is up."""
 
     model_config = ConfigDict(frozen=True)
 

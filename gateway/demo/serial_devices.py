@@ -79,7 +79,7 @@ class SerialBarrier:
         return profile.replies.sealed(bytes(frame))
 
     def _length(self) -> int:
-        """How long a status frame must be to hold all that the profile reads, with its tail."""
+        """Return the length of a status frame that holds all that the profile reads, with its tail."""
         numbers: list[Number] = [*self._profile.points.values()]
         if not isinstance(self._profile.position, LimitPosition | None):
             numbers.append(self._profile.position)

@@ -19,7 +19,7 @@ _LONGEST_REQUEST = 512
 
 @dataclass(frozen=True, slots=True)
 class SerialManners:
-    """How a device on a serial line fails; several may go together.
+    """Faults of a device on a serial line; several may go together.
 
     Attributes:
         silent: it hears and obeys, and never answers.
@@ -61,7 +61,7 @@ class Heard:
 
 
 class SerialDevice(Protocol):
-    """What a far end asks for each request to a device."""
+    """Device as a far end uses it, once per request."""
 
     def requests(self, *, unit: int) -> Mapping[bytes, str]:
         """Every frame that the device takes, by the bytes, with its place in the profile."""

@@ -27,7 +27,7 @@ class Presents(Protocol):
 
 
 class Outcome(StrEnum):
-    """How a drive ended."""
+    """End of a drive."""
 
     PASSED = "passed"
     TURNED_AWAY = "turned_away"
@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """How a driver behaves, in seconds."""
+    """Times of a driver's behaviour, in seconds."""
 
     finds_card: float = 0.6
     waits_for_gate: float = 6.0
@@ -109,7 +109,7 @@ class DrivingLane(Generic[R_co]):
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """What comes by: cards that are good and bad, the share of bad ones and of drivers who change their mind."""
+    """Traffic: good and bad cards, the share of bad ones and of drivers who change their mind."""
 
     good: tuple[str, ...]
     bad: tuple[str, ...]

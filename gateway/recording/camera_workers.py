@@ -207,7 +207,7 @@ class Fleet:
         return wanted
 
     def _rtsp_account(self) -> RtspServing | None:
-        """How cameras are served on by RTSP: where, and to whom; None: they are not."""
+        """Return the address and account under which cameras are served on by RTSP; None: they are not."""
         section = self._site.rtsp
         if section is None:
             return None

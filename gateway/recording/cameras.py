@@ -1,4 +1,4 @@
-"""What is known of each camera, and which events follow from what its worker reports. Pure: frozen values."""
+"""State of each camera, and the events that follow from its worker's reports. Pure: frozen values."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CameraSnapshot:
 
 
 class Told(Enum):
-    """What the last event said of the camera."""
+    """Last event about whether the camera records."""
 
     NOTHING = "nothing"
     RECORDING = "recording"
@@ -102,7 +102,7 @@ class CameraState:
         )
 
     def looks_like(self, other: CameraState) -> bool:
-        """Whether whoever watches sees no difference that matters at once; figures and footage move all the time."""
+        """Return whether a person sees no difference that matters at once; figures and footage move all the time."""
         return (self.condition, self.detail) == (other.condition, other.detail)
 
     def reported(self, report: CameraReported, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
@@ -173,7 +173,7 @@ class CameraState:
         return state, segment, events
 
     def _was_away_for_longer(self, segment: SegmentFinished) -> bool:
-        """Whether the camera itself accounts for more of the gap before the segment than what the segment says."""
+        """Return whether the camera's absence explains more of the gap than the reason in the segment."""
         if self.why_away not in _BY_CAMERA:
             return False
         if segment.gap is GapReason.STARTED:

@@ -1,4 +1,4 @@
-"""What is made of footage on request and kept for the next who asks: clips of events, thumbnails.
+"""Clips and thumbnails, made of footage on request and cached for the next one who asks.
 
 The files are in the media folder beside the footage (`clips/`, `thumbs/`, `stills/`), bounded in bytes: what was used
 longest ago goes first.
@@ -204,7 +204,7 @@ class Clips:
         return readiness.not_yet(event, coverage, now=at)
 
     def is_complete(self, event: CameraEvent) -> bool:
-        """Whether no more footage of an event will come."""
+        """Return whether no more footage of an event will come."""
         coverage, at = readiness.read(self._clock, self._boot_id).of(event, self._coverage(event.camera_id))
         return readiness.is_complete(event, coverage, now=at)
 

@@ -1,4 +1,4 @@
-"""What events want of cameras that are recorded for events only, told to their workers as soon as it is recorded."""
+"""Pins of events on cameras that are recorded for events only, sent to their workers as soon as they are recorded."""
 
 from __future__ import annotations
 

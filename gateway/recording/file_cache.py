@@ -1,4 +1,4 @@
-"""Where segments were found lately: many viewers ask for the same ones, one after the other."""
+"""Cache of segments' paths: many viewers ask for the same ones, one after the other."""
 
 from __future__ import annotations
 

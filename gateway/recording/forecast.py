@@ -1,4 +1,4 @@
-"""How long the storage lasts: what footage comes in, what room there is, and in words when it will be full. Pure."""
+"""Forecast of the storage: the rate of new footage, the room left, and in words when it will be full. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FULL_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class StorageUse:
-    """What is used: bytes of footage, and bytes free on its disk."""
+    """Bytes of footage, and bytes free on its disk."""
 
     footage: int
     free: int
@@ -20,7 +20,7 @@ class StorageUse:
 
 @dataclass(frozen=True, slots=True)
 class StorageLimits:
-    """What may be used.
+    """Limits of the storage.
 
     Attributes:
         cap: bytes of footage at most.

@@ -49,7 +49,7 @@ class UnreportedGap(NamedTuple):
 
 
 class FootageIndex:
-    """What workers report, on its way into the store, in order: segments as rows, and the events that follow.
+    """Writer of workers' reports into the store, in order: segments as rows, and the events that follow.
 
     `recover` once before workers start; keep `run` alive as a task.
     """
@@ -304,7 +304,7 @@ class FootageIndex:
 
 
 class _Presence:
-    """Whether segments are on the disk, by folder listings of which a few are kept at hand. Blocking."""
+    """Check of segments against the disk, by folder listings of which a few are cached. Blocking."""
 
     def __init__(self, media: Path) -> None:
         self._listing = lru_cache(maxsize=_FOLDERS_AT_HAND)(lambda folder: _names(media / folder))

@@ -29,7 +29,7 @@ class _Promise:
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """What is live of a camera: `ended` where it goes on with segments longer than was promised."""
+    """Live segments of a camera. `ended`: the camera goes on with segments longer than was promised."""
 
     segments: tuple[Segment, ...]
     target: int

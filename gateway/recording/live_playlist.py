@@ -33,7 +33,7 @@ def live_target(longest: int) -> int:
 
 
 def listed(segments: Sequence[Segment], *, target: int) -> tuple[Segment, ...]:
-    """Those of a camera's newest segments (by number) that its live playlist names."""
+    """Return the segments that the live playlist names, of a camera's newest ones (by number)."""
     found: list[Segment] = []
     seconds = 0.0
     for segment in reversed([item for item in segments if item.place is not None]):
@@ -48,7 +48,7 @@ def listed(segments: Sequence[Segment], *, target: int) -> tuple[Segment, ...]:
 
 
 def fitting(segments: Sequence[Segment], *, target: int) -> tuple[Segment, ...]:
-    """Those of a playlist's segments before the first that is longer than it may be."""
+    """Return a playlist's segments up to the first that is longer than it may be."""
     fit = (segment.duration + _MICROS // 2 < (target + 1) * _MICROS for segment in segments)
     return tuple(segment for segment, _ in takewhile(lambda pair: pair[1], zip(segments, fit, strict=True)))
 
@@ -89,13 +89,13 @@ def _entry(segment: Segment, *, dated: bool) -> Iterator[str]:
 
 
 def _told_at(before: Segment, after: Segment) -> bool:
-    """Whether the entry of `after` itself carries a discontinuity: those of missing segments stand at these."""
+    """Return whether the entry of `after` carries a discontinuity; those of missing segments stand at these."""
     missing = number_of(after) - number_of(before) - 1
     return after.breaks - before.breaks > missing
 
 
 def _between(before: Segment, after: Segment, *, target: int) -> Iterator[str]:
-    """Entries for segments that were recorded and are gone: their numbers must not be given to others."""
+    """Write the entries of segments that were recorded and are gone: their numbers must not be given to others."""
     missing = range(number_of(before) + 1, number_of(after))
     hole = max(after.started_at - before.ended_at, 1)
     each = min(hole / _MICROS / max(len(missing), 1), float(target))

@@ -77,7 +77,7 @@ class LostExhibits:
 
 
 def _fault(path: Path, size: int) -> str:
-    """Why a file cannot be read, "" when it can. Raises OSError when that is so of its whole folder."""
+    """Return why a file cannot be read, "" when it can. Raises OSError when that is so of its whole folder."""
     try:
         with path.open("rb") as file:
             file.read(1)

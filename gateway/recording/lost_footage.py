@@ -1,4 +1,4 @@
-"""What is told of footage whose files are no longer on the disk: replaced, made anew, or cleared by hand. Pure."""
+"""Events of footage whose files are no longer on the disk: replaced, made anew, or cleared by hand. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LostFootage:
 
     @property
     def files(self) -> int:
-        """How many there were."""
+        """Number of lost files."""
         return sum(lost.files for lost in self._cameras.values())
 
     def with_(self, segments: Iterable[Segment]) -> LostFootage:

@@ -27,7 +27,7 @@ class HourFolder:
     hour: str
 
     def under(self, media: Path) -> Path:
-        """Where the folder is."""
+        """Return the folder's path."""
         return media / str(self.camera_id) / self.hour
 
 
@@ -48,7 +48,7 @@ class SegmentFile:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it ends where a transport packet does, as all that were written to their end."""
+        """True when the file ends where a transport packet does, as each one that was written to its end."""
         return self.size > 0 and self.size % _PACKET == 0
 
 

@@ -20,7 +20,7 @@ def no_fault() -> str:
 
 
 class MediaFolder:
-    """Why it must not be used, as one sentence; "" while it may."""
+    """Watch over the media folder. `fault` says why it must not be used, "" while it may."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class MediaFolder:
 
     @property
     def answers(self) -> bool:
-        """Whether its disk does; while it does not, whoever touches it hangs."""
+        """False while its disk does not answer: a thread that touches it then hangs."""
         return self.fault != _SILENT
 
     async def look(self) -> str:

@@ -87,7 +87,7 @@ def independence(segments: Sequence[Segment]) -> tuple[str, ...]:
 
 
 def continues(before: Segment, after: Segment) -> bool:
-    """Whether a player can go from one segment to the other without being told."""
+    """Return whether a player can go from one segment to the other without a discontinuity."""
     return footage.continues(before.edge, after.edge)
 
 

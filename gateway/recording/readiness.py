@@ -1,4 +1,4 @@
-"""When all the footage of a camera event that will ever be there is there."""
+"""Readiness of camera events: all the footage that will ever come has come."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LOOK_AGAIN_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How far a camera's footage goes.
+    """Time up to which a camera's footage goes.
 
     Attributes:
         until: wall micros up to which there are rows, None when there is no footage.
@@ -58,7 +58,7 @@ class Now:
     boot_id: str
 
     def of(self, event: CameraEvent, coverage: Coverage) -> tuple[Coverage, int]:
-        """How far the footage goes and what time it is by the event's own clock, whatever that was set to since."""
+        """Return the coverage and the time by the event's own clock, whatever that was set to since."""
         if not self.boot_id or event.boot_id != self.boot_id:
             return coverage, self.wall
         until = None if coverage.uptime_until is None else coverage.uptime_until + event.clock_offset
@@ -72,7 +72,7 @@ def read(clock: Clock, boot_id: str) -> Now:
 
 
 def is_complete(event: CameraEvent, coverage: Coverage, *, now: int) -> bool:
-    """Whether no more footage of the event will come. Pure; `now` is wall micros."""
+    """Return whether no more footage of the event will come. Pure; `now` is wall micros."""
     if event.ready:
         return True
     if now < event.pinned_until:

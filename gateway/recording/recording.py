@@ -195,7 +195,7 @@ class Recording:
 
     @property
     def live(self) -> LiveHls:
-        """What the cameras record now, by HLS."""
+        """Live footage of the cameras, by HLS."""
         return self._live
 
     @property
@@ -208,7 +208,7 @@ class Recording:
         return self._watch.snapshots()
 
     def storage(self) -> StorageForecast | None:
-        """How much footage there is and how long the storage lasts; None until it was looked at."""
+        """Return the amount of footage and how long the storage lasts; None until it was looked at."""
         return self._retention.forecast()
 
     async def clip(self, camera_event: CameraEvent) -> Path:
@@ -276,7 +276,7 @@ class Recording:
         return tuple(worker.pid for worker in self._fleet.workers if worker.pid)
 
     def _refuse_while_silent(self) -> None:
-        """Whoever touches a disk that does not answer hangs with it, in one of the few threads that all share."""
+        """Refuse while the disk does not answer: a thread that touches it hangs, and all share a few threads."""
         if not self._folder.answers:
             raise CameraUnavailable(self._folder.fault)
 
@@ -290,7 +290,7 @@ class Recording:
             raise
 
     async def _open_media(self) -> str:
-        """Why the media folder cannot be used, "" when it has been made ready."""
+        """Prepare the media folder; return why it cannot be used, "" when it is ready."""
         try:
             await asyncio.to_thread(self._media.mkdir, mode=0o750, parents=True, exist_ok=True)
             await self._clips.open()

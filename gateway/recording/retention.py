@@ -1,4 +1,4 @@
-"""How much footage is kept: so many bytes, so much free space, and so many days for each class.
+"""Retention of footage: by bytes, by free space, and by days for each class.
 
 Three classes: incident (an event that warns or alarms pins it), transaction (any other event does), continuous. Footage
 goes when its class's days are over, by a trusted clock; setting that forward makes nothing old for a day, and what was
@@ -39,12 +39,12 @@ _MADE_AT_ONCE = 8_000_000
 
 
 def bytes_to_free(use: StorageUse, limits: StorageLimits) -> int:
-    """How many bytes must go, 0 when all is well. Pure."""
+    """Return the number of bytes that must go, 0 when all is well. Pure."""
     return max(use.footage - limits.cap, limits.floor - use.free, 0)
 
 
 def must_pause(use: StorageUse, limits: StorageLimits, *, paused: bool) -> bool:
-    """Whether cameras must not write. Pure; `paused`: whether they pause already.
+    """Return whether cameras must not write. Pure; `paused`: whether they pause already.
 
     They must not once the disk has less than half of the floor left, until it has all of it again: what else is on
     it, the store first, must not stop for want of space. Spared footage over the cap alone is no reason.

@@ -57,7 +57,7 @@ class CameraWatch:
         return tuple(state.snapshot() for state in self._states.values())
 
     def coverage(self, camera_id: int) -> Coverage:
-        """How far the footage of a camera goes, and whether more is on its way."""
+        """Return how far the footage of a camera goes, and whether more is on its way."""
         until = self._index.covered_until(camera_id)
         state = self._states.get(camera_id)
         if state is None:

@@ -37,7 +37,7 @@ _SETTLED_SECONDS = 60.0
 
 
 class WorkerListener(Protocol):
-    """Who hears of a worker: of its reports, on the loop and without waiting, and of its losses."""
+    """Receiver of a worker's reports, on the loop and without waiting, and of its losses."""
 
     def worker_reported(self, worker: CameraWorker, report: WorkerReport) -> None:
         """Take in a report of the worker."""

@@ -69,11 +69,11 @@ class WorkerProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process is no more."""
+        """True once the process is no more."""
         return self._process is None or self._process.returncode is not None
 
     async def ending(self) -> str:
-        """How the process ended, as half a sentence; waits a moment for an end that is under way, else ""."""
+        """Say how the process ended, as half a sentence; "" while it runs. An end under way is waited for a moment."""
         if self._process is None:
             return ""
         code = await self._process.ended(within=0.5)

@@ -43,7 +43,7 @@ Packets = list[tuple[int, list[bytes | memoryview]]]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who we are to the camera."""
+    """Account with which the gateway signs in to the camera."""
 
     user: str = ""
     password: str = field(default="", repr=False)
@@ -132,7 +132,7 @@ class RtspConnection:
             self._enough = _waiting_for(self._socket, seconds) if least > 1 else None
 
     def _tick(self, seconds: float) -> None:
-        """How long reading waits at most: a time-out that the kernel keeps, Python's cost a poll before every call."""
+        """Limit each read to `seconds`. The kernel keeps this time-out; Python's costs a poll before every call."""
         if self._socket is not None:
             whole, part = divmod(round(seconds * 1_000_000), 1_000_000)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", whole, part))

@@ -25,7 +25,7 @@ class RtspResponse:
 
     @property
     def sequence(self) -> int:
-        """Which request it answers; -1 when it does not say."""
+        """Number of the request that it answers; -1 when it has none."""
         value = self.headers.get("cseq", "")
         return int(value) if value.isdecimal() else -1
 
@@ -40,7 +40,7 @@ class SessionTold:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """How the camera wants the account proven."""
+    """Authentication scheme that the camera asks for."""
 
     scheme: str
     realm: str = ""

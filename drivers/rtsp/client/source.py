@@ -85,7 +85,7 @@ class RtspSource:
 
     @property
     def sound(self) -> AudioFormat | None:
-        """What sound comes with the frames, once it is open; None: none."""
+        """Format of the sound that comes with the frames, once it is open; None without sound."""
         return None if self._sound is None else self._sound.format
 
     def frames(self) -> Iterator[EncodedFrame | EncodedAudio | FootageLost]:

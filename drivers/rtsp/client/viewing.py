@@ -68,7 +68,7 @@ class RtspViewing:
 
     @property
     def over(self) -> Transport:
-        """How packets really come; a camera may not do what was asked for."""
+        """Transport in use; the camera may have chosen another than it was asked for."""
         return self._transport
 
     @property

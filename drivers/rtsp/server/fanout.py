@@ -56,7 +56,7 @@ class Subscription:
 
 
 class Fanout:
-    """Where frames come in and viewers subscribe. Knows the stream's format once a keyframe has told it."""
+    """Distributor of one stream's frames to its viewers. The format is known from the first keyframe on."""
 
     def __init__(self, *, most_queued: int = MOST_QUEUED) -> None:
         self._most_queued = most_queued
@@ -66,7 +66,7 @@ class Fanout:
 
     @property
     def viewers(self) -> int:
-        """How many subscriptions there are."""
+        """Number of subscriptions."""
         return len(self._subscriptions)
 
     @property

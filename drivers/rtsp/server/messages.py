@@ -70,7 +70,7 @@ class RtspAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a viewer must know when the server asks."""
+    """User and password that viewers of the server need."""
 
     user: str
     password: str = field(repr=False)
@@ -78,7 +78,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class AskedTransport:
-    """How a viewer wants its packets: a pair of interleaved channels, or a pair of its UDP ports."""
+    """Transport that a viewer asks for: a pair of interleaved channels, or a pair of its UDP ports."""
 
     interleaved: bool
     first: int
@@ -158,7 +158,7 @@ def _sound_description(sound: AudioFormat) -> tuple[str, ...]:
 
 
 def may_be_served(sound: AudioFormat | None) -> bool:
-    """Whether a stream can carry this sound: AAC-LC of a usual rate."""
+    """Return whether a stream can carry this sound: AAC-LC of a usual rate."""
     return (
         sound is not None
         and sound.codec is AudioCodec.AAC
@@ -178,7 +178,7 @@ def _encoding(described: VideoFormat) -> tuple[str, str]:
 
 
 def may_view(request: RtspRequest, credentials: Credentials, *, realm: str, nonce: str) -> bool:
-    """Whether the request proves by digest that it knows the credentials."""
+    """Return whether the request proves by digest that it knows the credentials."""
     scheme, _, rest = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "digest":
         return False

@@ -1,4 +1,4 @@
-"""Where a viewer's packets go: into its RTSP connection, or by UDP. Belongs to the loop."""
+"""Outlets for a viewer's packets: its RTSP connection, or UDP. They belong to the loop."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class ServedStream:
 
     @property
     def viewers(self) -> int:
-        """How many viewers are being served now."""
+        """Number of viewers that are served now."""
         return self.feed.viewers
 
     def drop_viewers(self) -> None:
@@ -86,7 +86,7 @@ class RtspServer:
         await asyncio.gather(*tasks)
 
     def url(self, path: str) -> str:
-        """Where a stream can be viewed."""
+        """Return the address of a stream."""
         return f"rtsp://{self._host}:{self.port}{path}"
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -94,11 +94,11 @@ class Frames(Protocol):
 
 
 class Feed(Protocol):
-    """Where a stream's frames come from; `Fanout` is one."""
+    """Source of a stream's frames; `Fanout` is one."""
 
     @property
     def viewers(self) -> int:
-        """How many subscriptions there are."""
+        """Number of subscriptions."""
         ...
 
     @property
@@ -116,11 +116,11 @@ class Feed(Protocol):
 
 
 class Stream(Protocol):
-    """What a session needs of a stream; `ServedStream` is one."""
+    """Stream as a session uses it; `ServedStream` is one."""
 
     @property
     def feed(self) -> Feed:
-        """Where its frames come from."""
+        """Source of its frames."""
         ...
 
     credentials: Credentials | None

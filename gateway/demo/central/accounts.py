@@ -1,4 +1,4 @@
-"""Who may sign in to the simulated central, and the sessions that result."""
+"""Accounts of the simulated central, and their sessions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class CentralAccount:
         return {"id": 4, "name": self.role_name, **shown[self.role_form]}
 
     def may(self, permissions: tuple[str, ...]) -> bool:
-        """Whether any one of the permissions is held; no names at all need none."""
+        """Return whether the account has any of the permissions; an empty tuple needs none."""
         return not permissions or "*" in self.permissions or not self.permissions.isdisjoint(permissions)
 
 

@@ -1,4 +1,4 @@
-"""What the simulated central holds of a site, counted by what tells one record of it from another.
+"""Records of a site at the simulated central, counted by what makes each one unique.
 
 The interface names no idempotency key: a write that is sent twice is carried out twice. What is the same is told by
 what the site says itself: of camera events and entries, where they come from (`source_name`, `source_id`); of a file,
@@ -45,7 +45,7 @@ class Books:
         )
 
     def as_json(self) -> JsonObject:
-        """How many of each kind, and what is held more than once."""
+        """Return the number of each kind, and the records that are there more than once."""
         return {
             "camera_events": len(self.camera_events),
             "entries": len(self.entries),

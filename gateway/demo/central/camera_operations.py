@@ -46,7 +46,7 @@ class ChangedCameraEvent(Asked):
 
 
 class EvidenceFields(BaseModel):
-    """What comes beside the file of POST /v1/camera/event/evidence."""
+    """Fields beside the file in POST /v1/camera/event/evidence."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -13,18 +13,18 @@ from gateway.demo.central.faults import Faults
 
 
 class Controlled(Protocol):
-    """What the routes turn at."""
+    """Central as the control routes use it."""
 
     faults: Faults
 
     @property
     def happened(self) -> Mapping[str, int]:
-        """What befell requests by chance."""
+        """Number of requests that each fault struck by chance."""
         ...
 
     @property
     def asked(self) -> Mapping[str, int]:
-        """How often each operation was answered with success."""
+        """Number of successful answers of each operation."""
         ...
 
     def books(self) -> Books:

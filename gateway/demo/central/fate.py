@@ -1,4 +1,4 @@
-"""What becomes of one request by chance. Pure: the same dice give the same fate."""
+"""Fate of one request, drawn by chance. Pure: the same dice give the same fate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 class Before(Enum):
-    """What happens instead of the request being carried out."""
+    """Fault that strikes before the request is carried out."""
 
     NOTHING = "nothing"
     LOST = "lost"
@@ -29,7 +29,7 @@ class Before(Enum):
 
 
 class After(Enum):
-    """What happens to the answer of a request that was carried out."""
+    """Fault that strikes the answer of a request that was carried out."""
 
     NOTHING = "nothing"
     LOST = "lost"
@@ -39,7 +39,7 @@ class After(Enum):
 
 
 class Bend(Enum):
-    """What is wrong with a page of a list."""
+    """Fault of a page of a list."""
 
     NOTHING = "nothing"
     TRUNCATED = "truncated"
@@ -51,7 +51,7 @@ class Bend(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of one request. `where`, from 0 up to 1, settles at which place of a page it happens."""
+    """Fate of one request. `where`, from 0 up to 1, selects the place in a page where it strikes."""
 
     before: Before = Before.NOTHING
     after: After = After.NOTHING

@@ -1,4 +1,4 @@
-"""How the simulated central misbehaves when asked to."""
+"""Faults that the simulated central shows when asked to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class ErrorKind(StrEnum):
-    """What central answers instead of its real answer."""
+    """Answer of central instead of its real one."""
 
     NONE = "none"
     TEXT = "text"
@@ -26,7 +26,7 @@ Chance = Annotated[float, Field(ge=0, le=1)]
 
 
 class Chances(BaseModel):
-    """How often what goes wrong by chance, from 0 (never) to 1 (each time).
+    """Probabilities of the faults by chance, from 0 (never) to 1 (each time).
 
     Of each group, which its comment names, at most one happens to a request.
     """
@@ -78,7 +78,7 @@ class Chances(BaseModel):
 
 
 class Faults(BaseModel):
-    """What goes wrong, and where. The default is a healthy central.
+    """Faults, and the paths that they strike. The default is a healthy central.
 
     To have connections refused, stop the service and start it again on its port.
     """
@@ -104,5 +104,5 @@ class Faults(BaseModel):
     seed: int = Field(default=0, description="all chance comes from it and the order of requests")
 
     def touch(self, path: str) -> bool:
-        """Whether these faults are for that path."""
+        """Return whether these faults strike the path."""
         return path.startswith(self.paths)

@@ -26,7 +26,7 @@ _WELL = Fate()
 
 
 class CutOff(web.Response):
-    """What would be answered if the connection were still there."""
+    """Answer that would be sent if the connection were still there."""
 
 
 class Misbehaviour:
@@ -146,7 +146,7 @@ class Misbehaviour:
 
 
 async def _wanted_records(request: web.Request) -> int:
-    """How many records a page is asked to have; 0 where no page is asked for."""
+    """Return the number of records that the page shall have; 0 where no page is asked for."""
     try:
         asked = json.loads(await request.read())
     except ValueError:

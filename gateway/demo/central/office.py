@@ -1,4 +1,4 @@
-"""What the simulated central keeps besides, for people and no gateway: companies, figures, documents, discovery.
+"""Operations of the simulated central for people, not gateways: companies, figures, documents, discovery.
 
 Every operation that the interface leaves to central has its place here, with its permission; those that this
 installation does not have say so.
@@ -161,7 +161,7 @@ class Office:
 
 
 def refusal_of(operation: Operation, permissions: frozenset[str] | None) -> web.Response | None:
-    """Why an account with these permissions (None: no session) may not call, or None when it may."""
+    """Return the refusal of a call with these permissions (None: no session), or None when it may."""
     resource = operation.resource or "data"
     if operation.rule.session and permissions is None:
         return _json(failure(resource, AUTHENTICATION_REQUIRED), status=500)

@@ -37,7 +37,7 @@ _BODY_LIMIT = 1024 * 1024
 
 
 class KeysSeen:
-    """What was answered to which key. Without `honoured` nothing is remembered."""
+    """Answers by idempotency key. Without `honoured` nothing is remembered."""
 
     def __init__(self, *, honoured: bool) -> None:
         self._honoured = honoured
@@ -115,7 +115,7 @@ class Central:
 
     @property
     def faults(self) -> Faults:
-        """What goes wrong at present."""
+        """Faults in force."""
         return self._misbehaviour.faults
 
     @faults.setter
@@ -124,7 +124,7 @@ class Central:
 
     @property
     def happened(self) -> Mapping[str, int]:
-        """What befell requests by chance, since the faults were set."""
+        """Number of requests that each fault struck by chance, since the faults were set."""
         return self._misbehaviour.happened
 
     def books(self) -> Books:
@@ -148,7 +148,7 @@ class Central:
 
     @property
     def open_sessions(self) -> int:
-        """How many sessions are open."""
+        """Number of open sessions."""
         return len(self._sessions)
 
     @property

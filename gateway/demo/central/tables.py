@@ -1,4 +1,4 @@
-"""What the simulated central keeps, and its snapshot on disk."""
+"""Tables of the simulated central, and their snapshot on disk."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ IN_STEP = 90_000 * 5 // 100
 
 
 def read(url, seconds, **more):
-    """What comes within `seconds` of pictures: the source, its frames, its sound."""
+    """Read `seconds` of pictures; return the source, its frames, its sound."""
     with RtspSource(url=url, audio=True, stall_seconds=2.0, **more) as source:
         source.open()
         frames, sounds = [], []
@@ -38,7 +38,7 @@ async def heard(told: Script, seconds=0.8, **more):
 
 
 def offsets(frames, sounds, what) -> list[int]:
-    """How far each unit is from where it belongs, in ticks."""
+    """Return how far each unit is from where it belongs, in ticks."""
     at = {unit: number for number, unit in reversed(list(enumerate(what.units)))}
     numbers = [at[each.data] for each in sounds]
     found = []

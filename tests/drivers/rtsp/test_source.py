@@ -40,7 +40,7 @@ async def seen(told: Script, count=30, account="", **more):
 
 
 def decoded(frames, codec="h264") -> int:
-    """How many pictures a decoder makes of these without a complaint."""
+    """Return the number of pictures that a decoder makes of these without a complaint."""
     decoder = av.CodecContext.create("hevc" if codec == "h265" else codec, "r")
     decoder.options = {"err_detect": "explode"}
     count = 0

@@ -57,7 +57,7 @@ def decoded(frames) -> int:
 
 
 def units(frames) -> list[list[bytes]]:
-    """What was encoded, without what separates it."""
+    """Return the encoded bytes without their separators."""
     return [list(h264.nal_units(frame.data)) for frame in frames]
 
 

@@ -44,7 +44,7 @@ class Judge:
     ffprobe: str
 
     def decode(self, *files: Path) -> str:
-        """What ffmpeg complains of when it decodes these files as one stream; "" when it is content."""
+        """Return ffmpeg's complaints when it decodes these files as one stream; "" when it has none."""
         data = b"".join(file.read_bytes() for file in files)
         kind = "mov" if files[0].suffix == ".mp4" else "mpegts"
         run = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a disk made of a segment is read without surprise: footage that says nonsense is none, or is told as such."""
+"""Segments that a disk damaged: nonsense is no footage, or is reported as damaged."""
 
 from __future__ import annotations
 

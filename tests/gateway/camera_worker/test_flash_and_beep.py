@@ -1,4 +1,4 @@
-"""How far sound is from its pictures in clips of real streams: each full second a flash and a beep.
+"""Offset of sound from its pictures in clips of real streams: each full second a flash and a beep.
 
 FLASH_RUNS=20 measures longer than the suite does: so many connections, each at another moment of the camera's.
 """
@@ -21,7 +21,7 @@ WHITE, LOUD = 128, 0.2
 
 
 def flashes(file: Path) -> list[float]:
-    """When pictures turn white."""
+    """Return the times at which pictures turn white."""
     found, before = [], True
     with av.open(str(file)) as source:
         for frame in source.decode(video=0):
@@ -34,7 +34,7 @@ def flashes(file: Path) -> list[float]:
 
 
 def beeps(file: Path) -> list[float]:
-    """When a tone begins after silence."""
+    """Return the times at which a tone begins after silence."""
     found, quiet_since = [], None
     with av.open(str(file)) as source:
         for frame in source.decode(audio=0):
@@ -51,7 +51,7 @@ def beeps(file: Path) -> list[float]:
 
 
 def reorders(file: Path) -> bool:
-    """Whether pictures are shown in another order than they are decoded in."""
+    """Return whether pictures are shown in another order than they are decoded in."""
     with av.open(str(file)) as source:
         times = [packet.pts for packet in source.demux(video=0) if packet.pts is not None]
     return times != sorted(times)

@@ -1,4 +1,4 @@
-"""Who watches gets the group of pictures so far and each frame after it once, whatever the threads do."""
+"""Each viewer gets the group of pictures so far and each frame after it once, whatever the threads do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What viewers get: of the recorded stream or of one of their own, and nothing of it in the recording."""
+"""Live streams of viewers, the recorded one or one of their own; the recording never shows the latter."""
 
 from __future__ import annotations
 

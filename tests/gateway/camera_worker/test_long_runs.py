@@ -22,7 +22,7 @@ PICTURES = 8_000
 
 
 def left_behind() -> tuple[int, int, int]:
-    """What this process holds: files and sockets, threads, objects."""
+    """Count this process's files and sockets, threads and objects."""
     gc.collect()
     return len(list(Path("/proc/self/fd").iterdir())), threading.active_count(), len(gc.get_objects())
 

@@ -1,4 +1,4 @@
-"""How long a reader waits before it asks a camera again."""
+"""Pauses of a reader before it asks a camera again."""
 
 from __future__ import annotations
 

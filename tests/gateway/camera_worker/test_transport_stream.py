@@ -1,4 +1,4 @@
-"""What is written as MPEG-TS is read again here from the packets alone, by the rules of ISO/IEC 13818-1."""
+"""Written MPEG-TS, read again from the packets alone by the rules of ISO/IEC 13818-1."""
 
 import io
 from fractions import Fraction

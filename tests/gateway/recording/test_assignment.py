@@ -1,4 +1,4 @@
-"""Who records what, and with which account."""
+"""Assignment of cameras to workers, and their accounts."""
 
 from __future__ import annotations
 

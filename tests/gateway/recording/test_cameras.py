@@ -1,4 +1,4 @@
-"""Which events follow from what workers report."""
+"""Events that follow from workers' reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why footage is missing: what the gateway knows when it is asked, of real cameras."""
+"""Reasons for missing footage that the gateway gives, with real cameras."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the footage of an event is all there."""
+"""Readiness of an event's footage."""
 
 from __future__ import annotations
 
