@@ -3,8 +3,8 @@
 from tests.gateway.web.setups.accounts import accounts, cheap_hash, costly, hashed
 from tests.gateway.web.setups.browser import browser, browser_page, chromium
 from tests.gateway.web.setups.footage import footage
-from tests.gateway.web.setups.house import house, open_house
 from tests.gateway.web.setups.relayed import central_accounts, far_central, relayed
+from tests.gateway.web.setups.running_gateway import gateway, open_gateway
 
 __all__ = [
     "accounts",
@@ -16,8 +16,8 @@ __all__ = [
     "costly",
     "far_central",
     "footage",
+    "gateway",
     "hashed",
-    "house",
-    "open_house",
+    "open_gateway",
     "relayed",
 ]

@@ -33,8 +33,8 @@ async def browser():
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def house(open_house, tmp_path):
-    async with open_house() as opened:
+async def gateway(open_gateway, tmp_path):
+    async with open_gateway() as opened:
         password_hash = hash_password("correct horse")
         for change in (
             AddAccount(username="ada", password_hash=password_hash, role="operator"),
@@ -60,24 +60,24 @@ def page_of(browser):
     return opened
 
 
-async def type_password(page, house):
-    await page.goto(f"{house.url}/status/")
+async def type_password(page, gateway):
+    await page.goto(f"{gateway.url}/status/")
     await page.get_by_label("User name").fill("ada")
     await page.get_by_label("Password").fill("correct horse")
     await page.get_by_role("button", name="Sign in", exact=True).click()
     await expect(page.get_by_role("heading", name="Second factor")).to_be_visible()
 
 
-def code(house):
-    return totp(SECRET, house.clock.wall().micros // 1_000_000)
+def code(gateway):
+    return totp(SECRET, gateway.clock.wall().micros // 1_000_000)
 
 
 @pytest.mark.parametrize(
     ("size", "scheme"), [({"width": 1280, "height": 800}, "light"), ({"width": 360, "height": 740}, "dark")]
 )
-async def test_the_code_is_asked_for_before_anything_is_shown(house, page_of, size, scheme):
+async def test_the_code_is_asked_for_before_anything_is_shown(gateway, page_of, size, scheme):
     async with page_of(viewport=size, color_scheme=scheme) as page:
-        await type_password(page, house)
+        await type_password(page, gateway)
         await expect(page.get_by_label("Code")).to_be_focused()
         await expect(page.locator("#board")).to_be_hidden()
         await page.get_by_label("Code").fill("123")
@@ -87,7 +87,7 @@ async def test_the_code_is_asked_for_before_anything_is_shown(house, page_of, si
         assert await page.evaluate("document.documentElement.scrollWidth") <= size["width"]
         await page.reload()
         await expect(page.get_by_label("Code")).to_be_visible()
-        await page.get_by_label("Code").fill(code(house))
+        await page.get_by_label("Code").fill(code(gateway))
         await page.keyboard.press("Enter")
         await expect(page.locator("#board")).to_be_visible()
         await page.locator("#user summary").click()
@@ -101,9 +101,9 @@ async def test_the_code_is_asked_for_before_anything_is_shown(house, page_of, si
         await expect(page.get_by_label("User name")).to_be_focused()
 
 
-async def test_another_account_can_be_taken_instead(house, page_of):
+async def test_another_account_can_be_taken_instead(gateway, page_of):
     async with page_of() as page:
-        await type_password(page, house)
+        await type_password(page, gateway)
         await page.get_by_role("button", name="Sign in with another account").click()
         await expect(page.get_by_label("User name")).to_be_focused()
         assert [cookie["value"] for cookie in await page.context.cookies() if cookie["name"] == "session"] == []

@@ -43,8 +43,8 @@ async def central():
 
 
 @pytest.fixture
-def house_at(open_house, central, tmp_path):
-    """Opens a house of which much is to be told: alone, or with a central that went away after a while."""
+def gateway_at(open_gateway, central, tmp_path):
+    """Opens a gateway of which much is to be told: alone, or with a central that went away after a while."""
 
     @asynccontextmanager
     async def opened(where):
@@ -52,15 +52,15 @@ def house_at(open_house, central, tmp_path):
             url=central.url, username="gateway", password="right horse", clock=SystemClock(), timeout_seconds=5
         )
         try:
-            async with open_house(client=client if where == "away" else None) as house:
-                await DownSync(client=client, store=house.store, clock=house.clock).pull()
+            async with open_gateway(client=client if where == "away" else None) as gateway:
+                await DownSync(client=client, store=gateway.store, clock=gateway.clock).pull()
                 if where == "away":
                     await central.stop()
                 account = AddAccount(username="eve", password_hash=hash_password("eve"), role="operator")
                 for change in (account, SetSecondFactor(username="eve", secret=SECRET, step=0, codes=())):
                     assert not (await ask(change, run_folder=tmp_path / "run")).error
-                await house.happened("A gate opened.", kind=EventKind.GATE_OPENED, device_id=101)
-                yield house
+                await gateway.happened("A gate opened.", kind=EventKind.GATE_OPENED, device_id=101)
+                yield gateway
         finally:
             await client.close()
 
@@ -70,8 +70,8 @@ def house_at(open_house, central, tmp_path):
 class Described:
     """What the served description says of answers, and which operations were held against it."""
 
-    def __init__(self, house, description) -> None:
-        self._house = house
+    def __init__(self, gateway, description) -> None:
+        self._gateway = gateway
         self._paths = description["paths"]
         self._schemas = {name: closed(schema) for name, schema in description["components"]["schemas"].items()}
         self.compared = set()
@@ -82,10 +82,10 @@ class Described:
         if template.startswith("/api/"):
             carried = {"Authorization": "Bearer key-of-till"}
         else:
-            carried = headers if headers is not None else (await self._house.sign_in(user) if user else {})
+            carried = headers if headers is not None else (await self._gateway.sign_in(user) if user else {})
         sent = {"data": data} if data is not None else {} if body is None else {"json": body}
-        async with self._house.client.request(method, self._house.url + path, headers=carried, **sent) as answer:
-            self._house.client.cookie_jar.clear()
+        async with self._gateway.client.request(method, self._gateway.url + path, headers=carried, **sent) as answer:
+            self._gateway.client.cookie_jar.clear()
             raw, status, kind = await answer.read(), str(answer.status), answer.content_type
         there = self._paths[template][method.lower()]["responses"]
         assert status in there, (operation, status, raw[:300])
@@ -121,12 +121,12 @@ def closed(schema):
     return made
 
 
-async def described(house):
-    async with house.client.get(f"{house.url}/openapi.json") as answer:
-        return Described(house, await answer.json())
+async def described(gateway):
+    async with gateway.client.get(f"{gateway.url}/openapi.json") as answer:
+        return Described(gateway, await answer.json())
 
 
-async def of_sessions(house, asked):
+async def of_sessions(gateway, asked):
     await asked("GET /", "/", user="")
     await asked("GET /", "/")
     for user in ("", "chief"):
@@ -138,7 +138,7 @@ async def of_sessions(house, asked):
         )
         carried = {"SessionID": told["session"]}
         if method == "POST":
-            code = totp(SECRET, house.clock.wall().micros // 1_000_000)
+            code = totp(SECRET, gateway.clock.wall().micros // 1_000_000)
             await asked("POST /v1/auth/mfa", "/v1/auth/mfa", headers=carried, body={"code": code})
         body = {} if method == "POST" else None
         await asked(f"{method} /v1/auth/logout", "/v1/auth/logout", headers=carried, body=body)
@@ -167,7 +167,7 @@ async def of_cards(_, asked):
     await asked(f"DELETE {CARD}", CARD, body={"id": told["access_card"]["id"]})
 
 
-async def of_events(house, asked):
+async def of_events(gateway, asked):
     await asked("POST /v1/event/list", "/v1/event/list", body={})
     await asked("POST /v1/event/list", "/v1/event/list", body={"search": "nowhere"})
     told = await asked("POST /v1/event/list", "/v1/event/list", body={"page_limit": 1})
@@ -199,8 +199,8 @@ async def of_cameras(_, asked):
         await asked(f"GET {CAMERA}/live/{{id}}/{{file}}", f"{CAMERA}/live/201/{file}")
 
 
-async def of_camera_events(house, asked):
-    number = house.camera_event_id
+async def of_camera_events(gateway, asked):
+    number = gateway.camera_event_id
     form = FormData(quote_fields=False)
     form.add_field("id", str(number))
     form.add_field("file", BytesIO(b"\xff\xd8\xff a picture"), filename="dent.jpg")
@@ -222,7 +222,7 @@ async def of_camera_events(house, asked):
     await asked(f"DELETE {EVENT}", EVENT, body={"id": marked["event"]["id"]})
 
 
-async def of_programs(house, asked):
+async def of_programs(gateway, asked):
     prefix = "/api/v1"
     for duration in ("8", "permanent"):
         body = {"user_id": "17", "device_id": "101", "duration": duration}
@@ -236,7 +236,7 @@ async def of_programs(house, asked):
     for number in ("101", "109"):
         await asked(f"GET {prefix}/devices/{{id}}", f"{prefix}/devices/{number}")
     await asked(f"GET {prefix}/video/stream/{{camera_id}}", f"{prefix}/video/stream/201")
-    number = house.camera_event_id
+    number = gateway.camera_event_id
     await asked(f"GET {prefix}/video/recordings/{{id}}/clip", f"{prefix}/video/recordings/{number}/clip")
     body = {"url": "https://example.com/hook", "events": ["access.granted"]}
     hook = await asked(f"POST {prefix}/webhooks", f"{prefix}/webhooks", body=body)
@@ -249,18 +249,18 @@ ONLY_THROUGH_CENTRAL = {"POST /api/v1/devices", "DELETE /api/v1/devices/{id}"}
 
 
 @pytest.mark.parametrize("where", ["alone", "away"])
-async def test_every_answer_is_as_it_is_described(house_at, where):
-    async with house_at(where) as house:
-        description = await described(house)
+async def test_every_answer_is_as_it_is_described(gateway_at, where):
+    async with gateway_at(where) as gateway:
+        description = await described(gateway)
         for family in FAMILIES:
-            await family(house, description.asked)
+            await family(gateway, description.asked)
         every = {f"{item.method} {item.path}" for item in ANSWERED if item.path not in ELSEWHERE}
         assert description.compared == every - ONLY_THROUGH_CENTRAL
 
 
-async def test_a_comparison_finds_what_is_missing_wrong_or_not_told(house):
+async def test_a_comparison_finds_what_is_missing_wrong_or_not_told(gateway):
     """The comparison itself: it must be able to fail."""
-    description = await described(house)
+    description = await described(gateway)
     for change in (
         {"required": ["success", "device", "more"]},
         {"properties": {"success": {"const": True}, "device": {"type": "string"}}},

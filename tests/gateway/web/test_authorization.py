@@ -66,9 +66,9 @@ async def told(answer: ClientResponse) -> dict[str, object]:
     return await answer.json() if answer.content_type == "application/json" else {}
 
 
-async def ask(house, item: Operation, headers: dict[str, str]) -> tuple[int, dict[str, object]]:
+async def ask(gateway, item: Operation, headers: dict[str, str]) -> tuple[int, dict[str, object]]:
     sent = {} if item.method == "GET" else {"json": {}}
-    async with house.client.request(item.method, house.url + address(item), headers=headers, **sent) as answer:
+    async with gateway.client.request(item.method, gateway.url + address(item), headers=headers, **sent) as answer:
         return answer.status, await told(answer)
 
 
@@ -82,35 +82,35 @@ def shown(item: Operation) -> str:
 
 
 async def test_without_a_session_nothing_that_needs_one_is_done(relayed, far_central):
-    async with relayed() as house:
+    async with relayed() as gateway:
         for carrier in ({}, {"SessionID": "x" * 43}, {"Authorization": "Bearer y"}, {"Cookie": "session=z"}):
             for item in HELD:
-                status, answer = await ask(house, item, carrier)
+                status, answer = await ask(gateway, item, carrier)
                 assert status == 500, shown(item)
                 assert refused(item, answer, because="authentication required"), (shown(item), answer)
         assert far_central.requests == far_central.requests.__class__()
 
 
 async def test_a_pending_second_factor_is_as_good_as_no_session(relayed, far_central):
-    async with relayed() as house:
+    async with relayed() as gateway:
         for item in HELD:
-            headers = await house.sign_in("careful")
-            status, answer = await ask(house, item, headers)
+            headers = await gateway.sign_in("careful")
+            status, answer = await ask(gateway, item, headers)
             if item.rule.whole:
                 assert status == 500, shown(item)
                 assert refused(item, answer, because="authentication required"), (shown(item), answer)
             else:
                 assert not str(answer.get("error")).startswith("authentication required"), shown(item)
-                house.tokens.clear()  # it may have been signed out
+                gateway.tokens.clear()  # it may have been signed out
         assert not far_central.requests
 
 
 async def test_everything_but_one_permission_is_not_enough(relayed, far_central):
-    async with relayed() as house:
+    async with relayed() as gateway:
         for item in SHUT:
             for group in item.rule.groups:
-                headers = await house.sign_in(lacking(group))
-                status, answer = await ask(house, item, headers)
+                headers = await gateway.sign_in(lacking(group))
+                status, answer = await ask(gateway, item, headers)
                 assert status == 500, shown(item)
                 assert refused(item, answer, because="permission denied"), (shown(item), answer)
                 assert all(name in answer["error"] for name in group), (shown(item), answer)
@@ -118,63 +118,65 @@ async def test_everything_but_one_permission_is_not_enough(relayed, far_central)
 
 
 async def test_just_the_right_permission_is_enough(relayed):
-    async with relayed() as house:
+    async with relayed() as gateway:
         for item in HELD:
             for names in product(*item.rule.groups):
                 user = username(names) if names else "nothing at all"
-                status, answer = await ask(house, item, await house.sign_in(user))
+                status, answer = await ask(gateway, item, await gateway.sign_in(user))
                 error = str(answer.get("error"))
                 assert not error.startswith(("authentication required", "permission denied")), (shown(item), answer)
                 assert status != 403, (shown(item), answer)
                 if not item.rule.whole:
-                    house.tokens.clear()
+                    gateway.tokens.clear()
 
 
 async def test_what_needs_no_session_asks_for_none(relayed):
-    async with relayed() as house:
+    async with relayed() as gateway:
         for item in CATALOGUE:
             if item.rule.session or "/whep/" in item.path:  # a viewer without session has a token, or is refused
                 continue
-            status, answer = await ask(house, item, {})
+            status, answer = await ask(gateway, item, {})
             assert not str(answer.get("error")).startswith("authentication required"), shown(item)
             assert status in (200, 400, 404), (shown(item), status)
 
 
 async def test_a_foreign_page_can_write_nothing_with_the_cookie(relayed, far_central):
-    async with relayed() as house:
-        token = (await house.sign_in("boss"))["SessionID"]
+    async with relayed() as gateway:
+        token = (await gateway.sign_in("boss"))["SessionID"]
         cookie = {"Cookie": f"session={token}"}
         foreign = (
-            {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": f"{house.url}1"},
+            {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": f"{gateway.url}1"},
             {"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"}, {"Sec-Fetch-Site": "same-site"},
         )  # fmt: skip
         for item in CATALOGUE:
             if not item.writes:
                 continue
             for sign in foreign if item.rule.session else ():
-                async with house.client.request(
-                    item.method, house.url + address(item), data=b"{}", headers={**cookie, **sign}
+                async with gateway.client.request(
+                    item.method, gateway.url + address(item), data=b"{}", headers={**cookie, **sign}
                 ) as answer:
                     assert answer.status == 403, (shown(item), sign)
                     assert refused(item, await told(answer), because="another site's page")
         assert not far_central.requests
-        for sign in ({}, {"Sec-Fetch-Site": "same-origin"}, {"Origin": house.url}):
-            async with house.client.post(
-                f"{house.url}/v1/companies/list", json={}, headers={**cookie, **sign}
+        for sign in ({}, {"Sec-Fetch-Site": "same-origin"}, {"Origin": gateway.url}):
+            async with gateway.client.post(
+                f"{gateway.url}/v1/companies/list", json={}, headers={**cookie, **sign}
             ) as answer:
                 assert answer.status == 200
 
 
 async def test_the_cookie_alone_is_enough_to_read(relayed):
-    async with relayed() as house:
-        token = (await house.sign_in("boss"))["SessionID"]
+    async with relayed() as gateway:
+        token = (await gateway.sign_in("boss"))["SessionID"]
         for item in CATALOGUE:
             if not item.reads:
                 continue
-            status, answer = await ask(house, item, {"Cookie": f"session={token}"})
+            status, answer = await ask(gateway, item, {"Cookie": f"session={token}"})
             assert status not in (403, 500), (shown(item), answer)
             status, answer = await ask(
-                house, item, {"Cookie": f"session={token}", "Sec-Fetch-Site": "cross-site", "Origin": "http://evil.ex"}
+                gateway,
+                item,
+                {"Cookie": f"session={token}", "Sec-Fetch-Site": "cross-site", "Origin": "http://evil.ex"},
             )
             assert status == 403, shown(item)
             assert refused(item, answer, because="another site's page"), (shown(item), answer)

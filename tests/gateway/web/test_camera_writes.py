@@ -37,43 +37,43 @@ async def client(central) -> AsyncIterator[CentralClient]:
 
 
 @pytest.fixture
-async def joined(open_house, client):
-    """The house with a central: pulled once, its outbox sent by `send`."""
-    async with open_house(client=client) as house:
-        down = DownSync(client=client, store=house.store, clock=house.clock)
-        sender = OutboxSender(client=client, store=house.store, clock=house.clock)
-        house.pull, house.send = down.pull, sender.send_due
+async def joined(open_gateway, client):
+    """The gateway with a central: pulled once, its outbox sent by `send`."""
+    async with open_gateway(client=client) as gateway:
+        down = DownSync(client=client, store=gateway.store, clock=gateway.clock)
+        sender = OutboxSender(client=client, store=gateway.store, clock=gateway.clock)
+        gateway.pull, gateway.send = down.pull, sender.send_due
         await down.pull()
-        await house.send()
-        yield house
+        await gateway.send()
+        yield gateway
 
 
-async def of_kind(house, kind):
-    return (await house.store.events.page(EventFilter(types=(int(kind),)))).events
+async def of_kind(gateway, kind):
+    return (await gateway.store.events.page(EventFilter(types=(int(kind),)))).events
 
 
-async def done(house, path, body, method):
-    status, answer = await house.call(path, body, method=method)
+async def done(gateway, path, body, method):
+    status, answer = await gateway.call(path, body, method=method)
     assert status == 200, answer
     return answer["camera" if path == "/v1/camera" else "event"]
 
 
-async def test_a_moment_is_marked_now_and_pins_footage(house):
-    before = house.clock.wall().micros
-    made = await done(house, EVENT, {"camera_id": 201, "name": "Dent", "description": "Left door"}, "PUT")
-    assert made["id"] > house.camera_event_id
+async def test_a_moment_is_marked_now_and_pins_footage(gateway):
+    before = gateway.clock.wall().micros
+    made = await done(gateway, EVENT, {"camera_id": 201, "name": "Dent", "description": "Left door"}, "PUT")
+    assert made["id"] > gateway.camera_event_id
     assert (made["name"], made["description"], made["incident"], made["ready"]) == ("Dent", "Left door", False, False)
-    known = await house.store.camera_events.get(made["id"])
-    assert before <= known.date_at <= house.clock.wall().micros
+    known = await gateway.store.camera_events.get(made["id"])
+    assert before <= known.date_at <= gateway.clock.wall().micros
     assert (known.date_at - known.pinned_from, known.pinned_until - known.date_at) == (5_000_000, 5_000_000)
-    (told,) = await of_kind(house, EventKind.MOMENT_MARKED)
+    (told,) = await of_kind(gateway, EventKind.MOMENT_MARKED)
     assert told.id == made["event_id"]
     assert "chief" in told.description
-    rows = await house.store.outbox.due(now=2**62)
+    rows = await gateway.store.outbox.due(now=2**62)
     assert [(row.kind, row.record_id) for row in rows if row.record_id == made["id"]] == [("camera_event", made["id"])]
 
 
-async def test_a_moment_that_was_is_marked_with_its_own_span(house):
+async def test_a_moment_that_was_is_marked_with_its_own_span(gateway):
     body = {
         "camera_id": 201,
         "date_at": "2026-01-31T12:00:00Z",
@@ -81,7 +81,7 @@ async def test_a_moment_that_was_is_marked_with_its_own_span(house):
         "end_date": "2026-01-31 07:10",
         "incident": True,
     }
-    made = await done(house, EVENT, body, "PUT")
+    made = await done(gateway, EVENT, body, "PUT")
     assert made["date_at"] == "2026-01-31T12:00:00.000Z"
     assert made["start_date"] == "2026-01-31T11:50:00.000Z"
     assert made["end_date"].startswith("2026-01-31T12:10:00")
@@ -106,60 +106,60 @@ async def test_a_moment_that_was_is_marked_with_its_own_span(house):
         ({"camera_id": 201, "start_date": "2020-01-01"}, 400, "end_date: must be within an hour"),
     ],
 )
-async def test_a_moment_that_cannot_be_is_refused(house, body, status, words):
-    found, answer = await house.call(EVENT, body, method="PUT")
+async def test_a_moment_that_cannot_be_is_refused(gateway, body, status, words):
+    found, answer = await gateway.call(EVENT, body, method="PUT")
     assert (found, answer["event"]) == (status, None)
     assert answer["error"].startswith(words)
-    assert await of_kind(house, EventKind.MOMENT_MARKED) == ()
+    assert await of_kind(gateway, EventKind.MOMENT_MARKED) == ()
 
 
-async def test_writing_needs_its_permission_and_a_session(house):
+async def test_writing_needs_its_permission_and_a_session(gateway):
     for path in ("/v1/camera", EVENT):
         for method, verb in (("PUT", "add"), ("PATCH", "edit"), ("DELETE", "delete")):
-            status, answer = await house.call(path, {"id": 201}, method=method, user="")
+            status, answer = await gateway.call(path, {"id": 201}, method=method, user="")
             assert (status, answer["error"]) == (500, "authentication required")
-            status, answer = await house.call(path, {"id": 201}, method=method, user="guard")
+            status, answer = await gateway.call(path, {"id": 201}, method=method, user="guard")
             assert status == 500
             assert f"can_{verb}_camera" in answer["error"]
 
 
-async def test_what_a_camera_event_says_is_changed_and_told(house):
-    number = house.camera_event_id
-    changed = await done(house, EVENT, {"id": number, "name": "Tailgate", "incident": True, "ready": False}, "PATCH")
+async def test_what_a_camera_event_says_is_changed_and_told(gateway):
+    number = gateway.camera_event_id
+    changed = await done(gateway, EVENT, {"id": number, "name": "Tailgate", "incident": True, "ready": False}, "PATCH")
     assert (changed["name"], changed["incident"], changed["ready"]) == ("Tailgate", True, True)
     assert changed["description"] == "A vehicle passed."
-    (told,) = await of_kind(house, EventKind.CAMERA_EVENT_CHANGED)
+    (told,) = await of_kind(gateway, EventKind.CAMERA_EVENT_CHANGED)
     assert '"name_before":"Vehicle passed"' in told.data.replace(": ", ":")
-    assert (await done(house, EVENT, {"id": number}, "PATCH"))["name"] == "Tailgate"
-    assert len(await of_kind(house, EventKind.CAMERA_EVENT_CHANGED)) == 1
+    assert (await done(gateway, EVENT, {"id": number}, "PATCH"))["name"] == "Tailgate"
+    assert len(await of_kind(gateway, EventKind.CAMERA_EVENT_CHANGED)) == 1
     for body, status, words in (
         ({"id": 999}, 404, "there is no camera event 999"),
         ({"id": number, "name": ""}, 400, "name"),
         ({"id": number, "incident": 1}, 400, "incident: must be"),
         ({"name": "x"}, 400, "id: is missing"),
     ):
-        found, answer = await house.call(EVENT, body, method="PATCH")
+        found, answer = await gateway.call(EVENT, body, method="PATCH")
         assert (found, answer["event"]) == (status, None)
         assert answer["error"].startswith(words)
 
 
-async def test_a_deleted_camera_event_leaves_its_event_and_lets_go_of_the_rest(house):
-    known = await house.store.camera_events.get(house.camera_event_id)
-    gone = await done(house, EVENT, {"id": known.id}, "DELETE")
+async def test_a_deleted_camera_event_leaves_its_event_and_lets_go_of_the_rest(gateway):
+    known = await gateway.store.camera_events.get(gateway.camera_event_id)
+    gone = await done(gateway, EVENT, {"id": known.id}, "DELETE")
     assert gone["id"] == known.id
-    assert (await house.call(EVENT, {"id": known.id}))[0] == 404
-    assert (await house.call(f"{EVENT}/clip/{known.id}", method="GET"))[0] == 404
-    assert (await house.call(EVENT, {"id": known.id}, method="DELETE"))[0] == 404
-    assert (await house.call("/v1/event", {"id": known.event_id}))[0] == 200
-    (told,) = await of_kind(house, EventKind.CAMERA_EVENT_DELETED)
+    assert (await gateway.call(EVENT, {"id": known.id}))[0] == 404
+    assert (await gateway.call(f"{EVENT}/clip/{known.id}", method="GET"))[0] == 404
+    assert (await gateway.call(EVENT, {"id": known.id}, method="DELETE"))[0] == 404
+    assert (await gateway.call("/v1/event", {"id": known.event_id}))[0] == 200
+    (told,) = await of_kind(gateway, EventKind.CAMERA_EVENT_DELETED)
     assert f'"proved_event_id":{known.event_id}' in told.data.replace(": ", ":")
-    assert house.recording.forgotten == [known.id]
+    assert gateway.recording.forgotten == [known.id]
 
 
-async def test_the_list_is_filtered(house):
-    one = await done(house, EVENT, {"camera_id": 201, "name": "Dent 100%", "date_at": "2026-01-31T12:00:00Z"}, "PUT")
-    two = await done(house, EVENT, {"camera_id": 201, "description": "a dent", "incident": True}, "PUT")
-    everything = [two["id"], one["id"], house.camera_event_id]
+async def test_the_list_is_filtered(gateway):
+    one = await done(gateway, EVENT, {"camera_id": 201, "name": "Dent 100%", "date_at": "2026-01-31T12:00:00Z"}, "PUT")
+    two = await done(gateway, EVENT, {"camera_id": 201, "description": "a dent", "incident": True}, "PUT")
+    everything = [two["id"], one["id"], gateway.camera_event_id]
     for body, expected in (
         ({}, everything),
         ({"page_limit": 2}, everything[:2]),
@@ -171,19 +171,19 @@ async def test_the_list_is_filtered(house):
         ({"search": "DENT"}, everything[:2]),
         ({"search": "100%"}, [one["id"]]),
         ({"search": "%"}, [one["id"]]),
-        ({"search": "entry"}, [house.camera_event_id]),
+        ({"search": "entry"}, [gateway.camera_event_id]),
         ({"start_date": "2026-01-31", "end_date": "2026-01-31"}, [one["id"]]),
         ({"end_date": "2026-01-30"}, []),
         ({"incident": True}, [two["id"]]),
         ({"incident": False}, everything[1:]),
         ({"nonsense": 5}, everything),
     ):
-        status, answer = await house.call(f"{EVENT}/list", body)
+        status, answer = await gateway.call(f"{EVENT}/list", body)
         assert status == 200
         assert [item["id"] for item in answer["events"]] == expected, body
         assert answer["count"] == (3 if "page_limit" in body else len(expected))
     for body, place in (({"start_date": "x"}, "start_date"), ({"camera_id": "x"}, "camera_id"), ({"page": 0}, "page")):
-        status, answer = await house.call(f"{EVENT}/list", body)
+        status, answer = await gateway.call(f"{EVENT}/list", body)
         assert (status, answer["error"].partition(":")[0]) == (400, place)
 
 
@@ -289,7 +289,7 @@ async def test_a_deleted_camera_is_told_as_it_stands_after_that(joined, central)
     assert (await done(joined, EVENT, {"id": joined.camera_event_id}, "DELETE"))["sync"] == "waiting"
 
 
-async def test_bad_cameras_are_refused(house):
+async def test_bad_cameras_are_refused(gateway):
     for method, body, status, words in (
         ("PUT", {}, 400, "name: is missing"),
         ("PUT", {"name": ""}, 400, "name:"),
@@ -300,6 +300,6 @@ async def test_bad_cameras_are_refused(house):
         ("DELETE", {"id": 999}, 404, "there is no camera 999"),
         ("DELETE", {}, 400, "id: is missing"),
     ):
-        found, answer = await house.call("/v1/camera", body, method=method)
+        found, answer = await gateway.call("/v1/camera", body, method=method)
         assert (found, answer["camera"]) == (status, None), (method, body)
         assert answer["error"].startswith(words)

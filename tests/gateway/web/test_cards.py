@@ -48,102 +48,102 @@ async def central():
 
 
 @pytest.fixture
-def house_below(open_house, central):
-    """Opens the house with a client of that central."""
+def gateway_below(open_gateway, central):
+    """Opens the gateway with a client of that central."""
 
     @asynccontextmanager
     async def opened():
         client = CentralClient(url=central.url, username="gateway", password="right horse", clock=SystemClock())
         try:
-            async with open_house(client=client) as house:
-                house.up = OutboxSender(client=client, store=house.store, clock=SystemClock())
-                yield house
+            async with open_gateway(client=client) as gateway:
+                gateway.up = OutboxSender(client=client, store=gateway.store, clock=SystemClock())
+                yield gateway
         finally:
             await client.close()
 
     return opened
 
 
-async def card(house, card_id):
-    status, answer = await house.call("/v1/access", {"id": card_id})
+async def card(gateway, card_id):
+    status, answer = await gateway.call("/v1/access", {"id": card_id})
     return answer["access_card"] if status == 200 else status
 
 
-async def test_a_card_is_made_changed_and_deleted_and_lanes_know_at_once(house):
-    status, made = await house.call("/v1/access", {"number": "77123", "holder_name": "Nora"}, method="PUT")
+async def test_a_card_is_made_changed_and_deleted_and_lanes_know_at_once(gateway):
+    status, made = await gateway.call("/v1/access", {"number": "77123", "holder_name": "Nora"}, method="PUT")
     assert (status, made["warnings"], made["access_card"]["sync"]) == (200, [], "in_step")
     number = made["access_card"]["id"]
-    assert [item.card_id for item in house.store.cards.at_once(["text:77123"]) or ()] == [number]
-    status, changed = await house.call("/v1/access", {"id": number, "plate": "AB 12"}, method="PATCH")
+    assert [item.card_id for item in gateway.store.cards.at_once(["text:77123"]) or ()] == [number]
+    status, changed = await gateway.call("/v1/access", {"id": number, "plate": "AB 12"}, method="PATCH")
     assert changed["access_card"] | {"plate": "AB 12", "holder_name": "Nora"} == changed["access_card"]
-    status, lost = await house.call("/v1/access/lifecycle", {"id": number, "status": "lost"}, method="PATCH")
+    status, lost = await gateway.call("/v1/access/lifecycle", {"id": number, "status": "lost"}, method="PATCH")
     assert (lost["access_card"]["decided_as"], lost["warnings"]) == (
         "lost",
         ["the card counts as lost and opens nothing"],
     )
-    assert house.store.cards.at_once(["plate:AB12"])[0].status is CardStatus.LOST
-    status, gone = await house.call("/v1/access", {"id": number}, method="DELETE")
+    assert gateway.store.cards.at_once(["plate:AB12"])[0].status is CardStatus.LOST
+    status, gone = await gateway.call("/v1/access", {"id": number}, method="DELETE")
     assert (status, gone["access_card"]["id"]) == (200, number)
-    assert house.store.cards.at_once(["text:77123"]) == ()
-    assert await card(house, number) == 404
+    assert gateway.store.cards.at_once(["text:77123"]) == ()
+    assert await card(gateway, number) == 404
 
 
-async def test_who_changed_a_card_is_recorded(house):
-    await house.call("/v1/access/lifecycle", {"id": 4001, "status": "lost"}, method="PATCH")
-    await house.call("/v1/access", {"id": 4001}, method="DELETE")
-    _, answer = await house.call("/v1/event/list", {"types": [int(EventKind.CARDS_CHANGED)]})
+async def test_who_changed_a_card_is_recorded(gateway):
+    await gateway.call("/v1/access/lifecycle", {"id": 4001, "status": "lost"}, method="PATCH")
+    await gateway.call("/v1/access", {"id": 4001}, method="DELETE")
+    _, answer = await gateway.call("/v1/event/list", {"types": [int(EventKind.CARDS_CHANGED)]})
     told = [item["description"] for item in answer["events"]]
     assert told == ["access card 4001 was deleted by chief", "access card 4001 was set to lost by chief"]
 
 
-async def test_every_state_may_follow_every_other(house):
+async def test_every_state_may_follow_every_other(gateway):
     for status in ("suspended", "lost", "blocked", "expired", "active", "blocked", "active"):
-        _, answer = await house.call("/v1/access/lifecycle", {"id": 4001, "status": status}, method="PATCH")
+        _, answer = await gateway.call("/v1/access/lifecycle", {"id": 4001, "status": status}, method="PATCH")
         assert answer["access_card"]["decided_as"] == status
 
 
-async def test_null_takes_a_bound_away_and_never_a_state(house):
-    await house.call("/v1/access", {"id": 4001, "status": "lost", "valid_until": "2020-01-31"}, method="PATCH")
+async def test_null_takes_a_bound_away_and_never_a_state(gateway):
+    await gateway.call("/v1/access", {"id": 4001, "status": "lost", "valid_until": "2020-01-31"}, method="PATCH")
     body = {"id": 4001, "status": None, "enabled": None, "valid_until": None}
-    _, answer = await house.call("/v1/access", body, method="PATCH")
+    _, answer = await gateway.call("/v1/access", body, method="PATCH")
     assert (answer["access_card"]["decided_as"], answer["access_card"]["valid_until"]) == ("lost", None)
-    assert (await house.store.cards.get(4001)).card.valid_until is None
+    assert (await gateway.store.cards.get(4001)).card.valid_until is None
 
 
-async def test_a_card_that_nothing_can_read_is_taken_with_a_warning(house):
-    status, answer = await house.call("/v1/access", {"holder_name": "Nora"}, method="PUT")
+async def test_a_card_that_nothing_can_read_is_taken_with_a_warning(gateway):
+    status, answer = await gateway.call("/v1/access", {"holder_name": "Nora"}, method="PUT")
     assert status == 200
     assert "no reader can match" in answer["warnings"][0]
-    status, answer = await house.call("/v1/access", {}, method="PUT")
+    status, answer = await gateway.call("/v1/access", {}, method="PUT")
     assert (status, answer["error"]) == (400, "body: an access card needs at least one field")
 
 
 @pytest.mark.parametrize("raw", [b'{"number":"5","x":NaN}', b'{"number":"5","x":-Infinity}', b'{"number":"\\ud800"}'])
-async def test_what_is_no_json_elsewhere_is_none_here(house, raw):
-    headers = await house.sign_in()
-    async with house.client.put(f"{house.url}/v1/access", data=raw, headers=headers) as answer:
+async def test_what_is_no_json_elsewhere_is_none_here(gateway, raw):
+    headers = await gateway.sign_in()
+    async with gateway.client.put(f"{gateway.url}/v1/access", data=raw, headers=headers) as answer:
         assert (answer.status, (await answer.json())["error"]) == (400, "the body is not JSON")
 
 
-async def test_a_record_that_is_no_json_keeps_no_other_from_being_found(house):
-    await house.store.cards.apply(put=[CardRecord(Card(9, "9"), '{"x":NaN}')], now=1)
-    assert (await house.call("/v1/access/list", {"search": "ada"}))[1]["count"] == 1
+async def test_a_record_that_is_no_json_keeps_no_other_from_being_found(gateway):
+    await gateway.store.cards.apply(put=[CardRecord(Card(9, "9"), '{"x":NaN}')], now=1)
+    assert (await gateway.call("/v1/access/list", {"search": "ada"}))[1]["count"] == 1
 
 
-async def test_a_pin_is_shown_nowhere(house):
-    shown = [await card(house, 4001)]
-    shown.append((await house.call("/v1/access/list", {}))[1])
-    shown.append((await house.call("/v1/access/username", {"username": "ADA"}))[1])
-    shown.append((await house.call("/v1/access", {"id": 4001, "pin": "4712"}, method="PATCH"))[1])
-    shown.append((await house.call("/v1/access", {"id": 4001}, method="DELETE"))[1])
+async def test_a_pin_is_shown_nowhere(gateway):
+    shown = [await card(gateway, 4001)]
+    shown.append((await gateway.call("/v1/access/list", {}))[1])
+    shown.append((await gateway.call("/v1/access/username", {"username": "ADA"}))[1])
+    shown.append((await gateway.call("/v1/access", {"id": 4001, "pin": "4712"}, method="PATCH"))[1])
+    shown.append((await gateway.call("/v1/access", {"id": 4001}, method="DELETE"))[1])
     assert not re.search(r"471[12]|pin_code", json.dumps(shown))
     assert all('"has_pin": true' in json.dumps(item) for item in shown)
 
 
 @pytest.mark.parametrize("field", ONE_FAULT)
-async def test_a_bad_field_is_named(house, field):
+async def test_a_bad_field_is_named(gateway, field):
     method, path, body = ONE_FAULT[field]
-    status, answer = await house.call(path, body, method=method)
+    status, answer = await gateway.call(path, body, method=method)
     assert status == 400
     assert answer["error"].startswith(f"{field}: ")
     assert answer["success"] is False
@@ -161,41 +161,41 @@ async def test_a_bad_field_is_named(house, field):
         ("PATCH", "/v1/device/config", "can_edit_devices"),
     ],
 )
-async def test_writing_needs_its_permission_and_a_session(house, method, path, permission):
-    status, answer = await house.call(path, {"id": 4001}, method=method, user="guard")
+async def test_writing_needs_its_permission_and_a_session(gateway, method, path, permission):
+    status, answer = await gateway.call(path, {"id": 4001}, method=method, user="guard")
     assert (status, answer["error"]) == (500, f"permission denied: this needs {permission}")
-    status, answer = await house.call(path, {"id": 4001}, method=method, user="")
+    status, answer = await gateway.call(path, {"id": 4001}, method=method, user="")
     assert (status, answer["error"]) == (500, AUTHENTICATION_REQUIRED)
-    assert (await house.store.cards.get(4001)).card.status is CardStatus.ACTIVE
+    assert (await gateway.store.cards.get(4001)).card.status is CardStatus.ACTIVE
 
 
-async def test_what_is_not_there_is_not_found(house):
+async def test_what_is_not_there_is_not_found(gateway):
     for method, path in (("POST", ""), ("PATCH", ""), ("DELETE", ""), ("PATCH", "/lifecycle"), ("POST", "/device")):
         body = {"id": 9, "status": "lost", "device_id": 101}
-        status, answer = await house.call(f"/v1/access{path}", body, method=method)
+        status, answer = await gateway.call(f"/v1/access{path}", body, method=method)
         assert (status, answer["error"]) == (404, "there is no access card 9"), path
-    assert (await house.call("/v1/access/username", {"username": "nobody"}))[0] == 404
-    assert (await house.call("/v1/device/config", {"id": 9}, method="PATCH"))[0] == 404
-    assert (await house.call("/v1/access", {"id": 2**63 - 1}))[0] == 404
+    assert (await gateway.call("/v1/access/username", {"username": "nobody"}))[0] == 404
+    assert (await gateway.call("/v1/device/config", {"id": 9}, method="PATCH"))[0] == 404
+    assert (await gateway.call("/v1/access", {"id": 2**63 - 1}))[0] == 404
 
 
-async def test_a_card_is_not_sent_to_what_keeps_none(house):
-    status, answer = await house.call("/v1/access/device", {"id": 4001, "device_id": 102})
+async def test_a_card_is_not_sent_to_what_keeps_none(gateway):
+    status, answer = await gateway.call("/v1/access/device", {"id": 4001, "device_id": 102})
     assert (status, answer["access_card"]) == (409, None)
     assert "the driver serial-reader of device 102 keeps no cards" in answer["error"]
-    status, answer = await house.call("/v1/access/device", {"id": 4001, "device_id": 7})
+    status, answer = await gateway.call("/v1/access/device", {"id": 4001, "device_id": 7})
     assert (status, answer["error"]) == (404, "device_id: there is no device 7")
 
 
-async def test_the_list_has_pages_and_a_search(house):
+async def test_the_list_has_pages_and_a_search(gateway):
     for number in range(30):
         body = {"number": f"88{number:03d}", "holder_name": f"Vera {number}", "plate": f"V{number:03d}"}
-        await house.call("/v1/access", body, method="PUT")
-    _, answer = await house.call("/v1/access/list", {})
+        await gateway.call("/v1/access", body, method="PUT")
+    _, answer = await gateway.call("/v1/access/list", {})
     assert (answer["count"], len(answer["access_cards"])) == (31, 25)
     ids = [item["id"] for item in answer["access_cards"]]
     assert ids == sorted(ids, reverse=True)
-    _, second = await house.call("/v1/access/list", {"page": 2})
+    _, second = await gateway.call("/v1/access/list", {"page": 2})
     assert [item["id"] for item in second["access_cards"]][-1] == 4001
     for search, found in (
         ("vera 7", 1),
@@ -206,91 +206,93 @@ async def test_the_list_has_pages_and_a_search(house):
         ("%", 0),
         ("a_a", 0),
     ):
-        _, answer = await house.call("/v1/access/list", {"search": search})
+        _, answer = await gateway.call("/v1/access/list", {"search": search})
         assert answer["count"] == found, search
 
 
-async def test_a_site_files_device_keeps_what_the_file_says(house):
-    status, answer = await house.call("/v1/device/config", {"id": 101, "name": "Another"}, method="PATCH")
+async def test_a_site_files_device_keeps_what_the_file_says(gateway):
+    status, answer = await gateway.call("/v1/device/config", {"id": 101, "name": "Another"}, method="PATCH")
     assert (status, answer["error"]) == (409, "name: the site file says what it is for device 101")
     body = {"id": 101, "name": "Entry barrier", "description": "by the oak"}
-    status, answer = await house.call("/v1/device/config", body, method="PATCH")
+    status, answer = await gateway.call("/v1/device/config", body, method="PATCH")
     assert (answer["device"]["name"], answer["device"]["description"]) == ("Entry barrier", "by the oak")
-    status, made = await house.call("/v1/device", {"name": "Kiosk", "id": 5, "location": "Hall"}, method="PUT")
+    status, made = await gateway.call("/v1/device", {"name": "Kiosk", "id": 5, "location": "Hall"}, method="PUT")
     assert (made["device"]["id"], made["device"]["location"]) == (FIRST_PROVISIONAL_ID, "Hall")
     assert made["device"]["at_site"] is False
-    status, answer = await house.call("/v1/device/config", {"id": FIRST_PROVISIONAL_ID, "name": "K 2"}, method="PATCH")
+    status, answer = await gateway.call(
+        "/v1/device/config", {"id": FIRST_PROVISIONAL_ID, "name": "K 2"}, method="PATCH"
+    )
     assert answer["device"]["name"] == "K 2"
-    status, answer = await house.call("/v1/device/list", {"search": "K 2"})
+    status, answer = await gateway.call("/v1/device/list", {"search": "K 2"})
     assert (answer["count"], answer["next_cursor"]) == (1, FIRST_PROVISIONAL_ID)
 
 
-async def test_what_central_says_is_told_as_it_is(house_below, central):
-    async with house_below() as house:
-        status, made = await house.call("/v1/access", {"number": "77123"}, method="PUT")
+async def test_what_central_says_is_told_as_it_is(gateway_below, central):
+    async with gateway_below() as gateway:
+        status, made = await gateway.call("/v1/access", {"number": "77123"}, method="PUT")
         assert made["access_card"]["created_at"] == central.cards[made["access_card"]["id"]]["created_at"]
-        status, answer = await house.call("/v1/access", {"number": "77123"}, method="PUT")
+        status, answer = await gateway.call("/v1/access", {"number": "77123"}, method="PUT")
         assert (status, answer) == (
             409,
             {"success": False, "access_card": None, "error": "number: 77123 is already used"},
         )
         central.faults = Faults(deny="can_edit_devices")
-        await house.call("/v1/device", {"name": "New one"}, method="PUT")
+        await gateway.call("/v1/device", {"name": "New one"}, method="PUT")
         known = next(number for number, item in central.tables.devices.items() if item["name"] == "New one")
-        status, answer = await house.call("/v1/device/config", {"id": known, "name": "x"}, method="PATCH")
+        status, answer = await gateway.call("/v1/device/config", {"id": known, "name": "x"}, method="PATCH")
         assert (status, answer["error"]) == (500, "permission denied: can_edit_devices")
 
 
-async def test_while_central_is_away_a_number_is_given_once_too(house_below, central):
-    async with house_below() as house:
-        _, first = await house.call("/v1/access", {"number": "77123"}, method="PUT")
+async def test_while_central_is_away_a_number_is_given_once_too(gateway_below, central):
+    async with gateway_below() as gateway:
+        _, first = await gateway.call("/v1/access", {"number": "77123"}, method="PUT")
         await central.stop()
         taken = (409, {"success": False, "access_card": None, "error": "number: 77123 is already used"})
-        assert await house.call("/v1/access", {"number": "77123", "holder_name": "Bo"}, method="PUT") == taken
-        status, second = await house.call("/v1/access", {"number": "77124"}, method="PUT")
+        assert await gateway.call("/v1/access", {"number": "77123", "holder_name": "Bo"}, method="PUT") == taken
+        status, second = await gateway.call("/v1/access", {"number": "77124"}, method="PUT")
         assert status == 200
         changed = {"id": second["access_card"]["id"], "number": "77123"}
-        assert await house.call("/v1/access", changed, method="PATCH") == taken
+        assert await gateway.call("/v1/access", changed, method="PATCH") == taken
         own = {"id": first["access_card"]["id"], "number": "77123", "note": "kept"}
-        assert (await house.call("/v1/access", own, method="PATCH"))[0] == 200
-        assert (await house.call("/v1/access", {"id": own["id"]}, method="DELETE"))[0] == 200
-        assert (await house.call("/v1/access", changed, method="PATCH"))[0] == 200
+        assert (await gateway.call("/v1/access", own, method="PATCH"))[0] == 200
+        assert (await gateway.call("/v1/access", {"id": own["id"]}, method="DELETE"))[0] == 200
+        assert (await gateway.call("/v1/access", changed, method="PATCH"))[0] == 200
 
 
-async def test_while_central_is_away_all_goes_on_and_the_old_id_leads_to_the_new(house_below, central):
-    async with house_below() as house:
+async def test_while_central_is_away_all_goes_on_and_the_old_id_leads_to_the_new(gateway_below, central):
+    async with gateway_below() as gateway:
         await central.stop()
-        status, made = await house.call("/v1/access", {"number": "77123", "username": "Nora"}, method="PUT")
+        status, made = await gateway.call("/v1/access", {"number": "77123", "username": "Nora"}, method="PUT")
         old = made["access_card"]["id"]
         assert (status, old, made["access_card"]["sync"]) == (200, FIRST_PROVISIONAL_ID, "waiting")
-        await house.call("/v1/access", {"id": old, "note": "by hand"}, method="PATCH")
-        assert (await house.call("/v1/access/list", {}))[1]["access_cards"][0]["sync"] == "waiting"
+        await gateway.call("/v1/access", {"id": old, "note": "by hand"}, method="PATCH")
+        assert (await gateway.call("/v1/access/list", {}))[1]["access_cards"][0]["sync"] == "waiting"
         await central.start()
         async with asyncio.timeout(30):
-            while (await house.store.outbox.books()).waiting:
-                await house.store.outbox.retry_now()
-                await house.up.send_due()
-        shown = await card(house, old)
+            while (await gateway.store.outbox.books()).waiting:
+                await gateway.store.outbox.retry_now()
+                await gateway.up.send_due()
+        shown = await card(gateway, old)
         assert shown["id"] < FIRST_PROVISIONAL_ID
         assert (shown["note"], shown["sync"]) == ("by hand", "in_step")
         assert central.cards[shown["id"]]["note"] == "by hand"
-        await house.call("/v1/access/lifecycle", {"id": old, "status": "lost"}, method="PATCH")
+        await gateway.call("/v1/access/lifecycle", {"id": old, "status": "lost"}, method="PATCH")
         assert central.cards[shown["id"]]["status"] == "lost"
-        _, found = await house.call("/v1/access/username", {"username": "nora"})
+        _, found = await gateway.call("/v1/access/username", {"username": "nora"})
         assert found["access_card"]["id"] == shown["id"]
 
 
-async def test_the_answer_to_a_deletion_says_what_becomes_of_it(house_below, central):
-    async with house_below() as house:
-        _, known = await house.call("/v1/access", {"number": "77124"}, method="PUT")
+async def test_the_answer_to_a_deletion_says_what_becomes_of_it(gateway_below, central):
+    async with gateway_below() as gateway:
+        _, known = await gateway.call("/v1/access", {"number": "77124"}, method="PUT")
         await central.stop()
-        await house.call("/v1/access", {"number": "77125"}, method="PUT")  # from here on central is known to be away
-        _, made = await house.call("/v1/access", {"number": "77123"}, method="PUT")
-        _, gone = await house.call("/v1/access", {"id": made["access_card"]["id"]}, method="DELETE")
+        await gateway.call("/v1/access", {"number": "77125"}, method="PUT")  # from here on central is known to be away
+        _, made = await gateway.call("/v1/access", {"number": "77123"}, method="PUT")
+        _, gone = await gateway.call("/v1/access", {"id": made["access_card"]["id"]}, method="DELETE")
         assert gone["access_card"]["sync"] == "taken_back"
-        _, gone = await house.call("/v1/access", {"id": known["access_card"]["id"]}, method="DELETE")
+        _, gone = await gateway.call("/v1/access", {"id": known["access_card"]["id"]}, method="DELETE")
         assert gone["access_card"]["sync"] == "waiting"
-        books = await house.store.outbox.books()
+        books = await gateway.store.outbox.books()
         assert (books.balance(), books.replaced) == (True, 1)
 
 
@@ -306,7 +308,7 @@ def cells(data):
     return found
 
 
-async def test_the_sheet_has_texts_that_are_no_formulas_and_moments_of_the_sites_zone(house):
+async def test_the_sheet_has_texts_that_are_no_formulas_and_moments_of_the_sites_zone(gateway):
     body = {
         "number": "=cmd|' /C calc'!A0",
         "holder_name": "@SUM(1)<&\x01\ufeff",
@@ -314,9 +316,9 @@ async def test_the_sheet_has_texts_that_are_no_formulas_and_moments_of_the_sites
         "valid_from": "2026-07-01T12:00:00Z",
         "customer_id": 12,
     }
-    await house.call("/v1/access", body, method="PUT")
-    headers = await house.sign_in()
-    async with house.client.post(f"{house.url}/v1/access/excel", json={}, headers=headers) as answer:
+    await gateway.call("/v1/access", body, method="PUT")
+    headers = await gateway.sign_in()
+    async with gateway.client.post(f"{gateway.url}/v1/access/excel", json={}, headers=headers) as answer:
         data = await answer.read()
         assert answer.status == 200
         assert answer.content_type == "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -331,22 +333,22 @@ async def test_the_sheet_has_texts_that_are_no_formulas_and_moments_of_the_sites
     assert (found["N2"], found["P2"]) == (("", "12"), ("inlineStr", "https://a.example/"))
     assert found["A3"] == ("", "4001")
     assert "4711" not in {text for _, text in found.values()}
-    assert not list((house.store.database.path.parent / "spreadsheets").iterdir())
+    assert not list((gateway.store.database.path.parent / "spreadsheets").iterdir())
 
 
-async def test_a_sheet_of_a_search_has_only_what_was_found(house):
-    await house.call("/v1/access", {"number": "77123"}, method="PUT")
-    headers = await house.sign_in()
-    async with house.client.post(f"{house.url}/v1/access/excel", json={"search": "ada"}, headers=headers) as answer:
+async def test_a_sheet_of_a_search_has_only_what_was_found(gateway):
+    await gateway.call("/v1/access", {"number": "77123"}, method="PUT")
+    headers = await gateway.sign_in()
+    async with gateway.client.post(f"{gateway.url}/v1/access/excel", json={"search": "ada"}, headers=headers) as answer:
         found = cells(await answer.read())
     assert {place for place in found if place.startswith("A")} == {"A1", "A2"}
 
 
-async def test_only_so_many_sheets_are_made_at_once(house):
-    headers = await house.sign_in()
+async def test_only_so_many_sheets_are_made_at_once(gateway):
+    headers = await gateway.sign_in()
 
     async def sheet():
-        async with house.client.post(f"{house.url}/v1/access/excel", json={}, headers=headers) as answer:
+        async with gateway.client.post(f"{gateway.url}/v1/access/excel", json={}, headers=headers) as answer:
             await answer.read()
             return answer.status, answer.headers.get("Retry-After")
 
@@ -355,9 +357,9 @@ async def test_only_so_many_sheets_are_made_at_once(house):
     assert answers.count((503, "10")) == 3
 
 
-async def test_a_disk_that_takes_no_sheet_says_so(house):
-    (house.store.database.path.parent / "spreadsheets").write_text("in the way")
-    headers = await house.sign_in()
-    async with house.client.post(f"{house.url}/v1/access/excel", json={}, headers=headers) as answer:
+async def test_a_disk_that_takes_no_sheet_says_so(gateway):
+    (gateway.store.database.path.parent / "spreadsheets").write_text("in the way")
+    headers = await gateway.sign_in()
+    async with gateway.client.post(f"{gateway.url}/v1/access/excel", json={}, headers=headers) as answer:
         assert answer.status == 503
         assert (await answer.json())["error"].startswith("the disk takes no sheet")

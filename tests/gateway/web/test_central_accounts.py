@@ -33,44 +33,47 @@ async def central():
 
 
 @pytest.fixture
-async def house(open_house, central):
+async def gateway(open_gateway, central):
     client = CentralClient(
         url=central.url, username="gateway", password="gateway", clock=SystemClock(), timeout_seconds=2.0
     )
-    async with open_house(people=CentralPeople(client=client, roles=RoleMap())) as opened:
+    async with open_gateway(people=CentralPeople(client=client, roles=RoleMap())) as opened:
         yield opened
     await client.close()
 
 
-async def login(house, username="porter", password="porter's"):
+async def login(gateway, username="porter", password="porter's"):
     body = {"username": username, "password": password}
-    async with house.client.post(f"{house.url}/v1/auth/login", json=body) as answer:
-        house.client.cookie_jar.clear()
+    async with gateway.client.post(f"{gateway.url}/v1/auth/login", json=body) as answer:
+        gateway.client.cookie_jar.clear()
         return answer.status, await answer.json()
 
 
-async def signed_in(house, **account):
-    status, answer = await login(house, **account)
+async def signed_in(gateway, **account):
+    status, answer = await login(gateway, **account)
     assert status == 200, answer
     return {"SessionID": answer["session"]}
 
 
-async def sent(house, headers, path, body=None, *, method="POST"):
-    async with house.client.request(method, house.url + path, json=body or {}, headers=headers) as answer:
+async def sent(gateway, headers, path, body=None, *, method="POST"):
+    async with gateway.client.request(method, gateway.url + path, json=body or {}, headers=headers) as answer:
         return answer.status, await answer.json()
 
 
-async def manager_in(house):
-    headers = await signed_in(house, username="manager", password="manager's")
+async def manager_in(gateway):
+    headers = await signed_in(gateway, username="manager", password="manager's")
     code = totp(SECRET, SystemClock().wall().micros // 1_000_000)
-    assert (await sent(house, headers, "/v1/auth/mfa", {"token": "000000"}))[0] == 400
-    assert (await sent(house, headers, "/v1/device/list"))[0] == 500
-    assert await sent(house, headers, "/v1/auth/mfa", {"token": code}) == (200, {"success": True, "mfa_enabled": True})
+    assert (await sent(gateway, headers, "/v1/auth/mfa", {"token": "000000"}))[0] == 400
+    assert (await sent(gateway, headers, "/v1/device/list"))[0] == 500
+    assert await sent(gateway, headers, "/v1/auth/mfa", {"token": code}) == (
+        200,
+        {"success": True, "mfa_enabled": True},
+    )
     return headers
 
 
-async def test_an_account_of_central_signs_in_with_its_role(house, central):
-    status, answer = await login(house)
+async def test_an_account_of_central_signs_in_with_its_role(gateway, central):
+    status, answer = await login(gateway)
     assert status == 200
     assert (answer["user"]["name"], answer["role"]["name"], answer["user"]["mfa_enabled"]) == (
         "Porter",
@@ -79,16 +82,16 @@ async def test_an_account_of_central_signs_in_with_its_role(house, central):
     )
     assert answer["servers"][0]["name"] == "central"
     headers = {"SessionID": answer["session"]}
-    assert (await sent(house, headers, "/v1/device/list"))[0] == 200
-    status, refused = await sent(house, headers, "/v1/device/open", {"id": 101})
+    assert (await sent(gateway, headers, "/v1/device/list"))[0] == 200
+    status, refused = await sent(gateway, headers, "/v1/device/open", {"id": 101})
     assert (status, refused["error"]) == (500, "permission denied: this needs can_control_devices")
     assert central.open_sessions == 1
-    assert (await sent(house, headers, "/v1/auth/logout"))[0] == 200
+    assert (await sent(gateway, headers, "/v1/auth/logout"))[0] == 200
     assert central.open_sessions == 0
 
 
-async def test_no_token_and_no_password_of_central_is_on_disk(house, central, tmp_path):
-    await signed_in(house)
+async def test_no_token_and_no_password_of_central_is_on_disk(gateway, central, tmp_path):
+    await signed_in(gateway)
     tokens = [token.encode() for token in central._sessions._open]
     assert tokens
     for path in tmp_path.glob("*.db*"):
@@ -96,105 +99,105 @@ async def test_no_token_and_no_password_of_central_is_on_disk(house, central, tm
         assert not any(secret in content for secret in (b"porter's", *tokens))
 
 
-async def test_the_second_factor_is_proven_at_central(house, central):
-    headers = await manager_in(house)
-    assert (await sent(house, headers, "/v1/device/list"))[0] == 200
+async def test_the_second_factor_is_proven_at_central(gateway, central):
+    headers = await manager_in(gateway)
+    assert (await sent(gateway, headers, "/v1/device/list"))[0] == 200
     assert central.open_sessions == 1
 
 
-async def test_a_code_that_is_sent_again_after_success_is_answered_alike(house, central):
-    headers = await signed_in(house, username="manager", password="manager's")
+async def test_a_code_that_is_sent_again_after_success_is_answered_alike(gateway, central):
+    headers = await signed_in(gateway, username="manager", password="manager's")
     code = totp(SECRET, SystemClock().wall().micros // 1_000_000)
     for _ in range(2):
-        assert await sent(house, headers, "/v1/auth/mfa", {"code": code}) == (
+        assert await sent(gateway, headers, "/v1/auth/mfa", {"code": code}) == (
             200, {"success": True, "mfa_enabled": True}
         )  # fmt: skip
-    assert (await sent(house, headers, "/v1/auth/mfa", {"code": "000000"}))[0] == 400
+    assert (await sent(gateway, headers, "/v1/auth/mfa", {"code": "000000"}))[0] == 400
 
 
-async def test_it_signs_in_for_some_days_without_central(house, central):
-    await signed_in(house)
+async def test_it_signs_in_for_some_days_without_central(gateway, central):
+    await signed_in(gateway)
     await central.stop()
-    status, answer = await login(house)
+    status, answer = await login(gateway)
     assert (status, answer["role"]) == (200, {"name": "Porter", "permissions": ["can_view_devices"]})
     assert answer["user"] == {"username": "porter", "mfa_enabled": False}
-    assert (await sent(house, {"SessionID": answer["session"]}, "/v1/device/list"))[0] == 200
-    assert (await login(house, password="porter"))[0] == 404
-    house.clock.pushed += 6.9 * DAY
-    await signed_in(house)
-    house.clock.pushed += 0.2 * DAY
-    assert (await login(house))[0] == 503
+    assert (await sent(gateway, {"SessionID": answer["session"]}, "/v1/device/list"))[0] == 200
+    assert (await login(gateway, password="porter"))[0] == 404
+    gateway.clock.pushed += 6.9 * DAY
+    await signed_in(gateway)
+    gateway.clock.pushed += 0.2 * DAY
+    assert (await login(gateway))[0] == 503
     await central.start()
-    await signed_in(house)
+    await signed_in(gateway)
 
 
-async def test_an_account_that_was_never_seen_waits_for_central_and_is_not_locked_out(house, central):
+async def test_an_account_that_was_never_seen_waits_for_central_and_is_not_locked_out(gateway, central):
     await central.stop()
     for _ in range(12):
-        status, answer = await login(house)
+        status, answer = await login(gateway)
         assert (status, answer["session"]) == (503, None)
         assert answer["error"].startswith("central cannot be reached, and this site does not remember an account")
-    _, listed = await sent(house, await house.sign_in(), "/v1/event/list", {"types": [EventKind.SIGN_IN_REFUSED]})
+    _, listed = await sent(gateway, await gateway.sign_in(), "/v1/event/list", {"types": [EventKind.SIGN_IN_REFUSED]})
     assert listed["count"] == 0
     await central.start()
     async with asyncio.timeout(20):
-        while (await login(house))[0] != 200:
+        while (await login(gateway))[0] != 200:
             await asyncio.sleep(0.1)
 
 
-async def test_a_second_factor_is_not_given_up_while_central_is_away(house, central):
+async def test_a_second_factor_is_not_given_up_while_central_is_away(gateway, central):
     central.put_account(replace(MANAGER, mfa_secret=""))
-    await signed_in(house, username="manager", password="manager's")
+    await signed_in(gateway, username="manager", password="manager's")
     central.put_account(MANAGER)
-    await manager_in(house)
+    await manager_in(gateway)
     await central.stop()
     for _ in range(8):  # more than may be wrong
-        status, answer = await login(house, "manager", "manager's")
+        status, answer = await login(gateway, "manager", "manager's")
         assert (status, answer["session"]) == (503, None)
         assert "second factor" in answer["error"]
-    assert (await login(house, "manager", "a guess"))[0] == 404
-    assert (await login(house, "manager", "manager's"))[0] == 503
+    assert (await login(gateway, "manager", "a guess"))[0] == 404
+    assert (await login(gateway, "manager", "manager's"))[0] == 503
     await central.start()
-    assert (await login(house, "manager", "manager's"))[0] == 200
+    assert (await login(gateway, "manager", "manager's"))[0] == 200
 
 
-async def test_guesses_are_throttled_of_an_account_with_a_second_factor_too(house, central):
-    await manager_in(house)
+async def test_guesses_are_throttled_of_an_account_with_a_second_factor_too(gateway, central):
+    await manager_in(gateway)
     await central.stop()
-    wrong = [(await login(house, "manager", f"guess {number}"))[0] for number in range(8)]
+    wrong = [(await login(gateway, "manager", f"guess {number}"))[0] for number in range(8)]
     assert wrong[0] == 404
     assert wrong[-1] == 429
-    assert (await login(house, "manager", "manager's"))[0] == 429
+    assert (await login(gateway, "manager", "manager's"))[0] == 429
 
 
-async def test_an_account_whose_second_factor_was_given_up_is_let_in_again(house, central):
-    await manager_in(house)
+async def test_an_account_whose_second_factor_was_given_up_is_let_in_again(gateway, central):
+    await manager_in(gateway)
     central.put_account(replace(MANAGER, mfa_secret=""))
-    await signed_in(house, username="manager", password="manager's")
+    await signed_in(gateway, username="manager", password="manager's")
     await central.stop()
-    await signed_in(house, username="manager", password="manager's")
+    await signed_in(gateway, username="manager", password="manager's")
 
 
-async def test_a_code_cannot_be_judged_while_central_is_away(house, central):
-    headers = await signed_in(house, username="manager", password="manager's")
+async def test_a_code_cannot_be_judged_while_central_is_away(gateway, central):
+    headers = await signed_in(gateway, username="manager", password="manager's")
     await central.stop()
     for _ in range(12):
-        status, refused = await sent(house, headers, "/v1/auth/mfa", {"token": "123456"})
+        status, refused = await sent(gateway, headers, "/v1/auth/mfa", {"token": "123456"})
         assert (status, refused["error"]) == (503, "central does not answer, and only it can judge the code")
     await central.start()
     code = totp(SECRET, SystemClock().wall().micros // 1_000_000)
     async with asyncio.timeout(20):
-        while (await sent(house, headers, "/v1/auth/mfa", {"token": code}))[0] != 200:
+        while (await sent(gateway, headers, "/v1/auth/mfa", {"token": code}))[0] != 200:
             await asyncio.sleep(0.1)
 
 
-async def test_a_password_that_central_refuses_is_forgotten_at_once(house, central):
-    headers = await signed_in(house)
+async def test_a_password_that_central_refuses_is_forgotten_at_once(gateway, central):
+    headers = await signed_in(gateway)
     central.put_account(replace(GUARD, enabled=False))
-    assert (await login(house))[0] == 404
-    assert (await sent(house, headers, "/v1/device/list"))[0] == 500
+    assert (await login(gateway))[0] == 404
+    assert (await sent(gateway, headers, "/v1/device/list"))[0] == 500
     await central.stop()
-    assert (await login(house))[0] == 503
+    assert (await login(gateway))[0] == 503
 
 
 @contextlib.asynccontextmanager
@@ -227,98 +230,98 @@ async def answering(central, status, error):
         (200, "the service is closed"),
     ],
 )
-async def test_a_refusal_that_does_not_judge_the_password_forgets_and_counts_nothing(house, central, status, error):
-    headers = await signed_in(house)
+async def test_a_refusal_that_does_not_judge_the_password_forgets_and_counts_nothing(gateway, central, status, error):
+    headers = await signed_in(gateway)
     async with answering(central, status, error):
         for _ in range(7):
-            answered, answer = await login(house)
+            answered, answer = await login(gateway)
             assert answered == 502
             assert "without saying that the password is wrong" in answer["error"]
-    assert (await sent(house, headers, "/v1/device/list"))[0] == 200
-    await signed_in(house)
+    assert (await sent(gateway, headers, "/v1/device/list"))[0] == 200
+    await signed_in(gateway)
 
 
-async def test_a_password_that_is_answered_with_401_is_forgotten(house, central):
-    headers = await signed_in(house)
+async def test_a_password_that_is_answered_with_401_is_forgotten(gateway, central):
+    headers = await signed_in(gateway)
     async with answering(central, 401, "wrong password"):
-        assert (await login(house))[0] == 404
-    assert (await sent(house, headers, "/v1/device/list"))[0] == 500
-    assert (await login(house))[0] == 503
+        assert (await login(gateway))[0] == 404
+    assert (await sent(gateway, headers, "/v1/device/list"))[0] == 500
+    assert (await login(gateway))[0] == 503
 
 
-async def test_not_found_of_a_proxy_before_central_leaves_the_account_to_memory(house, central):
-    headers = await signed_in(house)
+async def test_not_found_of_a_proxy_before_central_leaves_the_account_to_memory(gateway, central):
+    headers = await signed_in(gateway)
     async with answering(central, 404, "no route matched"):
-        await signed_in(house)
-        assert (await login(house, password="a guess"))[0] == 404
-    assert (await sent(house, headers, "/v1/device/list"))[0] == 200
+        await signed_in(gateway)
+        assert (await login(gateway, password="a guess"))[0] == 404
+    assert (await sent(gateway, headers, "/v1/device/list"))[0] == 200
 
 
-async def test_somebody_elses_wrong_password_has_nobody_forgotten(house, central):
-    headers = await signed_in(house)
-    assert (await login(house, password="a guess"))[0] == 404
-    assert (await sent(house, headers, "/v1/device/list"))[0] == 200
+async def test_somebody_elses_wrong_password_has_nobody_forgotten(gateway, central):
+    headers = await signed_in(gateway)
+    assert (await login(gateway, password="a guess"))[0] == 404
+    assert (await sent(gateway, headers, "/v1/device/list"))[0] == 200
     await central.stop()
-    await signed_in(house)
+    await signed_in(gateway)
 
 
-async def test_a_changed_password_takes_the_place_of_the_old_one(house, central):
-    await signed_in(house)
+async def test_a_changed_password_takes_the_place_of_the_old_one(gateway, central):
+    await signed_in(gateway)
     central.put_account(replace(GUARD, password="another"))
-    await signed_in(house, password="another")
+    await signed_in(gateway, password="another")
     await central.stop()
-    await signed_in(house, password="another")
-    assert (await login(house))[0] == 404
+    await signed_in(gateway, password="another")
+    assert (await login(gateway))[0] == 404
 
 
 @pytest.mark.parametrize("name", ["chief", "Chief", " CHIEF "])
-async def test_a_password_of_the_site_never_goes_to_central(house, central, name):
+async def test_a_password_of_the_site_never_goes_to_central(gateway, central, name):
     before = len(central.requests)
-    status, _ = await login(house, name, "chief" if name == "chief" else "chief's")
+    status, _ = await login(gateway, name, "chief" if name == "chief" else "chief's")
     assert status == (200 if name == "chief" else 404)
     assert len(central.requests) == before
 
 
-async def test_a_central_that_fails_is_as_good_as_away(house, central):
-    await signed_in(house)
+async def test_a_central_that_fails_is_as_good_as_away(gateway, central):
+    await signed_in(gateway)
     central.faults = Faults(error="json", paths="/v1/auth/login")
-    await signed_in(house)
+    await signed_in(gateway)
     central.faults = Faults(error="portal", paths="/v1/auth/login")
-    await signed_in(house)
+    await signed_in(gateway)
 
 
-async def test_a_slow_central_keeps_no_account_of_the_site_out(house, central):
+async def test_a_slow_central_keeps_no_account_of_the_site_out(gateway, central):
     central.faults = Faults(latency_seconds=1.5)
     async with asyncio.TaskGroup() as group:
-        storm = [group.create_task(login(house, f"nobody-{number}", "x")) for number in range(30)]
+        storm = [group.create_task(login(gateway, f"nobody-{number}", "x")) for number in range(30)]
         async with asyncio.timeout(30):
             while not any(task.done() for task in storm):  # those beyond what is asked for at once are refused
                 await asyncio.sleep(0.01)
-        assert (await login(house, "chief", "chief"))[0] == 200
+        assert (await login(gateway, "chief", "chief"))[0] == 200
         assert not all(task.done() for task in storm)
     assert {task.result()[0] for task in storm} == {404, 503}
 
 
-async def test_what_has_ended_here_ends_at_central(house, central):
-    headers = await signed_in(house)
-    assert (await sent(house, headers, "/v1/device/list"))[0] == 200
+async def test_what_has_ended_here_ends_at_central(gateway, central):
+    headers = await signed_in(gateway)
+    assert (await sent(gateway, headers, "/v1/device/list"))[0] == 200
     assert central.open_sessions == 1
-    house.stop()
+    gateway.stop()
     async with asyncio.timeout(30):
         while central.open_sessions:
             await asyncio.sleep(0.01)
 
 
-async def test_after_a_restart_a_session_goes_on_without_central(open_house, central):
+async def test_after_a_restart_a_session_goes_on_without_central(open_gateway, central):
     client = CentralClient(url=central.url, username="gateway", password="gateway", clock=SystemClock())
     people = CentralPeople(client=client, roles=RoleMap())
-    async with open_house(people=people) as house:
-        whole = await signed_in(house)
-        half = await signed_in(house, username="manager", password="manager's")
-    async with open_house(people=people) as house:
-        assert (await sent(house, whole, "/v1/device/list"))[0] == 200
-        status, refused = await sent(house, half, "/v1/auth/mfa", {"token": "123456"})
+    async with open_gateway(people=people) as gateway:
+        whole = await signed_in(gateway)
+        half = await signed_in(gateway, username="manager", password="manager's")
+    async with open_gateway(people=people) as gateway:
+        assert (await sent(gateway, whole, "/v1/device/list"))[0] == 200
+        status, refused = await sent(gateway, half, "/v1/auth/mfa", {"token": "123456"})
         assert (status, refused["error"]) == (400, "the gateway was started anew; sign in again")
-        assert (await sent(house, half, "/v1/auth/mfa", {"token": "123456"}))[0] == 500
+        assert (await sent(gateway, half, "/v1/auth/mfa", {"token": "123456"}))[0] == 500
     assert central.open_sessions == 0
     await client.close()

@@ -18,47 +18,47 @@ expect.set_options(timeout=8000)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def house(open_house):
-    async with open_house() as opened:
+async def gateway(open_gateway):
+    async with open_gateway() as opened:
         yield opened
 
 
-async def changes(house, numbers):
+async def changes(gateway, numbers):
     """Rows of changes of cards."""
     for number in numbers:
         body = {"id": number, "number": "0042", "note": "by the oak"}
-        await house.store.pending_writes.hold(CARD_UPDATE, number, body, now=SINCE, sends=True)
-    return [row for row in await house.store.outbox.due(now=0, limit=500) if row.kind == "access_card"]
+        await gateway.store.pending_writes.hold(CARD_UPDATE, number, body, now=SINCE, sends=True)
+    return [row for row in await gateway.store.outbox.due(now=0, limit=500) if row.kind == "access_card"]
 
 
-async def test_everything_is_fetched_anew_and_what_is_wrong_with_central_is_seen(house, browser_page):
+async def test_everything_is_fetched_anew_and_what_is_wrong_with_central_is_seen(gateway, browser_page):
     async with browser_page(size=PHONE) as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         central = page.locator("#central-section")
         await expect(central).to_contain_text("40 access cards, 3 devices, 1 cameras, fetched")
         await expect(central.locator("#central-notices")).to_be_hidden()
-        house.central.show(notices=("central's clock is 90 s behind this machine's",))
-        house.store.changes.bump()
+        gateway.central.show(notices=("central's clock is 90 s behind this machine's",))
+        gateway.store.changes.bump()
         await expect(central.locator("#central-notices li")).to_have_text(
             "central's clock is 90 s behind this machine's"
         )
         await central.get_by_role("button", name="Fetch everything anew").click()
         await expect(page.get_by_text("Everything is fetched anew, as soon as central answers.")).to_be_visible()
-        assert house.central.asked_by == ["user:chief"]
-        house.central.show(progress="access cards: 20 of 40")
-        house.store.changes.bump()
+        assert gateway.central.asked_by == ["user:chief"]
+        gateway.central.show(progress="access cards: 20 of 40")
+        gateway.store.changes.bump()
         await expect(central).to_contain_text("Fetching access cards: 20 of 40")
         await expect(central.get_by_role("button", name="Fetching everything anew")).to_be_disabled()
 
 
-async def test_what_central_refused_is_changed_and_let_go_of_by_who_may(house, browser_page, tmp_path):
+async def test_what_central_refused_is_changed_and_let_go_of_by_who_may(gateway, browser_page, tmp_path):
     for number in (4001, 4002):
         body = {"id": number, "number": "0042", "note": "<b>by the oak</b>"}
-        await house.store.pending_writes.hold(CARD_UPDATE, number, body, now=SINCE, sends=True)
-    for row in [row for row in await house.store.outbox.due(now=0) if row.kind == "access_card"]:
-        await house.store.outbox.park(row, error="number: 0042 is already used")
+        await gateway.store.pending_writes.hold(CARD_UPDATE, number, body, now=SINCE, sends=True)
+    for row in [row for row in await gateway.store.outbox.due(now=0) if row.kind == "access_card"]:
+        await gateway.store.outbox.park(row, error="number: 0042 is already used")
     async with browser_page(size=PHONE, tolerate=("400",)) as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         refused = page.get_by_role("list", name="Refused by central").get_by_role("listitem")
         await expect(refused).to_have_count(2)
         await expect(refused.first).to_contain_text("<b>by the oak</b>")
@@ -73,20 +73,20 @@ async def test_what_central_refused_is_changed_and_let_go_of_by_who_may(house, b
         await refused.get_by_role("button", name="Let go").click()
         await page.locator("#confirm-yes").click()
         await expect(refused).to_have_count(0)
-    (row,) = await house.store.pending_writes.waiting("access_card", 4001)
+    (row,) = await gateway.store.pending_writes.waiting("access_card", 4001)
     assert (row.body["number"], row.refused) == ("0043", "")
-    assert not await house.store.pending_writes.waiting("access_card", 4002)
-    assert (await house.store.outbox.books()).balance()
+    assert not await gateway.store.pending_writes.waiting("access_card", 4002)
+    assert (await gateway.store.outbox.books()).balance()
     async with browser_page() as page:
-        await sign_in(page, house, "guard")
+        await sign_in(page, gateway, "guard")
         await expect(page.get_by_role("list", name="Refused by central")).to_be_hidden()
 
 
-async def test_enter_does_what_is_asked_and_what_is_wrong_is_said_beside_the_field(house, browser_page):
-    (row,) = await changes(house, [4001])
-    await house.store.outbox.park(row, error="number: 0042 is already used")
+async def test_enter_does_what_is_asked_and_what_is_wrong_is_said_beside_the_field(gateway, browser_page):
+    (row,) = await changes(gateway, [4001])
+    await gateway.store.outbox.park(row, error="number: 0042 is already used")
     async with browser_page(size=PHONE, tolerate=("400",)) as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         await page.get_by_role("button", name="Change: access card 4001").click()
         field = page.get_by_label("Field")
         for said, fault in (
@@ -115,17 +115,17 @@ async def test_enter_does_what_is_asked_and_what_is_wrong_is_said_beside_the_fie
         await expect(page.get_by_role("dialog").get_by_role("alert")).to_be_hidden()
         await page.get_by_role("button", name="Cancel").click()
         await expect(page.locator("#areas .area-count")).to_have_text("0 of 2")
-    (held,) = await house.store.pending_writes.waiting("access_card", 4001)
+    (held,) = await gateway.store.pending_writes.waiting("access_card", 4001)
     assert held.body["number"] == "0043"
 
 
-async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(house, browser_page):
-    await house.store.pending_writes.hold(CARD_CREATE, None, {"number": "77"}, now=SINCE, sends=True)
-    (row,) = [row for row in await house.store.outbox.due(now=0) if row.kind == "access_card"]
-    await house.store.outbox.begin(row)
-    await house.store.unknown_outcomes.leave_to_a_person(row, reason="it may be at central")
+async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(gateway, browser_page):
+    await gateway.store.pending_writes.hold(CARD_CREATE, None, {"number": "77"}, now=SINCE, sends=True)
+    (row,) = [row for row in await gateway.store.outbox.due(now=0) if row.kind == "access_card"]
+    await gateway.store.outbox.begin(row)
+    await gateway.store.unknown_outcomes.leave_to_a_person(row, reason="it may be at central")
     async with browser_page() as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         await page.get_by_role("button", name="Central has it").click()
         await page.get_by_label("Central's id").fill("five")
         await page.keyboard.press("Enter")
@@ -135,16 +135,16 @@ async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(house, b
         await page.locator("#confirm-yes").click()
         await expect(page.get_by_text("Sent again.", exact=True)).to_be_visible()
         await expect(page.get_by_role("list", name="Refused by central")).to_be_hidden()
-    told = await house.store.refused.get(row.id)
+    told = await gateway.store.refused.get(row.id)
     assert (told.parked, told.begun) == (False, False)
 
 
-async def test_how_many_more_were_refused_is_said_and_the_rest_is_shown_when_asked_for(house, browser_page):
-    rows = await changes(house, range(4001, 4104))
+async def test_how_many_more_were_refused_is_said_and_the_rest_is_shown_when_asked_for(gateway, browser_page):
+    rows = await changes(gateway, range(4001, 4104))
     for row in rows:
-        await house.store.outbox.park(row, error="number: 0042 is already used")
+        await gateway.store.outbox.park(row, error="number: 0042 is already used")
     async with browser_page() as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         refused = page.get_by_role("list", name="Refused by central").get_by_role("listitem")
         await expect(refused).to_have_count(100)
         await expect(page.locator("#refused-rest")).to_contain_text("The oldest 100 of 103 that central refused.")
@@ -153,32 +153,32 @@ async def test_how_many_more_were_refused_is_said_and_the_rest_is_shown_when_ask
         await expect(page.locator("#refused-rest")).to_be_hidden()
 
 
-async def test_why_something_waits_and_books_that_do_not_balance_are_said(house, browser_page):
-    rows = await changes(house, range(4001, 4004))
+async def test_why_something_waits_and_books_that_do_not_balance_are_said(gateway, browser_page):
+    rows = await changes(gateway, range(4001, 4004))
     error = "PATCH /v1/access: permission denied: can_edit_access_cards"
     for row in rows[:2]:
-        await house.store.outbox.failed(row, error=error, next_at=SINCE)
+        await gateway.store.outbox.failed(row, error=error, next_at=SINCE)
     async with browser_page(size=PHONE) as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         why = page.get_by_role("list", name="Why they wait").get_by_role("listitem")
         await page.locator("#held-title").press("Enter")
         await expect(why.filter(has_text="access card: update")).to_have_text(
             [re.compile(f"^2 . access card: update, since .*: {error}$"), re.compile("^1 . .*: not tried yet$")]
         )
         await expect(page.locator("#books-fault")).to_be_hidden()
-        await house.store.database.write(
+        await gateway.store.database.write(
             lambda connection: connection.execute("UPDATE book SET count = count + 1 WHERE name = 'accepted'")
         )
-        house.store.changes.bump()
+        gateway.store.changes.bump()
         await expect(page.locator("#books-fault")).to_contain_text("The books do not balance")
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-async def test_a_program_that_will_not_come_again_is_forgotten(house, browser_page):
-    await house.call("/v1/event/list", {"cursor_id": 0})
-    await house.call("/v1/entry/list", {"cursor_id": 0})
+async def test_a_program_that_will_not_come_again_is_forgotten(gateway, browser_page):
+    await gateway.call("/v1/event/list", {"cursor_id": 0})
+    await gateway.call("/v1/entry/list", {"cursor_id": 0})
     async with browser_page(size=PHONE) as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         readers = page.get_by_role("list", name="Programs that pull from here")
         await expect(readers).to_contain_text("parking entries: all read")
         await expect(readers).to_contain_text(re.compile("events: .* asked .* ago"))
@@ -186,4 +186,4 @@ async def test_a_program_that_will_not_come_again_is_forgotten(house, browser_pa
         await page.locator("#confirm-yes").click()
         await expect(readers).to_be_hidden()
         await expect(page.get_by_text("chief is forgotten.")).to_be_visible()
-    assert await house.store.read_cursors.all() == ()
+    assert await gateway.store.read_cursors.all() == ()

@@ -98,47 +98,47 @@ async def test_whoever_asks_for_a_place_in_vain_costs_the_loop_little():
 
 
 @pytest.mark.parametrize("sent", [b"", HALF_A_HEAD, HALF_A_BODY], ids=["silent", "half a head", "half a body"])
-async def test_two_addresses_with_half_open_requests_keep_nobody_out(house, sent):
-    attack = Attack(house.url, ("127.0.0.2", "127.0.0.3"), sent)
+async def test_two_addresses_with_half_open_requests_keep_nobody_out(gateway, sent):
+    attack = Attack(gateway.url, ("127.0.0.2", "127.0.0.3"), sent)
     await attack.hold()
     storm = asyncio.get_running_loop().create_task(attack.again())
     try:
         began = time.monotonic()
-        assert (await Stranger(house.url, "127.0.0.1").status())[0] == 200
+        assert (await Stranger(gateway.url, "127.0.0.1").status())[0] == 200
         assert time.monotonic() - began < 1
         await asyncio.sleep(connection_limits._SLOW_SECONDS)
         for _ in range(20):
-            status, again = await Stranger(house.url, "127.0.0.4").status()
+            status, again = await Stranger(gateway.url, "127.0.0.4").status()
             assert status == 200 or (status == 503 and int(again) > 0)
-            assert (await Stranger(house.url, "127.0.0.1").status())[0] == 200
+            assert (await Stranger(gateway.url, "127.0.0.1").status())[0] == 200
     finally:
         storm.cancel()
         await asyncio.gather(storm, return_exceptions=True)
         attack.end()
 
 
-async def test_an_address_from_which_somebody_signed_in_keeps_its_places(house, monkeypatch):
+async def test_an_address_from_which_somebody_signed_in_keeps_its_places(gateway, monkeypatch):
     monkeypatch.setattr(connection_limits, "_SLOW_SECONDS", 60)
-    headers = await house.sign_in()
+    headers = await gateway.sign_in()
     connector = TCPConnector(local_addr=("127.0.0.5", 0))
-    listing = f"{house.url}/v1/device/list"
+    listing = f"{gateway.url}/v1/device/list"
     async with (
         ClientSession(connector=connector) as client,
         client.post(listing, json={}, headers=headers) as answer,
     ):
         assert answer.status == 200
-    attack = Attack(house.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
+    attack = Attack(gateway.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
     await attack.hold()
     try:
-        assert await Stranger(house.url, "127.0.0.4").status() == (503, "2")
-        assert (await Stranger(house.url, "127.0.0.5").status())[0] == 200
+        assert await Stranger(gateway.url, "127.0.0.4").status() == (503, "2")
+        assert (await Stranger(gateway.url, "127.0.0.5").status())[0] == 200
     finally:
         attack.end()
 
 
-async def test_who_has_no_place_is_told_so_and_not_cut_off(house, monkeypatch):
+async def test_who_has_no_place_is_told_so_and_not_cut_off(gateway, monkeypatch):
     monkeypatch.setattr(connection_limits, "_SLOW_SECONDS", 60)
-    attack = Attack(house.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
+    attack = Attack(gateway.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
     await attack.hold()
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", attack._port, local_addr=("127.0.0.4", 0))
@@ -152,12 +152,12 @@ async def test_who_has_no_place_is_told_so_and_not_cut_off(house, monkeypatch):
     assert answer.endswith(b'{"success": false, "error": "too many connections; try again"}')
 
 
-async def test_the_slowest_head_goes_first_and_hears_why(house):
-    port = int(house.url.rpartition(":")[2])
+async def test_the_slowest_head_goes_first_and_hears_why(gateway):
+    port = int(gateway.url.rpartition(":")[2])
     reader, first = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
     first.write(HALF_A_HEAD)
     await asyncio.sleep(connection_limits._SLOW_SECONDS)
-    attack = Attack(house.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
+    attack = Attack(gateway.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
     await attack.hold(100)
     try:
         assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 503 ")
@@ -166,19 +166,19 @@ async def test_the_slowest_head_goes_first_and_hears_why(house):
         attack.end()
 
 
-async def test_a_head_that_does_not_come_in_time_is_told(house, monkeypatch):
+async def test_a_head_that_does_not_come_in_time_is_told(gateway, monkeypatch):
     monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 0.5)
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     writer.write(HALF_A_HEAD)
     answer = await asyncio.wait_for(reader.read(), 10)
     writer.close()
     assert answer.startswith(b"HTTP/1.1 408 ")
 
 
-async def test_a_kept_connection_lives_as_long_as_its_header_says(house, monkeypatch):
+async def test_a_kept_connection_lives_as_long_as_its_header_says(gateway, monkeypatch):
     monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 0.2)
     monkeypatch.setattr(connection_limits, "_LOOK_SECONDS", 0.05)
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     for pause in (1.5, 0):
         writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         head = await reader.readuntil(b"\r\n\r\n")
@@ -187,18 +187,18 @@ async def test_a_kept_connection_lives_as_long_as_its_header_says(house, monkeyp
         length = next(line for line in head.splitlines() if line.lower().startswith(b"content-length"))
         await reader.readexactly(int(length.split(b":")[1]))
         await asyncio.sleep(pause)
-    house.clock.pushed += 76
+    gateway.clock.pushed += 76
     writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
     await reader.read(1000)
-    house.clock.pushed += 78
+    gateway.clock.pushed += 78
     assert await asyncio.wait_for(reader.read(), 10) == b""
     writer.close()
 
 
-async def test_half_a_head_on_a_kept_connection_has_no_more_time_than_a_first_one(house, monkeypatch):
+async def test_half_a_head_on_a_kept_connection_has_no_more_time_than_a_first_one(gateway, monkeypatch):
     monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 0.5)
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
     await reader.readuntil(b"\r\n\r\n")
     writer.write(HALF_A_HEAD)
@@ -206,15 +206,15 @@ async def test_half_a_head_on_a_kept_connection_has_no_more_time_than_a_first_on
     writer.close()
 
 
-async def test_an_answer_that_closes_says_nothing_of_keeping(house):
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
+async def test_an_answer_that_closes_says_nothing_of_keeping(gateway):
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     assert b"Keep-Alive" not in await asyncio.wait_for(reader.read(), 10)
     writer.close()
 
 
-async def test_every_503_says_when_to_try_again(house):
-    house.recording.show(condition="unreachable")
-    headers = await house.sign_in()
-    async with house.client.get(f"{house.url}/v1/camera/thumbnail/201", headers=headers) as answer:
+async def test_every_503_says_when_to_try_again(gateway):
+    gateway.recording.show(condition="unreachable")
+    headers = await gateway.sign_in()
+    async with gateway.client.get(f"{gateway.url}/v1/camera/thumbnail/201", headers=headers) as answer:
         assert (answer.status, answer.headers["Retry-After"]) == (503, "5")

@@ -25,27 +25,27 @@ HOUR = 3_600_000_000
 LIST, REPORT, ONE = "/v1/entry/list", "/v1/entry/report", "/v1/entry"
 
 
-def at(house, micros):
+def at(gateway, micros):
     """It is this time now; who was signed in is no more."""
-    house.clock.pushed += (micros - house.clock.wall().micros) / 1e6
-    house.tokens.clear()
+    gateway.clock.pushed += (micros - gateway.clock.wall().micros) / 1e6
+    gateway.tokens.clear()
 
 
-async def passes(house, when, direction="entry", **known):
+async def passes(gateway, when, direction="entry", **known):
     event = Event(EventKind.VEHICLE_PASSED, when, clock_trusted=True, description="It passed.", device_id=101)
     passage = Passage("entry", direction, PassageOutcome.PASSED, when - 1, when, clock_trusted=True, **known)
-    await house.store.journal.record(Entry(events=(event,), passage=passage))
+    await gateway.store.journal.record(Entry(events=(event,), passage=passage))
 
 
 @pytest.fixture
-async def busy(house):
+async def busy(gateway):
     """One that came and went, one that is there, one that only went."""
-    await passes(house, NOON, card_id=7, credential="0042")
-    await passes(house, NOON + HOUR, "exit", card_id=7, credential="0042")
-    await passes(house, NOON + 2 * HOUR, credential="AB123CD", plate="AB123CD")
-    await passes(house, NOON + 25 * HOUR, "exit", card_id=9, credential="=1+1")
-    at(house, NOON + 26 * HOUR)
-    return house
+    await passes(gateway, NOON, card_id=7, credential="0042")
+    await passes(gateway, NOON + HOUR, "exit", card_id=7, credential="0042")
+    await passes(gateway, NOON + 2 * HOUR, credential="AB123CD", plate="AB123CD")
+    await passes(gateway, NOON + 25 * HOUR, "exit", card_id=9, credential="=1+1")
+    at(gateway, NOON + 26 * HOUR)
+    return gateway
 
 
 async def test_entries_are_listed_newest_first_with_every_field(busy):
@@ -103,15 +103,15 @@ async def test_filters_pages_and_cursors(busy):
         (ONE, "PATCH", {"id": "7"}, "id: must be a valid integer"),
     ],
 )  # fmt: skip
-async def test_what_cannot_be_read_is_named(house, path, method, body, error):
-    status, answer = await house.call(path, body, method=method)
+async def test_what_cannot_be_read_is_named(gateway, path, method, body, error):
+    status, answer = await gateway.call(path, body, method=method)
     assert (status, answer["success"]) == (400, False)
     assert answer["error"].startswith(error), answer
     assert answer["entry" if method != "POST" else "entries"] is None
 
 
-async def test_an_unknown_entry_is_404(house):
-    assert (await house.call(ONE, {"id": 7, "plate": "X"}, method="PATCH"))[0] == 404
+async def test_an_unknown_entry_is_404(gateway):
+    assert (await gateway.call(ONE, {"id": 7, "plate": "X"}, method="PATCH"))[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ async def test_an_unknown_entry_is_404(house):
     [(LIST, "POST"), (REPORT, "POST"), ("/v1/entry/excel", "POST"), ("/v1/entry/reportExcel", "POST"),
      (ONE, "PUT"), (ONE, "PATCH")],
 )  # fmt: skip
-async def test_nobody_gets_in_without_a_session_and_the_permission(house, path, method):
-    assert (await house.call(path, {}, method=method, user=""))[1]["error"] == "authentication required"
-    status, answer = await house.call(path, {}, method=method, user="guard")
+async def test_nobody_gets_in_without_a_session_and_the_permission(gateway, path, method):
+    assert (await gateway.call(path, {}, method=method, user=""))[1]["error"] == "authentication required"
+    status, answer = await gateway.call(path, {}, method=method, user="guard")
     assert status == 500
     verb = {"POST": "view", "PUT": "add", "PATCH": "edit"}[method]
     assert answer["error"] == f"permission denied: this needs can_{verb}_entries"
@@ -167,10 +167,10 @@ async def test_entries_as_excel(busy, path, report):
         ["Timed out", "0"], ["Minutes on average", "60.0"], ["Minutes at most", "60.0"]] if report else [])  # fmt: skip
 
 
-async def test_an_entry_by_hand_is_found_by_its_exit(house):
-    at(house, NOON)
+async def test_an_entry_by_hand_is_found_by_its_exit(gateway):
+    at(gateway, NOON)
     body = {"device_id": 101, "plate": "ab 12", "date_at": "2026-01-13T12:00:00", "note": "Forgot the card."}
-    status, answer = await house.call(ONE, body, method="PUT")
+    status, answer = await gateway.call(ONE, body, method="PUT")
     assert status == 200, answer
     EntryAnswer.model_validate(answer)
     made = answer["entry"]
@@ -180,14 +180,14 @@ async def test_an_entry_by_hand_is_found_by_its_exit(house):
     event = Event(EventKind.VEHICLE_PASSED, NOON + HOUR, clock_trusted=True, description="Out.", device_id=101)
     passage = Passage("entry", "exit", PassageOutcome.PASSED, NOON, NOON + HOUR, clock_trusted=True, plate="AB12")
     movement = Movement(Way(leaves="garage"), NOON + HOUR)
-    await house.store.journal.record(Entry(events=(event,), passage=passage, movements=(movement,)))
-    _, answer = await house.call(LIST, {})
+    await gateway.store.journal.record(Entry(events=(event,), passage=passage, movements=(movement,)))
+    _, answer = await gateway.call(LIST, {})
     assert [(entry["id"], entry["status"]) for entry in answer["entries"]] == [(made["id"], "closed")]
 
 
-async def test_an_entry_without_a_moment_is_of_now(house):
-    _, answer = await house.call(ONE, {"device_id": 101, "date_at": " ", "exit_at": ""}, method="PUT")
-    _, listed = await house.call(LIST, {"status": "open"})
+async def test_an_entry_without_a_moment_is_of_now(gateway):
+    _, answer = await gateway.call(ONE, {"device_id": 101, "date_at": " ", "exit_at": ""}, method="PUT")
+    _, listed = await gateway.call(LIST, {"status": "open"})
     assert [entry["id"] for entry in listed["entries"]] == [answer["entry"]["id"]]
 
 
@@ -229,10 +229,10 @@ async def client(central):
     await client.close()
 
 
-async def test_an_entry_goes_through_to_central_while_it_answers(open_house, central, client):
-    async with open_house(client=client) as house:
+async def test_an_entry_goes_through_to_central_while_it_answers(open_gateway, central, client):
+    async with open_gateway(client=client) as gateway:
         body = {"device_id": 101, "plate": "AB12", "date_at": "2026-01-13T12:00:00", "note": "x"}
-        status, answer = await house.call(ONE, body, method="PUT")
+        status, answer = await gateway.call(ONE, body, method="PUT")
         assert status == 200, answer
         made = answer["entry"]
         (theirs,) = central.entries
@@ -241,54 +241,54 @@ async def test_an_entry_goes_through_to_central_while_it_answers(open_house, cen
         assert (theirs["plate"], theirs["date_at"], theirs["lane"]) == ("AB12", "2026-01-13T17:00:00.000Z", "entry")
         for known in (made["id"], made["site_id"]):
             change = {"id": known, "note": f"by {known}"}
-            status, answer = await house.call(ONE, change, method="PATCH")
+            status, answer = await gateway.call(ONE, change, method="PATCH")
             assert (status, answer["entry"]["note"]) == (200, f"by {known}")
         assert central.entries[0]["note"] == f"by {made['site_id']}"
-        status, answer = await house.call(ONE, {"id": made["id"], "surprise": 1}, method="PATCH")
+        status, answer = await gateway.call(ONE, {"id": made["id"], "surprise": 1}, method="PATCH")
         assert (status, "surprise" in answer["entry"]) == (200, False)
-        assert (await house.store.outbox.books()).waiting == 1  # the conftest's camera event
+        assert (await gateway.store.outbox.books()).waiting == 1  # the conftest's camera event
 
 
-async def test_what_is_held_while_central_is_away_goes_up_later(open_house, central, client):
-    async with open_house(client=client) as house:
+async def test_what_is_held_while_central_is_away_goes_up_later(open_gateway, central, client):
+    async with open_gateway(client=client) as gateway:
         central.faults = Faults(down=True)
-        _, answer = await house.call(ONE, {"device_id": 101, "plate": "AB12"}, method="PUT")
+        _, answer = await gateway.call(ONE, {"device_id": 101, "plate": "AB12"}, method="PUT")
         made = answer["entry"]
         assert (made["id"], made["central_id"], made["sync"]) == (made["site_id"], None, "waiting")
-        _, answer = await house.call(ONE, {"id": made["id"], "note": "later"}, method="PATCH")
+        _, answer = await gateway.call(ONE, {"id": made["id"], "note": "later"}, method="PATCH")
         assert answer["entry"]["note"] == "later"
-        await passes(house, NOON + HOUR, "exit", credential="0042")
+        await passes(gateway, NOON + HOUR, "exit", credential="0042")
         central.faults = Faults()
         central.tables.cameras.put({"id": 201, "name": "Camera"})
-        sender = OutboxSender(client=client, store=house.store, clock=house.clock)
+        sender = OutboxSender(client=client, store=gateway.store, clock=gateway.clock)
         await sender.start_afresh()
         for _ in range(10):
             await sender.send_due()
-            if not (await house.store.outbox.books()).waiting:
+            if not (await gateway.store.outbox.books()).waiting:
                 break
-            await house.store.outbox.retry_now()
-        books = await house.store.outbox.books()
+            await gateway.store.outbox.retry_now()
+        books = await gateway.store.outbox.books()
         assert (books.waiting, books.parked, books.balance()) == (0, 0, True)
         assert [(entry["type"], entry["note"]) for entry in central.entries] == [("entry", "later"), ("exit", "")]
-        _, answer = await house.call(LIST, {})
+        _, answer = await gateway.call(LIST, {})
         assert {entry["sync"] for entry in answer["entries"]} == {"in_step"}
         assert {entry["id"] for entry in answer["entries"]} == {entry["id"] for entry in central.entries}
-        status, _ = await house.call(ONE, {"id": made["site_id"], "note": "old id"}, method="PATCH")
+        status, _ = await gateway.call(ONE, {"id": made["site_id"], "note": "old id"}, method="PATCH")
         assert (status, central.entries[0]["note"]) == (200, "old id")
 
 
-async def test_a_walk_misses_nothing_and_shows_nothing_twice_while_vehicles_come_and_go(open_house, central, client):
+async def test_a_walk_misses_nothing_and_shows_nothing_twice_while_vehicles_come_and_go(open_gateway, central, client):
     """Between any two pages one comes, one leaves, one is corrected, and central gives ids to what went up."""
-    async with open_house(client=client) as house:
-        at(house, NOON + 2 * HOUR)
+    async with open_gateway(client=client) as gateway:
+        at(gateway, NOON + 2 * HOUR)
         central.tables.cameras.put({"id": 201, "name": "Camera"})
         for number in range(40):
-            await passes(house, NOON + number, credential=f"{number:04}")
-        sender = OutboxSender(client=client, store=house.store, clock=house.clock)
-        _, before = await house.call(LIST, {"page_limit": 500})
+            await passes(gateway, NOON + number, credential=f"{number:04}")
+        sender = OutboxSender(client=client, store=gateway.store, clock=gateway.clock)
+        _, before = await gateway.call(LIST, {"page_limit": 500})
         walked, numbers, cursor, turn = [], [], 0, 0
         while True:
-            status, page = await house.call(LIST, {"page_limit": 7, "cursor_id": cursor})
+            status, page = await gateway.call(LIST, {"page_limit": 7, "cursor_id": cursor})
             assert status == 200
             EntriesAnswer.model_validate(page)
             walked += page["entries"]
@@ -298,9 +298,9 @@ async def test_a_walk_misses_nothing_and_shows_nothing_twice_while_vehicles_come
             cursor = page["next_cursor"] if turn % 2 else page["entries"][-1]["id"]  # central's id leads on as well
             oldest, unseen = before["entries"][-1 - turn], before["entries"][-10 - turn]
             _, _, (status, _), _ = await asyncio.gather(
-                passes(house, NOON + HOUR + turn, credential=f"new {turn}"),
-                passes(house, NOON + HOUR + turn, "exit", credential=oldest["credential"]),
-                house.call(ONE, {"id": unseen["site_id"], "note": "seen"}, method="PATCH"),
+                passes(gateway, NOON + HOUR + turn, credential=f"new {turn}"),
+                passes(gateway, NOON + HOUR + turn, "exit", credential=oldest["credential"]),
+                gateway.call(ONE, {"id": unseen["site_id"], "note": "seen"}, method="PATCH"),
                 sender.send_due(),
             )
             assert status == 200
@@ -309,12 +309,12 @@ async def test_a_walk_misses_nothing_and_shows_nothing_twice_while_vehicles_come
         assert ids == sorted(set(ids), reverse=True)
         assert ids == [entry["site_id"] for entry in before["entries"]]
         assert numbers == [40 + number for number in range(turn + 1)]
-        _, after = await house.call(LIST, {"page_limit": 500, "status": "closed"})
+        _, after = await gateway.call(LIST, {"page_limit": 500, "status": "closed"})
         assert {entry["credential"] for entry in after["entries"]} == {f"{number:04}" for number in range(turn)}
 
 
-async def test_what_passed_by_a_grant_is_no_card(house):
-    await passes(house, NOON, card_id=-3, credential="grant 3")
-    _, answer = await house.call(LIST, {})
+async def test_what_passed_by_a_grant_is_no_card(gateway):
+    await passes(gateway, NOON, card_id=-3, credential="grant 3")
+    _, answer = await gateway.call(LIST, {})
     (entry,) = answer["entries"]
     assert (entry["access_id"], entry["credential"]) == (None, "grant 3")

@@ -31,19 +31,19 @@ def form(camera_event_id, content=JPEG, *, filename="scene.jpg", **fields):
 
 
 @pytest.fixture
-def upload(house):
+def upload(gateway):
     async def send(data, *, user="chief", **headers):
-        held = await house.sign_in(user) if user else {}
-        async with house.client.post(house.url + UPLOAD, data=data, headers=held | headers) as answer:
+        held = await gateway.sign_in(user) if user else {}
+        async with gateway.client.post(gateway.url + UPLOAD, data=data, headers=held | headers) as answer:
             return answer.status, await answer.json()
 
     return send
 
 
 @pytest.fixture
-def uploaded(house, upload):
+def uploaded(gateway, upload):
     async def make(content=JPEG, **fields):
-        status, answer = await upload(form(house.camera_event_id, content, **fields))
+        status, answer = await upload(form(gateway.camera_event_id, content, **fields))
         assert status == 200, answer
         return answer["evidence"]
 
@@ -51,27 +51,27 @@ def uploaded(house, upload):
 
 
 @pytest.fixture
-def linked(house):
+def linked(gateway):
     async def make(evidence_id, body=None):
-        status, answer = await house.call(f"{UPLOAD}/{evidence_id}/access", body or {})
+        status, answer = await gateway.call(f"{UPLOAD}/{evidence_id}/access", body or {})
         assert status == 200, answer
         return answer["access"]
 
     return make
 
 
-async def fetched(house, url, *, method="GET", **headers):
-    async with house.client.request(method, url, headers=headers) as answer:
+async def fetched(gateway, url, *, method="GET", **headers):
+    async with gateway.client.request(method, url, headers=headers) as answer:
         return answer.status, answer.headers, await answer.read()
 
 
-async def of_kind(house, kind):
-    return (await house.store.events.page(EventFilter(types=(int(kind),)))).events
+async def of_kind(gateway, kind):
+    return (await gateway.store.events.page(EventFilter(types=(int(kind),)))).events
 
 
-async def test_an_upload_is_kept_and_shown_with_its_camera_event(house, upload, tmp_path):
+async def test_an_upload_is_kept_and_shown_with_its_camera_event(gateway, upload, tmp_path):
     status, answer = await upload(
-        form(house.camera_event_id, description="Dent in the door", kept_as="transaction", name="Door.jpg")
+        form(gateway.camera_event_id, description="Dent in the door", kept_as="transaction", name="Door.jpg")
     )
     assert status == 200
     evidence = answer["evidence"]
@@ -88,11 +88,11 @@ async def test_an_upload_is_kept_and_shown_with_its_camera_event(house, upload, 
         "sha256": digest,
         "username": "chief",
     }
-    row = await house.store.exhibits.get(evidence["id"])
+    row = await gateway.store.exhibits.get(evidence["id"])
     assert (tmp_path / FOLDER / row.file).read_bytes() == JPEG
-    (event,) = await of_kind(house, EventKind.EVIDENCE_ADDED)
+    (event,) = await of_kind(gateway, EventKind.EVIDENCE_ADDED)
     assert digest in event.data
-    again = await upload(form(house.camera_event_id))
+    again = await upload(form(gateway.camera_event_id))
     assert again[1]["evidence"]["id"] == evidence["id"]
 
 
@@ -123,18 +123,18 @@ async def test_a_file_name_is_never_a_path(uploaded, tmp_path, given, shown):
         (rb"filename*=UTF-8''%C3%A9.jpg", "\N{LATIN SMALL LETTER E WITH ACUTE}.jpg"),
     ],
 )
-async def test_a_name_that_another_program_sent_is_read_as_it_meant(house, sent, shown):
+async def test_a_name_that_another_program_sent_is_read_as_it_meant(gateway, sent, shown):
     body = (
-        f'--b0\r\nContent-Disposition: form-data; name="id"\r\n\r\n{house.camera_event_id}\r\n'
+        f'--b0\r\nContent-Disposition: form-data; name="id"\r\n\r\n{gateway.camera_event_id}\r\n'
         '--b0\r\nContent-Disposition: form-data; name="file"; '
     ).encode() + sent + b"\r\n\r\n" + JPEG + b"\r\n--b0--\r\n"  # fmt: skip
-    headers = {**await house.sign_in(), "Content-Type": "multipart/form-data; boundary=b0"}
-    async with house.client.post(house.url + UPLOAD, data=body, headers=headers) as answer:
+    headers = {**await gateway.sign_in(), "Content-Type": "multipart/form-data; boundary=b0"}
+    async with gateway.client.post(gateway.url + UPLOAD, data=body, headers=headers) as answer:
         assert (await answer.json())["evidence"]["name"] == shown
 
 
-async def test_what_cannot_be_taken_is_said_and_leaves_nothing(house, upload, tmp_path):
-    known = house.camera_event_id
+async def test_what_cannot_be_taken_is_said_and_leaves_nothing(gateway, upload, tmp_path):
+    known = gateway.camera_event_id
     twice = form(known)
     twice.add_field("file", b"second", filename="b.jpg")
     without = FormData()
@@ -168,7 +168,7 @@ async def test_what_cannot_be_taken_is_said_and_leaves_nothing(house, upload, tm
         assert (found, answer["success"], answer["evidence"]) == (status, False, None), words
         assert words in answer["error"], answer
     assert list((tmp_path / FOLDER).iterdir()) == []
-    assert await house.store.exhibits.all() == ()
+    assert await gateway.store.exhibits.all() == ()
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ async def test_what_cannot_be_taken_is_said_and_leaves_nothing(house, upload, tm
         b"--b0\r\nContent-Length: 99999\r\n" + FILE_PART + b"x\r\n--b0--\r\n",
     ],
 )
-async def test_a_form_that_is_none_is_refused(house, upload, tmp_path, raw):
+async def test_a_form_that_is_none_is_refused(gateway, upload, tmp_path, raw):
     status, answer = await upload(raw, **{"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"})
     assert status == 400, answer
     assert answer["evidence"] is None
@@ -200,13 +200,13 @@ async def test_another_media_type_or_no_boundary_is_refused(upload):
         assert "multipart" in answer["error"]
 
 
-async def test_an_upload_that_breaks_off_leaves_nothing(house, tmp_path):
-    headers = await house.sign_in()
-    place = urlsplit(house.url)
+async def test_an_upload_that_breaks_off_leaves_nothing(gateway, tmp_path):
+    headers = await gateway.sign_in()
+    place = urlsplit(gateway.url)
     head = (
         f"POST {UPLOAD} HTTP/1.1\r\nHost: localhost\r\nSessionID: {headers['SessionID']}\r\nContent-Length: 2000000\r\n"
         f"Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n"
-        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="id"\r\n\r\n{house.camera_event_id}\r\n'
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="id"\r\n\r\n{gateway.camera_event_id}\r\n'
         f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
     )
     _, writer = await asyncio.open_connection(place.hostname, place.port)
@@ -219,41 +219,41 @@ async def test_an_upload_that_breaks_off_leaves_nothing(house, tmp_path):
     async with asyncio.timeout(30):
         while any((tmp_path / FOLDER).iterdir()):
             await asyncio.sleep(0.01)
-    assert await house.store.exhibits.all() == ()
+    assert await gateway.store.exhibits.all() == ()
 
 
-async def test_only_whoever_may_uploads_and_links(house, upload, uploaded):
-    assert (await upload(form(house.camera_event_id), user=""))[1]["error"] == "authentication required"
-    status, answer = await upload(form(house.camera_event_id), user="guard")
+async def test_only_whoever_may_uploads_and_links(gateway, upload, uploaded):
+    assert (await upload(form(gateway.camera_event_id), user=""))[1]["error"] == "authentication required"
+    status, answer = await upload(form(gateway.camera_event_id), user="guard")
     assert (status, answer["evidence"]) == (500, None)
     assert "can_add_camera_events" in answer["error"]
     evidence = await uploaded()
     for user, words in (("", "authentication required"), ("guard", "can_view_camera_events")):
-        status, answer = await house.call(f"{UPLOAD}/{evidence['id']}/access", {}, user=user)
+        status, answer = await gateway.call(f"{UPLOAD}/{evidence['id']}/access", {}, user=user)
         assert (status, answer["access"]) == (500, None)
         assert words in answer["error"]
 
 
-async def test_a_link_hands_out_the_file_to_anybody(house, uploaded, linked):
+async def test_a_link_hands_out_the_file_to_anybody(gateway, uploaded, linked):
     evidence = await uploaded()
     access = await linked(evidence["id"], {"minutes": 5})
-    assert access["url"] == f"{house.url}{UPLOAD}/file/{access['token']}"
-    status, headers, body = await fetched(house, access["url"])
+    assert access["url"] == f"{gateway.url}{UPLOAD}/file/{access['token']}"
+    status, headers, body = await fetched(gateway, access["url"])
     assert (status, body) == (200, JPEG)
     assert headers["Content-Type"] == "image/jpeg"
     assert headers["Content-Disposition"].startswith('inline; filename="scene.jpg"')
     assert headers["Content-Security-Policy"].startswith("sandbox; default-src 'none'")
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Cache-Control"] == "private, no-store"
-    status, headers, body = await fetched(house, access["url"], Range="bytes=4-10")
+    status, headers, body = await fetched(gateway, access["url"], Range="bytes=4-10")
     assert (status, body) == (206, JPEG[4:11])
     assert headers["Content-Range"] == f"bytes 4-10/{len(JPEG)}"
-    status, headers, _ = await fetched(house, access["url"], method="HEAD")
+    status, headers, _ = await fetched(gateway, access["url"], method="HEAD")
     assert (status, headers["Content-Length"]) == (200, str(len(JPEG)))
-    assert (await fetched(house, access["url"], Range=f"bytes={len(JPEG)}-"))[0] == 416
+    assert (await fetched(gateway, access["url"], Range=f"bytes={len(JPEG)}-"))[0] == 416
 
 
-async def test_what_a_browser_could_run_is_saved_under_a_harmless_name(house, uploaded, linked):
+async def test_what_a_browser_could_run_is_saved_under_a_harmless_name(gateway, uploaded, linked):
     page = b"<html><script>alert(1)</script></html>"
     for content, name, kind, shown in (
         (page, "page.html", "text/plain", "page.html.txt"),
@@ -266,57 +266,57 @@ async def test_what_a_browser_could_run_is_saved_under_a_harmless_name(house, up
         ),
     ):
         access = await linked((await uploaded(content, filename=name))["id"])
-        status, headers, body = await fetched(house, access["url"])
+        status, headers, body = await fetched(gateway, access["url"])
         assert (status, body) == (200, content)
         assert headers["Content-Type"].partition(";")[0] == kind
         assert headers["Content-Disposition"].startswith("attachment; ")
         assert shown in headers["Content-Disposition"]
 
 
-async def test_a_video_may_be_played_and_nothing_else(house, footage, uploaded, linked):
+async def test_a_video_may_be_played_and_nothing_else(gateway, footage, uploaded, linked):
     access = await linked((await uploaded(footage.clip.read_bytes(), filename="clip.mp4"))["id"])
-    _, headers, body = await fetched(house, access["url"])
+    _, headers, body = await fetched(gateway, access["url"])
     assert (headers["Content-Type"], body) == ("video/mp4", footage.clip.read_bytes())
     policy = headers["Content-Security-Policy"]
     assert policy.startswith("sandbox allow-same-origin; default-src 'none'; media-src 'self'")
     assert "script" not in policy
 
 
-async def test_each_use_is_an_event_and_parts_of_one_use_are_one(house, uploaded, linked):
+async def test_each_use_is_an_event_and_parts_of_one_use_are_one(gateway, uploaded, linked):
     access = await linked((await uploaded())["id"])
     for wanted in ("bytes=0-99", "bytes=100-199", "bytes=200-"):
-        assert (await fetched(house, access["url"], Range=wanted))[0] == 206
-    assert len(await of_kind(house, EventKind.EVIDENCE_OPENED)) == 1
-    assert (await fetched(house, access["url"]))[0] == 200
-    uses = await of_kind(house, EventKind.EVIDENCE_OPENED)
+        assert (await fetched(gateway, access["url"], Range=wanted))[0] == 206
+    assert len(await of_kind(gateway, EventKind.EVIDENCE_OPENED)) == 1
+    assert (await fetched(gateway, access["url"]))[0] == 200
+    uses = await of_kind(gateway, EventKind.EVIDENCE_OPENED)
     assert len(uses) == 2
     assert "127.0.0.1" in uses[0].description
     assert all(access["token"] not in event.description + event.data for event in uses)
     other = await linked(access["evidence_id"])
-    assert (await fetched(house, other["url"], Range="bytes=100-"))[0] == 206
-    assert len(await of_kind(house, EventKind.EVIDENCE_OPENED)) == 3
+    assert (await fetched(gateway, other["url"], Range="bytes=100-"))[0] == 206
+    assert len(await of_kind(gateway, EventKind.EVIDENCE_OPENED)) == 3
 
 
-async def test_links_end_by_time_and_by_being_taken_back(house, uploaded, linked):
+async def test_links_end_by_time_and_by_being_taken_back(gateway, uploaded, linked):
     evidence = await uploaded()
     one, two, three = [await linked(evidence["id"], {"minutes": minutes}) for minutes in (5, 60, 60)]
-    house.clock.pushed += 5 * 60 + 1
-    assert (await fetched(house, one["url"]))[0] == 404
+    gateway.clock.pushed += 5 * 60 + 1
+    assert (await fetched(gateway, one["url"]))[0] == 404
     back = await linked(evidence["id"], {"revoke": True, "link_id": two["link_id"]})
     assert (back["revoked"], back["token"], back["url"]) == (1, "", "")
-    assert (await fetched(house, two["url"]))[0] == 404
-    assert (await fetched(house, three["url"]))[0] == 200
-    assert (await house.call(f"{UPLOAD}/{evidence['id']}/access", {"revoke": True, "link_id": 999}))[0] == 404
+    assert (await fetched(gateway, two["url"]))[0] == 404
+    assert (await fetched(gateway, three["url"]))[0] == 200
+    assert (await gateway.call(f"{UPLOAD}/{evidence['id']}/access", {"revoke": True, "link_id": 999}))[0] == 404
     assert (await linked(evidence["id"], {"revoke": True}))["revoked"] == 1
-    assert (await fetched(house, three["url"]))[0] == 404
+    assert (await fetched(gateway, three["url"]))[0] == 404
     assert (await linked(evidence["id"], {"revoke": True}))["revoked"] == 0
-    assert len(await of_kind(house, EventKind.EVIDENCE_LINK_REVOKED)) == 2
+    assert len(await of_kind(gateway, EventKind.EVIDENCE_LINK_REVOKED)) == 2
 
 
-async def test_bad_links_and_bad_wishes(house, uploaded):
+async def test_bad_links_and_bad_wishes(gateway, uploaded):
     evidence = await uploaded()
     for token in ("x", "A" * 43, "..%2f..%2fsite.db", "A" * 5000):
-        status, _, body = await fetched(house, f"{house.url}{UPLOAD}/file/{token}")
+        status, _, body = await fetched(gateway, f"{gateway.url}{UPLOAD}/file/{token}")
         assert status == 404, token
     for body, place in (
         ({"minutes": 0}, "minutes"),
@@ -325,51 +325,51 @@ async def test_bad_links_and_bad_wishes(house, uploaded):
         ({"revoke": 1}, "revoke"),
         ({"revoke": True, "link_id": "x"}, "link_id"),
     ):
-        status, answer = await house.call(f"{UPLOAD}/{evidence['id']}/access", body)
+        status, answer = await gateway.call(f"{UPLOAD}/{evidence['id']}/access", body)
         assert (status, answer["error"].partition(":")[0]) == (400, place)
-    assert (await house.call(f"{UPLOAD}/999/access", {}))[0] == 404
+    assert (await gateway.call(f"{UPLOAD}/999/access", {}))[0] == 404
 
 
-async def test_no_token_is_on_disk(house, uploaded, linked, tmp_path):
+async def test_no_token_is_on_disk(gateway, uploaded, linked, tmp_path):
     access = await linked((await uploaded())["id"])
     written = b"".join(path.read_bytes() for path in tmp_path.glob("site.db*"))
     assert access["token"].encode() not in written
 
 
-async def test_an_unexpected_error_does_not_put_a_token_into_the_log(house, uploaded, linked, monkeypatch):
+async def test_an_unexpected_error_does_not_put_a_token_into_the_log(gateway, uploaded, linked, monkeypatch):
     access = await linked((await uploaded())["id"])
 
     def broken(exhibit):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(house.recording.exhibits, "path", broken)
+    monkeypatch.setattr(gateway.recording.exhibits, "path", broken)
     with capture_logs() as logged:
-        assert (await fetched(house, access["url"]))[0] == 500
+        assert (await fetched(gateway, access["url"]))[0] == 500
     assert [entry["path"] for entry in logged] == [f"{UPLOAD}/file/{{token}}"]
     assert access["token"] not in str(logged)
 
 
-async def test_deleting_a_camera_event_takes_its_evidence_and_links_along(house, uploaded, linked, tmp_path):
+async def test_deleting_a_camera_event_takes_its_evidence_and_links_along(gateway, uploaded, linked, tmp_path):
     evidence = await uploaded()
     access = await linked(evidence["id"])
-    shown = (await house.call("/v1/camera/event", {"id": house.camera_event_id}))[1]["event"]
+    shown = (await gateway.call("/v1/camera/event", {"id": gateway.camera_event_id}))[1]["event"]
     assert [item["id"] for item in shown["evidence"]] == [evidence["id"]]
-    listed = (await house.call("/v1/camera/event/list", {}))[1]["events"]
+    listed = (await gateway.call("/v1/camera/event/list", {}))[1]["events"]
     assert listed[0]["evidence"] == shown["evidence"]
-    status, answer = await house.call("/v1/camera/event", {"id": house.camera_event_id}, method="DELETE")
+    status, answer = await gateway.call("/v1/camera/event", {"id": gateway.camera_event_id}, method="DELETE")
     assert (status, answer["event"]["evidence"][0]["sha256"]) == (200, evidence["sha256"])
-    assert (await fetched(house, access["url"]))[0] == 404
+    assert (await fetched(gateway, access["url"]))[0] == 404
     assert list((tmp_path / FOLDER).iterdir()) == []
-    assert await house.store.exhibits.bytes_kept() == 0
-    (told,) = await of_kind(house, EventKind.CAMERA_EVENT_DELETED)
+    assert await gateway.store.exhibits.bytes_kept() == 0
+    (told,) = await of_kind(gateway, EventKind.CAMERA_EVENT_DELETED)
     assert evidence["sha256"] in told.data
 
 
-async def test_a_link_that_is_used_without_end_is_slowed_down(house, uploaded, linked):
+async def test_a_link_that_is_used_without_end_is_slowed_down(gateway, uploaded, linked):
     evidence = await uploaded(b"small")
     access, other = await linked(evidence["id"]), await linked(evidence["id"])
-    found = [(await fetched(house, access["url"]))[0] for _ in range(62)]
+    found = [(await fetched(gateway, access["url"]))[0] for _ in range(62)]
     assert found == [200] * 60 + [429] * 2
-    assert (await fetched(house, other["url"]))[0] == 200
-    house.clock.pushed += 61
-    assert (await fetched(house, access["url"]))[0] == 200
+    assert (await fetched(gateway, other["url"]))[0] == 200
+    gateway.clock.pushed += 61
+    assert (await fetched(gateway, access["url"]))[0] == 200

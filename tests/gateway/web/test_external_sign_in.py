@@ -105,11 +105,11 @@ async def central():
 
 
 @pytest.fixture
-async def house(open_house, central):
+async def gateway(open_gateway, central):
     client = CentralClient(url=central.url, username="gateway", password="gateway", clock=SystemClock())
     relay = CentralRelay(client=client, url=central.url)
     running = asyncio.get_running_loop().create_task(relay.run())
-    async with open_house(relay=relay, people=CentralPeople(client=client, roles=RoleMap())) as opened:
+    async with open_gateway(relay=relay, people=CentralPeople(client=client, roles=RoleMap())) as opened:
         yield opened
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -122,69 +122,69 @@ async def browser():
         yield client
 
 
-async def sent(client, house, path, body=None, *, method="POST", **more):
-    async with client.request(method, house.url + path, json=body, allow_redirects=False, **more) as answer:
+async def sent(client, gateway, path, body=None, *, method="POST", **more):
+    async with client.request(method, gateway.url + path, json=body, allow_redirects=False, **more) as answer:
         return answer.status, answer.headers, await answer.read()
 
 
 @pytest.mark.parametrize("path", ["/v1/sso/callback", "/v1/auth/oauth2", "/v1/sso/saml/exchange"])
-async def test_it_ends_in_a_session_of_the_gateway(house, central, path):
+async def test_it_ends_in_a_session_of_the_gateway(gateway, central, path):
     async with browser() as client:
-        async with client.post(house.url + path, json={"code": "right"}) as answer:
+        async with client.post(gateway.url + path, json={"code": "right"}) as answer:
             told = await answer.json()
             assert (answer.status, told["next"], told["role"]) == (200, "/x", LOOKS)
         token = told["session"]
         assert token != TOKEN
         assert TOKEN not in str(told)
         for headers in ({"SessionID": token}, {}):  # the second by the cookie
-            assert (await sent(client, house, "/v1/device/list", {}, headers=headers))[0] == 200
-            assert (await sent(client, house, "/v1/companies/list", {}, headers=headers))[0] == 200
-            assert (await sent(client, house, "/v1/device/open", {"id": 101}, headers=headers))[0] == 500
-        async with client.get(f"{house.url}/status/session") as answer:
+            assert (await sent(client, gateway, "/v1/device/list", {}, headers=headers))[0] == 200
+            assert (await sent(client, gateway, "/v1/companies/list", {}, headers=headers))[0] == 200
+            assert (await sent(client, gateway, "/v1/device/open", {"id": 101}, headers=headers))[0] == 500
+        async with client.get(f"{gateway.url}/status/session") as answer:
             assert "ada@idp.example" in await answer.text()
-        assert (await sent(client, house, "/v1/auth/logout", {}))[0] == 200
+        assert (await sent(client, gateway, "/v1/auth/logout", {}))[0] == 200
         assert central.open == set()
-        assert (await sent(client, house, "/v1/device/list", {}, headers={"SessionID": token}))[0] == 500
+        assert (await sent(client, gateway, "/v1/device/list", {}, headers={"SessionID": token}))[0] == 500
 
 
-async def test_the_way_there_and_back_keeps_the_state_of_central(house, central):
+async def test_the_way_there_and_back_keeps_the_state_of_central(gateway, central):
     async with browser() as client:
-        status, headers, _ = await sent(client, house, "/v1/sso/authorize", {"provider": "idp"})
+        status, headers, _ = await sent(client, gateway, "/v1/sso/authorize", {"provider": "idp"})
         assert (status, headers["Location"]) == (302, "https://idp.example/authorize?state=7")
         assert "sso_state=7" in headers["Set-Cookie"]
         assert "central.example" not in headers["Set-Cookie"]
-        assert (await sent(client, house, "/v1/sso/callback", {"code": "right"}))[0] == 200
-        assert (await sent(client, house, "/v1/sso/callback", {"code": "right"}))[0] == 200
+        assert (await sent(client, gateway, "/v1/sso/callback", {"code": "right"}))[0] == 200
+        assert (await sent(client, gateway, "/v1/sso/callback", {"code": "right"}))[0] == 200
     assert central.heard == ["sso_state=7", "sso_state=7"]  # and never a session of the gateway's
 
 
-async def test_an_assertion_that_a_browser_hands_over_signs_in_by_cookie(house):
+async def test_an_assertion_that_a_browser_hands_over_signs_in_by_cookie(gateway):
     async with browser() as client:
         form = FormData({"SAMLResponse": "signed"})
         foreign = {"Origin": "https://idp.example", "Sec-Fetch-Site": "cross-site"}
         async with client.post(
-            f"{house.url}/v1/sso/saml/acs", data=form, headers=foreign, allow_redirects=False
+            f"{gateway.url}/v1/sso/saml/acs", data=form, headers=foreign, allow_redirects=False
         ) as answer:
             assert (answer.status, answer.headers["Location"]) == (302, "/status/")
             assert TOKEN not in answer.headers["Set-Cookie"]
             assert "SameSite=Strict" in answer.headers["Set-Cookie"]
-        assert (await sent(client, house, "/v1/auth/logout", {}))[0] == 200
+        assert (await sent(client, gateway, "/v1/auth/logout", {}))[0] == 200
 
 
-async def test_a_second_factor_is_proven_after_it(house):
+async def test_a_second_factor_is_proven_after_it(gateway):
     async with browser() as client:
-        assert (await sent(client, house, "/v1/auth/oauth2", {"code": "half"}))[0] == 200
-        assert (await sent(client, house, "/v1/device/list", {}))[0] == 500
-        assert (await sent(client, house, "/v1/auth/mfa", {"token": "123456"}))[0] == 200
-        assert (await sent(client, house, "/v1/device/list", {}))[0] == 200
+        assert (await sent(client, gateway, "/v1/auth/oauth2", {"code": "half"}))[0] == 200
+        assert (await sent(client, gateway, "/v1/device/list", {}))[0] == 500
+        assert (await sent(client, gateway, "/v1/auth/mfa", {"token": "123456"}))[0] == 200
+        assert (await sent(client, gateway, "/v1/device/list", {}))[0] == 200
 
 
-async def test_what_central_refuses_signs_nobody_in(house):
+async def test_what_central_refuses_signs_nobody_in(gateway):
     async with browser() as client:
-        status, headers, body = await sent(client, house, "/v1/auth/oauth2", {"code": "wrong"})
+        status, headers, body = await sent(client, gateway, "/v1/auth/oauth2", {"code": "wrong"})
         assert (status, "Set-Cookie" in headers) == (400, False)
         assert b"the code is not known" in body
-        assert (await sent(client, house, "/v1/device/list", {}))[0] == 500
+        assert (await sent(client, gateway, "/v1/device/list", {}))[0] == 500
 
 
 @pytest.mark.parametrize(
@@ -196,24 +196,24 @@ async def test_what_central_refuses_signs_nobody_in(house):
         ("/v1/sso/saml/login", b"<form"),
     ],
 )
-async def test_discovery_needs_no_session(house, path, holds):
+async def test_discovery_needs_no_session(gateway, path, holds):
     async with browser() as client:
-        status, _, body = await sent(client, house, path, method="GET")
+        status, _, body = await sent(client, gateway, path, method="GET")
     assert status == 200
     assert holds in body
 
 
-async def test_providers_are_administered_with_a_session_alone(house):
+async def test_providers_are_administered_with_a_session_alone(gateway):
     async with browser() as client:
-        assert (await sent(client, house, "/v1/sso/admin/providers", {}))[0] == 500
+        assert (await sent(client, gateway, "/v1/sso/admin/providers", {}))[0] == 500
 
 
-async def test_a_slow_body_takes_no_place_on_the_way_to_central(house):
-    port = int(house.url.rpartition(":")[2])
+async def test_a_slow_body_takes_no_place_on_the_way_to_central(gateway):
+    port = int(gateway.url.rpartition(":")[2])
     slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
     for _, writer in slow:
         writer.write(b"POST /v1/auth/oauth2 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
     async with browser() as client:
-        assert (await sent(client, house, "/v1/auth/oauth2", {"code": "right"}))[0] == 200
+        assert (await sent(client, gateway, "/v1/auth/oauth2", {"code": "right"}))[0] == 200
     for _, writer in slow:
         writer.close()

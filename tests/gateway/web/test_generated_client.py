@@ -61,14 +61,14 @@ async def run(program: str, *words: str | Path, folder: Path) -> str:
     return said.decode()
 
 
-async def listed(house, path: str, name: str) -> list[dict]:
+async def listed(gateway, path: str, name: str) -> list[dict]:
     body = {"page_limit": 50}
-    async with house.client.post(house.url + path, json=body, headers=await house.sign_in()) as answer:
+    async with gateway.client.post(gateway.url + path, json=body, headers=await gateway.sign_in()) as answer:
         return (await answer.json())[name]
 
 
-async def test_a_generated_client_signs_in_and_lists(house, generator, tmp_path):
-    async with house.client.get(f"{house.url}/openapi.json") as answer:
+async def test_a_generated_client_signs_in_and_lists(gateway, generator, tmp_path):
+    async with gateway.client.get(f"{gateway.url}/openapi.json") as answer:
         (tmp_path / "openapi.json").write_text(await answer.text())
     await run(
         "openapi-python-client",
@@ -77,10 +77,10 @@ async def test_a_generated_client_signs_in_and_lists(house, generator, tmp_path)
         folder=tmp_path,
     )
     (tmp_path / "program.py").write_text(PROGRAM)
-    told = json.loads(await run("python", "program.py", house.url, folder=tmp_path))
-    events = await listed(house, "/v1/event/list", "events")
+    told = json.loads(await run("python", "program.py", gateway.url, folder=tmp_path))
+    events = await listed(gateway, "/v1/event/list", "events")
     assert told["signed_in"] is True
     assert told["events"]
     assert set(told["events"]) <= {event["id"] for event in events}
     assert all(told["kinds"])
-    assert told["cards"] == [card["number"] for card in await listed(house, "/v1/access/list", "access_cards")]
+    assert told["cards"] == [card["number"] for card in await listed(gateway, "/v1/access/list", "access_cards")]

@@ -24,14 +24,14 @@ FOREIGN = [
 
 
 @pytest.fixture
-async def named(open_house):
+async def named(open_gateway):
     api = SITE.api.model_dump() | {"host_names": ["till.local"], "public_url": "https://gate.example.com"}
-    async with open_house(site=SITE.model_copy(update={"api": ApiSection.model_validate(api)})) as house:
-        yield house
+    async with open_gateway(site=SITE.model_copy(update={"api": ApiSection.model_validate(api)})) as gateway:
+        yield gateway
 
 
-async def said(house, path, host):
-    async with house.client.get(house.url + path, headers={"Host": host}) as answer:
+async def said(gateway, path, host):
+    async with gateway.client.get(gateway.url + path, headers={"Host": host}) as answer:
         return answer.status, await answer.json(content_type=None)
 
 

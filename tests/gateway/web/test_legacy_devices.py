@@ -20,8 +20,8 @@ KIOSK = {"name": "Kiosk", "type": "kiosk"}
 
 
 @pytest.fixture
-def below(open_house, far_central):
-    """Opens a house with a way to that central."""
+def below(open_gateway, far_central):
+    """Opens a gateway with a way to that central."""
 
     @asynccontextmanager
     async def opened():
@@ -29,32 +29,32 @@ def below(open_house, far_central):
         far_central.tables.devices.put({**far_central.tables.devices.find(101), "id": 102, "name": "Entry reader"})
         site = SITE.model_copy(update={"central": CENTRAL.model_copy(update={"url": far_central.url})})
         try:
-            async with open_house(client=client, site=site) as house:
-                house.up = OutboxSender(client=client, store=house.store, clock=SystemClock())
-                house.down = DownSync(client=client, store=house.store, clock=SystemClock())
-                yield house
+            async with open_gateway(client=client, site=site) as gateway:
+                gateway.up = OutboxSender(client=client, store=gateway.store, clock=SystemClock())
+                gateway.down = DownSync(client=client, store=gateway.store, clock=SystemClock())
+                yield gateway
         finally:
             await client.close()
 
     return opened
 
 
-async def gone_up(house):
+async def gone_up(gateway):
     async with asyncio.timeout(30):
-        while (await house.store.outbox.books()).waiting:
-            await house.store.outbox.retry_now()
-            await house.up.send_due()
+        while (await gateway.store.outbox.books()).waiting:
+            await gateway.store.outbox.retry_now()
+            await gateway.up.send_due()
 
 
-async def registered(house):
-    status, made = await house.program("POST", "/api/v1/devices", KIOSK)
+async def registered(gateway):
+    status, made = await gateway.program("POST", "/api/v1/devices", KIOSK)
     assert status == 201, made
     return made["id"]
 
 
-async def names(house):
-    _, listed = await house.program("GET", "/api/v1/devices")
-    _, of_people = await house.call("/v1/device/list", {})
+async def names(gateway):
+    _, listed = await gateway.program("GET", "/api/v1/devices")
+    _, of_people = await gateway.call("/v1/device/list", {})
     found = [device["name"] for device in listed["devices"]]
     assert sorted(found) == sorted(device["name"] for device in of_people["devices"])
     assert listed["total"] == len(found)
@@ -62,75 +62,75 @@ async def names(house):
 
 
 async def test_one_that_central_has_is_removed_and_stays_so(below):
-    async with below() as house:
-        number = await registered(house)
+    async with below() as gateway:
+        number = await registered(gateway)
         assert int(number) < FIRST_PROVISIONAL_ID
-        status, removed = await house.program("DELETE", f"/api/v1/devices/{number}")
+        status, removed = await gateway.program("DELETE", f"/api/v1/devices/{number}")
         assert (status, removed["name"]) == (200, "Kiosk")
-        await house.down.pull()
-        assert (await house.program("GET", f"/api/v1/devices/{number}"))[0] == 404
-        assert (await house.program("DELETE", f"/api/v1/devices/{number}"))[0] == 404
-        assert "Kiosk" not in await names(house)
+        await gateway.down.pull()
+        assert (await gateway.program("GET", f"/api/v1/devices/{number}"))[0] == 404
+        assert (await gateway.program("DELETE", f"/api/v1/devices/{number}"))[0] == 404
+        assert "Kiosk" not in await names(gateway)
 
 
 async def test_one_whose_creation_waits_never_goes_up(below, far_central):
-    async with below() as house:
+    async with below() as gateway:
         await far_central.stop()
-        number = await registered(house)
+        number = await registered(gateway)
         assert int(number) >= FIRST_PROVISIONAL_ID
-        assert (await house.program("DELETE", f"/api/v1/devices/{number}"))[0] == 200
-        assert (await house.program("GET", f"/api/v1/devices/{number}"))[0] == 404
+        assert (await gateway.program("DELETE", f"/api/v1/devices/{number}"))[0] == 200
+        assert (await gateway.program("GET", f"/api/v1/devices/{number}"))[0] == 404
         await far_central.start()
-        await gone_up(house)
-        await house.down.pull()
-        assert "Kiosk" not in await names(house)
+        await gone_up(gateway)
+        await gateway.down.pull()
+        assert "Kiosk" not in await names(gateway)
         assert "Kiosk" not in [device["name"] for device in far_central.tables.devices.values()]
-        assert (await house.store.outbox.books()).balance()
+        assert (await gateway.store.outbox.books()).balance()
 
 
 async def test_one_that_may_have_reached_central_stays_removed_when_it_turns_up_there(below, far_central):
-    async with below() as house:
+    async with below() as gateway:
         far_central.faults = Faults(lost_answers=1, paths="/v1/device")
-        number = await registered(house)
+        number = await registered(gateway)
         assert int(number) >= FIRST_PROVISIONAL_ID
-        assert (await house.program("DELETE", f"/api/v1/devices/{number}"))[0] == 200
+        assert (await gateway.program("DELETE", f"/api/v1/devices/{number}"))[0] == 200
         far_central.faults = Faults()
-        await gone_up(house)
-        await house.down.pull()
+        await gone_up(gateway)
+        await gateway.down.pull()
         assert "Kiosk" in [device["name"] for device in far_central.tables.devices.values()]
-        assert "Kiosk" not in await names(house)
+        assert "Kiosk" not in await names(gateway)
 
 
 async def test_one_that_went_up_later_is_removed_by_either_id(below, far_central):
-    async with below() as house:
+    async with below() as gateway:
         await far_central.stop()
-        first = await registered(house)
-        second = await registered(house)
+        first = await registered(gateway)
+        second = await registered(gateway)
         await far_central.start()
-        await gone_up(house)
-        assert (await house.program("DELETE", f"/api/v1/devices/{first}"))[0] == 200
-        now = (await house.program("GET", f"/api/v1/devices/{second}"))[1]["id"]
+        await gone_up(gateway)
+        assert (await gateway.program("DELETE", f"/api/v1/devices/{first}"))[0] == 200
+        now = (await gateway.program("GET", f"/api/v1/devices/{second}"))[1]["id"]
         assert now != second
-        assert (await house.program("DELETE", f"/api/v1/devices/{now}"))[0] == 200
-        assert "Kiosk" not in await names(house)
+        assert (await gateway.program("DELETE", f"/api/v1/devices/{now}"))[0] == 200
+        assert "Kiosk" not in await names(gateway)
 
 
 async def test_centrals_other_devices_are_not_removed_here(below):
-    async with below() as house:
-        _, made = await house.call("/v1/device", {"name": "By hand"}, method="PUT")
-        status, answer = await house.program("DELETE", f"/api/v1/devices/{made['device']['id']}")
+    async with below() as gateway:
+        _, made = await gateway.call("/v1/device", {"name": "By hand"}, method="PUT")
+        status, answer = await gateway.program("DELETE", f"/api/v1/devices/{made['device']['id']}")
         assert (status, "was not registered through this gateway" in answer["error"]) == (409, True)
 
 
 async def test_it_is_always_said_since_when_a_device_is_known(below, far_central):
-    async with below() as house:
-        await house.down.pull()
+    async with below() as gateway:
+        await gateway.down.pull()
         await far_central.stop()
-        number = await registered(house)
-        made = (await house.program("GET", f"/api/v1/devices/{number}"))[1]["created_at"]
+        number = await registered(gateway)
+        made = (await gateway.program("GET", f"/api/v1/devices/{number}"))[1]["created_at"]
         await far_central.start()
-        await gone_up(house)
-        _, listed = await house.program("GET", "/api/v1/devices")
+        await gone_up(gateway)
+        _, listed = await gateway.program("GET", "/api/v1/devices")
         for device in listed["devices"]:
             assert datetime.fromisoformat(device["created_at"]).year >= 2025, device
         assert datetime.fromisoformat(made).year >= 2025

@@ -11,11 +11,11 @@ from gateway.store import KnownRecord
 FIELDS = {"id", "device_id", "type", "category", "subcategory", "name", "description", "date_at", "data"}
 
 
-async def test_an_event_has_every_field_of_the_document(house):
-    event_id = await house.happened(
+async def test_an_event_has_every_field_of_the_document(gateway):
+    event_id = await gateway.happened(
         "Möbel & Söhne passed.", device_id=101, date_at=1_768_305_600_123_456, data={"card": "0042", "ok": True}
     )
-    status, answer = await house.call("/v1/event", {"id": event_id})
+    status, answer = await gateway.call("/v1/event", {"id": event_id})
     event = answer["event"]
     assert status == 200
     assert set(event) >= FIELDS
@@ -25,40 +25,42 @@ async def test_an_event_has_every_field_of_the_document(house):
     assert json.loads(event["data"]) == {"card": "0042", "ok": True}
 
 
-async def test_cursors_walk_every_event_once_newest_first(house):
-    ids = [await house.happened(f"Number {number}.") for number in range(12)]
+async def test_cursors_walk_every_event_once_newest_first(gateway):
+    ids = [await gateway.happened(f"Number {number}.") for number in range(12)]
     for number in range(3):
-        await house.happened(f"Else {number}.")
+        await gateway.happened(f"Else {number}.")
     seen, cursor = [], 0
     for _ in range(10):
-        _, answer = await house.call("/v1/event/list", {"cursor_id": cursor, "page_limit": 5, "search": "number"})
+        _, answer = await gateway.call("/v1/event/list", {"cursor_id": cursor, "page_limit": 5, "search": "number"})
         if not answer["events"]:
             break
-        await house.happened("Number new.")  # newer ones do not disturb the walk
+        await gateway.happened("Number new.")  # newer ones do not disturb the walk
         seen += [event["id"] for event in answer["events"]]
         cursor = answer["next_cursor"]
     assert seen == ids[::-1]
     assert "next_cursor" not in answer
 
 
-async def test_pages_and_limits_of_events(house):
-    ids = [await house.happened(f"Number {number}.") for number in range(30)]
-    _, first = await house.call("/v1/event/list", {})
+async def test_pages_and_limits_of_events(gateway):
+    ids = [await gateway.happened(f"Number {number}.") for number in range(30)]
+    _, first = await gateway.call("/v1/event/list", {})
     assert len(first["events"]) == 25
     assert first["count"] == 31
-    _, second = await house.call("/v1/event/list", {"page": 2, "page_limit": 10, "cursor_id": None})
+    _, second = await gateway.call("/v1/event/list", {"page": 2, "page_limit": 10, "cursor_id": None})
     assert [event["id"] for event in second["events"]] == ids[::-1][10:20]
-    _, capped = await house.call("/v1/event/list", {"page_limit": 10**6})
+    _, capped = await gateway.call("/v1/event/list", {"page_limit": 10**6})
     assert len(capped["events"]) == 31
 
 
-async def test_filters_of_events(house):
+async def test_filters_of_events(gateway):
     noon = 1_768_323_600_000_000  # 2026-01-13 12:00 at Toronto
-    early = await house.happened("Early.", kind=EventKind.GATE_OPENED, device_id=101, date_at=noon - 12 * 3_600_000_000)
-    late = await house.happened("Late.", kind=EventKind.DEVICE_LOST, device_id=102, date_at=noon + 43_199_999_999)
+    early = await gateway.happened(
+        "Early.", kind=EventKind.GATE_OPENED, device_id=101, date_at=noon - 12 * 3_600_000_000
+    )
+    late = await gateway.happened("Late.", kind=EventKind.DEVICE_LOST, device_id=102, date_at=noon + 43_199_999_999)
 
     async def found(**body):
-        status, answer = await house.call("/v1/event/list", body)
+        status, answer = await gateway.call("/v1/event/list", body)
         assert status == 200
         return [event["id"] for event in answer["events"]]
 
@@ -76,24 +78,24 @@ async def test_filters_of_events(house):
     assert await found(**day, search="", start_date_typo=1) == [late, early]
 
 
-async def test_a_search_that_ended_early_says_so_and_goes_on(house, monkeypatch):
+async def test_a_search_that_ended_early_says_so_and_goes_on(gateway, monkeypatch):
     monkeypatch.setattr("gateway.store.events.pages.EXACT_SEARCH", 0)
     monkeypatch.setattr("gateway.store.events.pages.MOST_SEARCHED", 1)
-    wanted = await house.happened("Plate AB1.")
-    await house.store.database.write(
+    wanted = await gateway.happened("Plate AB1.")
+    await gateway.store.database.write(
         lambda connection: connection.execute("UPDATE sqlite_sequence SET seq = seq + 200000 WHERE name = 'event'")
     )
-    later = await house.happened("Something else.")
-    _, answer = await house.call("/v1/event/list", {"search": "ab1"})
+    later = await gateway.happened("Something else.")
+    _, answer = await gateway.call("/v1/event/list", {"search": "ab1"})
     assert (answer["events"], answer["count"], answer["complete"]) == ([], 0, False)
     assert wanted < answer["next_cursor"] <= later
-    _, answer = await house.call("/v1/event/list", {"search": "ab1", "cursor_id": answer["next_cursor"]})
+    _, answer = await gateway.call("/v1/event/list", {"search": "ab1", "cursor_id": answer["next_cursor"]})
     assert [event["id"] for event in answer["events"]] == [wanted]
-    _, answer = await house.call("/v1/event/list", {"types": [EventKind.VEHICLE_PASSED]})
+    _, answer = await gateway.call("/v1/event/list", {"types": [EventKind.VEHICLE_PASSED]})
     assert "complete" not in answer
 
 
-async def test_a_bad_filter_is_named(house):
+async def test_a_bad_filter_is_named(gateway):
     for body, sentence in (
         ({"start_date": "yesterday"}, "start_date: must be a date like"),
         ({"end_date": "2026-13-01"}, "end_date: must be a date like"),
@@ -102,16 +104,16 @@ async def test_a_bad_filter_is_named(house):
         ({"device_ids": 5}, "device_ids: must be an array"),
         ({"types": [1] * 1001}, "types: "),
     ):
-        status, answer = await house.call("/v1/event/list", body)
+        status, answer = await gateway.call("/v1/event/list", body)
         assert status == 400, body
         assert answer["error"].startswith(sentence), answer
         assert answer["events"] is None
 
 
-async def test_a_device_shows_the_site_over_central(house):
+async def test_a_device_shows_the_site_over_central(gateway):
     record = {"id": 101, "name": "CENTRAL", "status": "offline", "location": "Yard", "zone": {"deep": [1, None]}}
     other = {"id": 900, "name": "Far kiosk", "status": "online", "location": "South"}
-    await house.store.devices.pulled(
+    await gateway.store.devices.pulled(
         [
             KnownRecord(101, "CENTRAL", "gate", at_site=False, record=json.dumps(record)),
             KnownRecord(900, "Far kiosk", "kiosk", at_site=False, record=json.dumps(other)),
@@ -119,74 +121,74 @@ async def test_a_device_shows_the_site_over_central(house):
         removed=(),
         now=1,
     )
-    _, answer = await house.call("/v1/device", {"id": 101})
+    _, answer = await gateway.call("/v1/device", {"id": 101})
     device = answer["device"]
     assert device["zone"] == {"deep": [1, None]}
     assert (device["name"], device["type"], device["location"]) == ("Entry barrier", "modbus-gate", "Main entry")
     assert (device["status"], device["position"]) == ("online", "closed")
-    _, answer = await house.call("/v1/device", {"id": 900})
+    _, answer = await gateway.call("/v1/device", {"id": 900})
     far = answer["device"]
     assert (far["status"], far["location"], far["position"], far["at_site"]) == ("online", "South", None, False)
-    house.board.lose("no answer from 127.0.0.1:502")
-    _, answer = await house.call("/v1/device/list", {"page_limit": 2})
+    gateway.board.lose("no answer from 127.0.0.1:502")
+    _, answer = await gateway.call("/v1/device/list", {"page_limit": 2})
     assert [device["id"] for device in answer["devices"]] == [900, 102]
     assert (answer["count"], answer["next_cursor"]) == (3, 102)
-    _, answer = await house.call("/v1/device/list", {"cursor_id": 102})
+    _, answer = await gateway.call("/v1/device/list", {"cursor_id": 102})
     assert [(device["id"], device["status"]) for device in answer["devices"]] == [(101, "offline")]
-    _, answer = await house.call("/v1/device/list", {"search": "reader"})
+    _, answer = await gateway.call("/v1/device/list", {"search": "reader"})
     assert [device["status"] for device in answer["devices"]] == ["unknown"]
 
 
-async def test_a_command_is_recorded_under_who_wanted_it(house):
+async def test_a_command_is_recorded_under_who_wanted_it(gateway):
     for path, action in (("/v1/device/open", GateAction.OPEN), ("/v1/device/close", GateAction.CLOSE)):
-        status, answer = await house.call(path, {"id": 101})
+        status, answer = await gateway.call(path, {"id": 101})
         assert status == 200
         assert answer["command"]["action"] == action.value
-        assert (await house.store.commands.get(answer["command"]["id"])).source == "user:chief"
-    assert [command.action for command in house.board.commands] == [GateAction.OPEN, GateAction.CLOSE]
+        assert (await gateway.store.commands.get(answer["command"]["id"])).source == "user:chief"
+    assert [command.action for command in gateway.board.commands] == [GateAction.OPEN, GateAction.CLOSE]
 
 
-async def test_a_command_that_cannot_be_carried_out_is_refused(house):
-    house.board.lose("no answer from 127.0.0.1:502")
-    status, answer = await house.call("/v1/device/open", {"id": 101})
+async def test_a_command_that_cannot_be_carried_out_is_refused(gateway):
+    gateway.board.lose("no answer from 127.0.0.1:502")
+    status, answer = await gateway.call("/v1/device/open", {"id": 101})
     assert status == 409
     assert answer == {"success": False, "device": None, "error": "the gate is away: no answer from 127.0.0.1:502"}
-    status, answer = await house.call("/v1/device/open", {"id": 102})
+    status, answer = await gateway.call("/v1/device/open", {"id": 102})
     assert status == 404
 
 
-async def test_a_store_that_cannot_be_read_is_told(house, tmp_path):
+async def test_a_store_that_cannot_be_read_is_told(gateway, tmp_path):
     with closing(sqlite3.connect(tmp_path / "site.db")) as connection:
         connection.execute("PRAGMA legacy_alter_table = ON")
         connection.execute("ALTER TABLE event RENAME TO lost")
-    status, answer = await house.call("/v1/event/list", {})
+    status, answer = await gateway.call("/v1/event/list", {})
     assert (status, answer["success"], answer["events"]) == (503, False, None)
     assert "cannot be read" in answer["error"]
 
 
-async def test_camera_records_and_state(house):
-    await house.store.cameras.pulled(
+async def test_camera_records_and_state(gateway):
+    await gateway.store.cameras.pulled(
         [KnownRecord(201, "x", "", at_site=False, record='{"stream": "wss://elsewhere", "model": "M1"}')],
         removed=(),
         now=1,
     )
-    status, answer = await house.call("/v1/camera/list", {})
+    status, answer = await gateway.call("/v1/camera/list", {})
     assert (status, answer["count"]) == (200, 1)
     camera = answer["cameras"][0]
     assert (camera["name"], camera["model"], camera["status"]) == ("Entry overview", "M1", "online")
-    assert camera["stream"].startswith(f"{house.url}/v1/camera/whep/201?token=")
-    house.recording.show(condition="unreachable", detail="connection refused")
-    _, answer = await house.call("/v1/camera/status/201", method="GET")
+    assert camera["stream"].startswith(f"{gateway.url}/v1/camera/whep/201?token=")
+    gateway.recording.show(condition="unreachable", detail="connection refused")
+    _, answer = await gateway.call("/v1/camera/status/201", method="GET")
     assert (answer["status"]["status"], answer["status"]["condition"]) == ("offline", "unreachable")
 
 
-async def test_camera_events_are_listed_newest_first(house):
-    newest = [await house.passed(f"Vehicle {number}.") for number in range(4)][::-1]
-    _, answer = await house.call("/v1/camera/event/list", {"page_limit": 3})
+async def test_camera_events_are_listed_newest_first(gateway):
+    newest = [await gateway.passed(f"Vehicle {number}.") for number in range(4)][::-1]
+    _, answer = await gateway.call("/v1/camera/event/list", {"page_limit": 3})
     assert [event["id"] for event in answer["events"]] == newest[:3]
     assert answer["count"] == 5
     event = answer["events"][0]
     assert event["clip"] == f"/v1/camera/event/clip/{event['id']}"
     assert event["ready"] is True
-    _, answer = await house.call("/v1/camera/event", {"id": event["id"]})
+    _, answer = await gateway.call("/v1/camera/event", {"id": event["id"]})
     assert answer["event"] == event

@@ -44,16 +44,16 @@ class Stream:
 
 
 @asynccontextmanager
-async def stream(house, user="chief"):
-    headers = await house.sign_in(user)
-    async with house.client.get(f"{house.url}/status/live", headers=headers) as answer:
+async def stream(gateway, user="chief"):
+    headers = await gateway.sign_in(user)
+    async with gateway.client.get(f"{gateway.url}/status/live", headers=headers) as answer:
         assert answer.status == 200
         assert answer.content_type == "text/event-stream"
         yield Stream(answer)
 
 
-async def test_a_snapshot_comes_at_once_and_holds_the_whole_site(house):
-    async with stream(house) as live:
+async def test_a_snapshot_comes_at_once_and_holds_the_whole_site(gateway):
+    async with stream(gateway) as live:
         name, snapshot = await live.next()
     assert name == "snapshot"
     assert snapshot["gateway"]["site"] == "North Yard"
@@ -62,7 +62,7 @@ async def test_a_snapshot_comes_at_once_and_holds_the_whole_site(house):
     assert [device["online"] for device in snapshot["devices"]] == [True, None]
     assert snapshot["cameras"][0]["bits_per_second"] == 1_843_000
     assert (snapshot["storage"]["full_in_days"], snapshot["storage"]["short"]) == (9.03, False)
-    proof = {"id": house.camera_event_id, "camera_id": 201, "ready": True, "footage": "whole", "missing": ""}
+    proof = {"id": gateway.camera_event_id, "camera_id": 201, "ready": True, "footage": "whole", "missing": ""}
     assert snapshot["events"][0]["footage"] == [proof]
     assert snapshot["central"]["reachable"] is True
     assert snapshot["books"] == {
@@ -72,24 +72,24 @@ async def test_a_snapshot_comes_at_once_and_holds_the_whole_site(house):
     assert snapshot["user"]["control_devices"] is True
 
 
-async def test_changes_arrive_by_themselves(house):
-    async with stream(house) as live:
+async def test_changes_arrive_by_themselves(gateway):
+    async with stream(gateway) as live:
         await live.next()
-        house.board.show(phase=Phase.OPENING, position=GatePosition.OPENING, note="card 0042")
+        gateway.board.show(phase=Phase.OPENING, position=GatePosition.OPENING, note="card 0042")
         snapshot = await live.until(lambda seen: seen["lanes"][0]["phase"] == "opening")
         assert snapshot["lanes"][0]["note"] == "card 0042"
-        await house.happened("A vehicle backed out.")
+        await gateway.happened("A vehicle backed out.")
         await live.until(lambda seen: seen["events"][0]["description"] == "A vehicle backed out.")
-        house.central.show(reachable=False)  # no one tells of this one
+        gateway.central.show(reachable=False)  # no one tells of this one
         await live.until(lambda seen: seen["central"]["reachable"] is False)
 
 
-async def test_a_storm_of_changes_is_thinned_and_its_last_state_shown(house):
-    async with stream(house) as live:
+async def test_a_storm_of_changes_is_thinned_and_its_last_state_shown(gateway):
+    async with stream(gateway) as live:
         await live.next()
         began, count = time.monotonic(), 0
         for number in range(200):
-            house.board.show(note=f"number {number}")
+            gateway.board.show(note=f"number {number}")
             await asyncio.sleep(0.005)
         while True:
             _, snapshot = await live.next()
@@ -99,51 +99,51 @@ async def test_a_storm_of_changes_is_thinned_and_its_last_state_shown(house):
         assert count <= (time.monotonic() - began) * 4 + 2
 
 
-async def test_a_caller_sees_only_what_they_may(house):
-    async with stream(house, "guard") as live:
+async def test_a_caller_sees_only_what_they_may(gateway):
+    async with stream(gateway, "guard") as live:
         _, snapshot = await live.next()
     assert snapshot["lanes"]
     assert snapshot["cameras"] == []
     assert snapshot["storage"] is None
     assert snapshot["events"][0]["footage"] == []
     assert snapshot["user"]["control_devices"] is False
-    async with stream(house, "nobody") as live:
+    async with stream(gateway, "nobody") as live:
         _, snapshot = await live.next()
     assert (snapshot["lanes"], snapshot["devices"], snapshot["events"]) == ([], [], [])
 
 
-async def test_a_stream_ends_with_its_session(house):
-    async with stream(house) as live:
+async def test_a_stream_ends_with_its_session(gateway):
+    async with stream(gateway) as live:
         await live.next()
-        await house.call("/v1/auth/logout", {})
-        house.clock.pushed += 11  # the session is looked at every 10 s
-        house.board.show(note="after")
+        await gateway.call("/v1/auth/logout", {})
+        gateway.clock.pushed += 11  # the session is looked at every 10 s
+        gateway.board.show(note="after")
         while (seen := await live.next())[0] == "snapshot":
             pass
         assert seen == ("signed-out", {})
         assert (await live.next())[0] == "end"
 
 
-async def test_streams_are_bounded(house):
-    headers = await house.sign_in()
-    answers = [await house.client.get(f"{house.url}/status/live", headers=headers) for _ in range(33)]
+async def test_streams_are_bounded(gateway):
+    headers = await gateway.sign_in()
+    answers = [await gateway.client.get(f"{gateway.url}/status/live", headers=headers) for _ in range(33)]
     assert [answer.status for answer in answers] == [200] * 32 + [503]
     for answer in answers:
         answer.close()
 
 
-async def test_a_client_that_does_not_read_is_dropped_and_holds_up_nobody(house, monkeypatch):
+async def test_a_client_that_does_not_read_is_dropped_and_holds_up_nobody(gateway, monkeypatch):
     monkeypatch.setattr("gateway.web.status.live._WRITE_SECONDS", 0.2)
-    headers = await house.sign_in()
-    host, port = house.url.removeprefix("http://").split(":")
+    headers = await gateway.sign_in()
+    host, port = gateway.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
     writer.write(f"GET /status/live HTTP/1.1\r\nHost: {host}\r\nSessionID: {headers['SessionID']}\r\n\r\n".encode())
     await writer.drain()
-    async with stream(house) as live:
+    async with stream(gateway) as live:
         await live.next()
         padding = "x" * 1_500_000
         for number in range(5):
-            house.board.show(note=f"{number} {padding}")
+            gateway.board.show(note=f"{number} {padding}")
             note = f"{number} "
             while True:
                 async with asyncio.timeout(30):
@@ -157,34 +157,34 @@ async def test_a_client_that_does_not_read_is_dropped_and_holds_up_nobody(house,
     writer.close()
 
 
-async def test_closing_the_house_does_not_wait_for_streams(open_house):
-    async with open_house() as house:
-        headers = await house.sign_in()
-        answer = await house.client.get(f"{house.url}/status/live", headers=headers)
+async def test_closing_the_gateway_does_not_wait_for_streams(open_gateway):
+    async with open_gateway() as gateway:
+        headers = await gateway.sign_in()
+        answer = await gateway.client.get(f"{gateway.url}/status/live", headers=headers)
         assert answer.status == 200
         watch = Stopwatch()
     assert watch.seconds() < 4
     answer.close()
 
 
-async def test_streams_that_were_left_make_room(house):
-    headers = await house.sign_in()
+async def test_streams_that_were_left_make_room(gateway):
+    headers = await gateway.sign_in()
     opened = 0
     async with asyncio.timeout(20):
         while opened < 40:
-            async with house.client.get(f"{house.url}/status/live", headers=headers) as answer:
+            async with gateway.client.get(f"{gateway.url}/status/live", headers=headers) as answer:
                 opened += answer.status == 200
                 answer.close()
             await asyncio.sleep(0 if answer.status == 200 else 0.1)  # full until the gateway has noticed
 
 
-async def test_a_store_that_fails_does_not_hide_the_lanes(house, tmp_path):
-    async with stream(house) as live:
+async def test_a_store_that_fails_does_not_hide_the_lanes(gateway, tmp_path):
+    async with stream(gateway) as live:
         await live.next()
         with closing(sqlite3.connect(tmp_path / "site.db")) as connection:
             connection.execute("PRAGMA legacy_alter_table = ON")
             connection.execute("ALTER TABLE event RENAME TO lost")
-        house.board.show(note="still here")
+        gateway.board.show(note="still here")
         snapshot = await live.until(lambda seen: seen["lanes"][0]["note"] == "still here")
     assert snapshot["events"][0]["name"] == "Vehicle passed"
     assert "cannot be read" in snapshot["gateway"]["store_failing"]

@@ -19,7 +19,7 @@ MOST = 500
 LIMIT = 0.005
 
 
-async def large_events(house, now):
+async def large_events(gateway, now):
     events = tuple(
         Event(
             kind=EventKind.ACCESS_DENIED, date_at=now, clock_trusted=True, description=f"Card {number} was denied.",
@@ -27,37 +27,37 @@ async def large_events(house, now):
         )
         for number in range(MOST)
     )  # fmt: skip
-    await house.store.journal.record(Entry(events=events))
+    await gateway.store.journal.record(Entry(events=events))
 
 
-async def large_camera_events(house, now):
+async def large_camera_events(gateway, now):
     event = Event(kind=EventKind.VEHICLE_PASSED, date_at=now, clock_trusted=True, description="x")
     moments = tuple(
         Moment(201, "Passed", f"{number:04} " * 180, now + number * 1000, now + number * 1000 + 9, clock_trusted=True)
         for number in range(MOST)
     )
-    await house.store.journal.record(Entry(events=(event,), moments=moments))
+    await gateway.store.journal.record(Entry(events=(event,), moments=moments))
 
 
-async def large_entries(house, now):
+async def large_entries(gateway, now):
     body = {"device_id": 101, "date_at": "2026-01-31T12:00:00.000Z", "data": "0123 " * 3000}
     await asyncio.gather(
-        *(house.store.pending_writes.hold(ENTRY_CREATE, None, body, now=now, sends=False) for _ in range(MOST))
+        *(gateway.store.pending_writes.hold(ENTRY_CREATE, None, body, now=now, sends=False) for _ in range(MOST))
     )
 
 
-async def large_cards(house, now):
+async def large_cards(gateway, now):
     records = [{"id": 5000 + number, "number": f"{number:08}", "note": "0123 " * 4000} for number in range(MOST)]
     known = [(map_card(record["id"], record, CardFieldMap(), UTC).card, json.dumps(record)) for record in records]
-    await house.store.cards.apply(put=[CardRecord(card, text) for card, text in known], now=now)
+    await gateway.store.cards.apply(put=[CardRecord(card, text) for card, text in known], now=now)
 
 
-async def answer_of(house, path):
+async def answer_of(gateway, path):
     """The whole body, read piece by piece: this loop is the gateway's too."""
-    host, port = house.url.removeprefix("http://").split(":")
+    host, port = gateway.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     sent = json.dumps({"page_limit": MOST})
-    session = (await house.sign_in())["SessionID"]
+    session = (await gateway.sign_in())["SessionID"]
     writer.write(
         (
             f"POST {path} HTTP/1.1\r\nHost: localhost\r\n"
@@ -84,14 +84,14 @@ async def answer_of(house, path):
         (large_cards, "/v1/access/list", "access_cards"),
     ],
 )
-async def test_a_long_list_of_large_records_holds_nobody_up(house, fill, path, resource):
-    await fill(house, house.clock.wall().micros)
-    await house.sign_in()
+async def test_a_long_list_of_large_records_holds_nobody_up(gateway, fill, path, resource):
+    await fill(gateway, gateway.clock.wall().micros)
+    await gateway.sign_in()
     parts = []
     with watch_callbacks(limit=LIMIT) as watched:
         for _ in range(3):
-            await house.happened("A vehicle passed.")  # until something happens a list of events is kept
-            parts = await answer_of(house, path)
+            await gateway.happened("A vehicle passed.")  # until something happens a list of events is kept
+            parts = await answer_of(gateway, path)
     assert watched.worst() is None, watched.too_long
     answer = json.loads(b"".join(parts))
     assert (answer["success"], len(answer[resource])) == (True, MOST)

@@ -15,12 +15,14 @@ from gateway.store import Entry
 from gateway.web.status.snapshot import footage_state
 
 
-async def test_a_clip_plays(house, tmp_path):
+async def test_a_clip_plays(gateway, tmp_path):
     probe = shutil.which("ffprobe")
     if probe is None:
         pytest.skip("needs Debian's ffmpeg")
-    headers = await house.sign_in()
-    async with house.client.get(f"{house.url}/v1/camera/event/clip/{house.camera_event_id}", headers=headers) as answer:
+    headers = await gateway.sign_in()
+    async with gateway.client.get(
+        f"{gateway.url}/v1/camera/event/clip/{gateway.camera_event_id}", headers=headers
+    ) as answer:
         assert answer.content_type == "video/mp4"
         clip = tmp_path / "fetched.mp4"
         clip.write_bytes(await answer.read())
@@ -34,18 +36,18 @@ async def test_a_clip_plays(house, tmp_path):
     assert seen.stdout.strip() == "h264"
 
 
-async def test_a_part_of_a_clip_and_an_unchanged_one(house, footage):
-    headers = await house.sign_in()
-    address = f"{house.url}/v1/camera/event/clip/{house.camera_event_id}"
+async def test_a_part_of_a_clip_and_an_unchanged_one(gateway, footage):
+    headers = await gateway.sign_in()
+    address = f"{gateway.url}/v1/camera/event/clip/{gateway.camera_event_id}"
     whole = footage.clip.read_bytes()
-    async with house.client.get(address, headers=headers | {"Range": "bytes=100-199"}) as answer:
+    async with gateway.client.get(address, headers=headers | {"Range": "bytes=100-199"}) as answer:
         assert answer.status == 206
         assert answer.headers["Content-Range"] == f"bytes 100-199/{len(whole)}"
         assert await answer.read() == whole[100:200]
         tag = answer.headers["ETag"]
-    async with house.client.get(address, headers=headers | {"If-None-Match": tag}) as answer:
+    async with gateway.client.get(address, headers=headers | {"If-None-Match": tag}) as answer:
         assert answer.status == 304
-    async with house.client.head(address, headers=headers) as answer:
+    async with gateway.client.head(address, headers=headers) as answer:
         assert (answer.status, answer.headers["Content-Length"]) == (200, str(len(whole)))
         assert answer.headers["Accept-Ranges"] == "bytes"
     for wanted, status, span in (
@@ -55,40 +57,40 @@ async def test_a_part_of_a_clip_and_an_unchanged_one(house, footage):
         (f"bytes={len(whole)}-", 416, None),
         ("bytes=9-5", 416, None),
     ):
-        async with house.client.get(address, headers=headers | {"Range": wanted}) as answer:
+        async with gateway.client.get(address, headers=headers | {"Range": wanted}) as answer:
             assert answer.status == status, wanted
             if span is not None:
                 assert await answer.read() == whole[slice(*span)], wanted
             else:
                 assert answer.headers["Content-Range"] == f"bytes */{len(whole)}"
     for wanted in ("items=0-9", "seconds=1-", "bytes=0-9,20-29"):
-        async with house.client.get(address, headers=headers | {"Range": wanted}) as answer:
+        async with gateway.client.get(address, headers=headers | {"Range": wanted}) as answer:
             assert (answer.status, await answer.read()) == (200, whole), wanted
-    async with house.client.get(address, headers=headers | {"Range": "bytes=0-9", "If-Range": tag}) as answer:
+    async with gateway.client.get(address, headers=headers | {"Range": "bytes=0-9", "If-Range": tag}) as answer:
         assert (answer.status, await answer.read()) == (206, whole[:10])
-    async with house.client.get(address, headers=headers | {"Range": "bytes=0-9", "If-Range": '"another"'}) as answer:
+    async with gateway.client.get(address, headers=headers | {"Range": "bytes=0-9", "If-Range": '"another"'}) as answer:
         assert (answer.status, await answer.read()) == (200, whole)
 
 
-async def test_an_evidence_package_proves_its_event(house, footage, tmp_path):
-    known = await house.store.camera_events.get(house.camera_event_id)
-    headers = await house.sign_in()
-    async with house.client.get(f"{house.url}/status/evidence/{known.event_id}", headers=headers) as answer:
+async def test_an_evidence_package_proves_its_event(gateway, footage, tmp_path):
+    known = await gateway.store.camera_events.get(gateway.camera_event_id)
+    headers = await gateway.sign_in()
+    async with gateway.client.get(f"{gateway.url}/status/evidence/{known.event_id}", headers=headers) as answer:
         assert (answer.status, answer.content_type) == (200, "application/zip")
         assert answer.headers["Content-Disposition"] == f'attachment; filename="event-{known.event_id}.zip"'
         (tmp_path / "proof.zip").write_bytes(await answer.read())
     found = verify(tmp_path / "proof.zip")
     assert (found.manifest.event.id, found.manifest.made_by) == (known.event_id, "chief")
     assert found.manifest.clips[0].size == len(footage.clip.read_bytes())
-    async with house.client.get(f"{house.url}/status/evidence/999", headers=headers) as answer:
+    async with gateway.client.get(f"{gateway.url}/status/evidence/999", headers=headers) as answer:
         assert answer.status == 404
 
 
-async def test_evidence_of_a_visit_is_whole_though_a_camera_has_no_footage(house, tmp_path, monkeypatch):
-    house.clock.pushed += 60
-    now = house.clock.wall().micros
+async def test_evidence_of_a_visit_is_whole_though_a_camera_has_no_footage(gateway, tmp_path, monkeypatch):
+    gateway.clock.pushed += 60
+    now = gateway.clock.wall().micros
     trace = "known: passed (card 7); validity: passed"
-    granted = await house.happened(
+    granted = await gateway.happened(
         "card 0007", kind=EventKind.ACCESS_GRANTED, date_at=now - 3_000_000,
         data={"credential": "0007", "trace": trace},
     )  # fmt: skip
@@ -100,18 +102,18 @@ async def test_evidence_of_a_visit_is_whole_though_a_camera_has_no_footage(house
         Moment(camera_id, "Vehicle passed", "passed", now - 5_000_000, now + 5_000_000, clock_trusted=True)
         for camera_id in (201, 202)
     )
-    recorded = await house.store.journal.record(Entry(events=(event,), passage=passage, moments=moments))
-    clip, away = house.recording.clip, NotFoundError("there is no footage of camera event 7")
+    recorded = await gateway.store.journal.record(Entry(events=(event,), passage=passage, moments=moments))
+    clip, away = gateway.recording.clip, NotFoundError("there is no footage of camera event 7")
 
     async def of_one(item):
         if item.camera_id == 202:
             raise away
         return await clip(item)
 
-    monkeypatch.setattr(house.recording, "clip", of_one)
+    monkeypatch.setattr(gateway.recording, "clip", of_one)
     for event_id in (granted, recorded.event_ids[0]):
-        headers = await house.sign_in()
-        async with house.client.get(f"{house.url}/status/evidence/{event_id}", headers=headers) as answer:
+        headers = await gateway.sign_in()
+        async with gateway.client.get(f"{gateway.url}/status/evidence/{event_id}", headers=headers) as answer:
             assert answer.status == 200, await answer.text()
             (tmp_path / "proof.zip").write_bytes(await answer.read())
         found = verify(tmp_path / "proof.zip")
@@ -119,18 +121,18 @@ async def test_evidence_of_a_visit_is_whole_though_a_camera_has_no_footage(house
         assert [item.trace for item in found.manifest.visit if item.id == granted] == [tuple(trace.split("; "))]
         assert [item.camera_id for item in found.manifest.clips] == [201]
         assert f"no clip of camera 202 for event {recorded.event_ids[0]}: {away}" in found.notes
-    house.recording.show(condition="unreachable")
-    async with house.client.get(f"{house.url}/status/evidence/{granted}", headers=headers) as answer:
+    gateway.recording.show(condition="unreachable")
+    async with gateway.client.get(f"{gateway.url}/status/evidence/{granted}", headers=headers) as answer:
         assert answer.status == 503, "its footage may still come"
     for camera_event_id in recorded.camera_event_ids:
-        await house.store.camera_events.mark_ready(camera_event_id)
-    async with house.client.get(f"{house.url}/status/evidence/{granted}", headers=headers) as answer:
+        await gateway.store.camera_events.mark_ready(camera_event_id)
+    async with gateway.client.get(f"{gateway.url}/status/evidence/{granted}", headers=headers) as answer:
         assert answer.status == 200
 
 
-async def test_what_of_an_events_footage_is_missing_is_told(house):
-    house.clock.pushed += 600
-    now = house.clock.wall().micros
+async def test_what_of_an_events_footage_is_missing_is_told(gateway):
+    gateway.clock.pushed += 600
+    now = gateway.clock.wall().micros
     begin, end = now - 5_000_000, now + 5_000_000
 
     def segment(start, duration, gap):
@@ -140,27 +142,29 @@ async def test_what_of_an_events_footage_is_missing_is_told(house):
         )  # fmt: skip
 
     async def shown():
-        _, answer = await house.call("/v1/camera/event", {"id": camera_event_id})
-        _, listed = await house.call("/v1/camera/event/list", {"page_limit": 1})
+        _, answer = await gateway.call("/v1/camera/event", {"id": camera_event_id})
+        _, listed = await gateway.call("/v1/camera/event/list", {"page_limit": 1})
         assert listed["events"] == [answer["event"]]
-        known = await house.store.camera_events.get(camera_event_id)
-        missing = await house.store.segments.missing((known,)) if known.ready else {}
+        known = await gateway.store.camera_events.get(camera_event_id)
+        missing = await gateway.store.segments.missing((known,)) if known.ready else {}
         return answer["event"], asdict(footage_state(known, missing.get(camera_event_id)))
 
     event = Event(EventKind.VEHICLE_PASSED, now, clock_trusted=True, description="passed", lane_id="entry")
     moment = Moment(201, "Vehicle passed", "passed", begin, end, clock_trusted=True)
-    (camera_event_id,) = (await house.store.journal.record(Entry(events=(event,), moments=(moment,)))).camera_event_ids
+    (camera_event_id,) = (
+        await gateway.store.journal.record(Entry(events=(event,), moments=(moment,)))
+    ).camera_event_ids
     record, item = await shown()
     assert (record["footage"], record["gaps"], item["footage"], item["missing"]) == ("coming", [], "coming", "")
     assert record["clip"]
-    await house.store.camera_events.mark_ready(camera_event_id)
-    await house.store.segments.add([segment(end + 60_000_000, 2_000_000, GapReason.NETWORK)])
+    await gateway.store.camera_events.mark_ready(camera_event_id)
+    await gateway.store.segments.add([segment(end + 60_000_000, 2_000_000, GapReason.NETWORK)])
     record, item = await shown()
     assert (record["footage"], item["footage"]) == ("none", "none")
     assert (record["clip"], record["thumbnail"], record["vod"]) == ("", "", "")
     assert item["missing"] == "there is no footage: the camera could not be reached"
-    await house.store.segments.add([segment(begin, 4_000_000, GapReason.NONE)])
-    await house.store.segments.add([segment(begin + 6_500_000, 5_000_000, GapReason.DISK)])
+    await gateway.store.segments.add([segment(begin, 4_000_000, GapReason.NONE)])
+    await gateway.store.segments.add([segment(begin + 6_500_000, 5_000_000, GapReason.DISK)])
     record, item = await shown()
     assert record["footage"] == "part"
     assert record["clip"]
@@ -168,70 +172,70 @@ async def test_what_of_an_events_footage_is_missing_is_told(house):
     assert item["missing"] == "2.5 s are missing: the media folder took no data"
 
 
-async def test_playlists_and_segments(house, footage):
-    headers = await house.sign_in()
-    base = f"{house.url}/v1/camera/event/vod/{house.camera_event_id}"
+async def test_playlists_and_segments(gateway, footage):
+    headers = await gateway.sign_in()
+    base = f"{gateway.url}/v1/camera/event/vod/{gateway.camera_event_id}"
     for file, media_type in (
         ("master.m3u8", "application/vnd.apple.mpegurl"),
         ("index.m3u8", "application/vnd.apple.mpegurl"),
         ("7.ts", "video/MP2T"),
     ):
-        async with house.client.get(f"{base}/{file}", headers=headers) as answer:
+        async with gateway.client.get(f"{base}/{file}", headers=headers) as answer:
             assert (answer.status, answer.headers["Content-Type"]) == (200, media_type)
             body = await answer.read()
             assert body.startswith(b"#EXTM3U") or body == footage.segment.read_bytes()
     for file in ("8.ts", "7.mp4", "..%2f..%2fsite.db", "7.ts.ts"):
-        async with house.client.get(f"{base}/{file}", headers=headers) as answer:
+        async with gateway.client.get(f"{base}/{file}", headers=headers) as answer:
             assert answer.status == 404
 
 
-async def test_playlists_and_segments_are_asked_for_in_part_by_head_and_again(house, footage):
-    headers = await house.sign_in()
-    base = f"{house.url}/v1/camera/event/vod/{house.camera_event_id}"
+async def test_playlists_and_segments_are_asked_for_in_part_by_head_and_again(gateway, footage):
+    headers = await gateway.sign_in()
+    base = f"{gateway.url}/v1/camera/event/vod/{gateway.camera_event_id}"
     whole = footage.segment.read_bytes()
-    async with house.client.get(f"{base}/7.ts", headers=headers | {"Range": "bytes=188-375"}) as answer:
+    async with gateway.client.get(f"{base}/7.ts", headers=headers | {"Range": "bytes=188-375"}) as answer:
         assert (answer.status, await answer.read()) == (206, whole[188:376])
         tag = answer.headers["ETag"]
-    async with house.client.get(f"{base}/7.ts", headers=headers | {"If-None-Match": tag}) as answer:
+    async with gateway.client.get(f"{base}/7.ts", headers=headers | {"If-None-Match": tag}) as answer:
         assert answer.status == 304
-    async with house.client.get(f"{base}/7.ts", headers=headers | {"Range": f"bytes={len(whole)}-"}) as answer:
+    async with gateway.client.get(f"{base}/7.ts", headers=headers | {"Range": f"bytes={len(whole)}-"}) as answer:
         assert answer.status == 416
     headers |= {"Accept-Encoding": "identity"}
     for path in (f"{base}/7.ts", f"{base}/master.m3u8", f"{base}/index.m3u8"):
-        async with house.client.get(path, headers=headers) as answer:
+        async with gateway.client.get(path, headers=headers) as answer:
             length, tag = len(await answer.read()), answer.headers["ETag"]
-        async with house.client.head(path, headers=headers) as answer:
+        async with gateway.client.head(path, headers=headers) as answer:
             assert (answer.status, answer.headers["Content-Length"], answer.headers["ETag"]) == (200, str(length), tag)
-        async with house.client.get(path, headers=headers | {"If-None-Match": tag}) as answer:
+        async with gateway.client.get(path, headers=headers | {"If-None-Match": tag}) as answer:
             assert (answer.status, await answer.read()) == (304, b"")
-    async with house.client.head(
-        f"{house.url}/v1/camera/event/thumbnail/{house.camera_event_id}", headers=headers
+    async with gateway.client.head(
+        f"{gateway.url}/v1/camera/event/thumbnail/{gateway.camera_event_id}", headers=headers
     ) as got:
         assert (got.status, got.headers["Content-Length"]) == (200, str(footage.picture.stat().st_size))
     for method in ("GET", "HEAD"):
-        async with house.client.request(method, f"{base}/7.ts") as answer:
+        async with gateway.client.request(method, f"{base}/7.ts") as answer:
             assert answer.status == 500, "no session, no footage"
 
 
-async def test_pictures(house, footage):
-    headers = await house.sign_in()
-    for path in ("/v1/camera/thumbnail/201", f"/v1/camera/event/thumbnail/{house.camera_event_id}"):
-        async with house.client.get(house.url + path, headers=headers) as answer:
+async def test_pictures(gateway, footage):
+    headers = await gateway.sign_in()
+    for path in ("/v1/camera/thumbnail/201", f"/v1/camera/event/thumbnail/{gateway.camera_event_id}"):
+        async with gateway.client.get(gateway.url + path, headers=headers) as answer:
             assert answer.content_type == "image/jpeg"
             assert await answer.read() == footage.picture.read_bytes()
 
 
-async def test_a_camera_that_is_off_is_told(house):
-    house.recording.show(condition="unreachable", detail="no route to host")
-    for path in ("/v1/camera/thumbnail/201", f"/v1/camera/event/clip/{house.camera_event_id}"):
-        status, answer = await house.call(path, method="GET")
+async def test_a_camera_that_is_off_is_told(gateway):
+    gateway.recording.show(condition="unreachable", detail="no route to host")
+    for path in ("/v1/camera/thumbnail/201", f"/v1/camera/event/clip/{gateway.camera_event_id}"):
+        status, answer = await gateway.call(path, method="GET")
         assert status == 503
         assert "no route to host" in answer["error"]
 
 
-async def test_what_links_two_segments_is_told(house):
+async def test_what_links_two_segments_is_told(gateway):
     async def told(query, camera=201):
-        return await house.call(f"/status/chain/{camera}?{query}", method="GET")
+        return await gateway.call(f"/status/chain/{camera}?{query}", method="GET")
 
     assert await told("after=3&before=6") == (200, {"success": True, "leaves": [f"{4:064x}", f"{5:064x}"]})
     assert (await told("after=3&before=4"))[1]["leaves"] == []

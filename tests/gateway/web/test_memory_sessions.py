@@ -47,8 +47,8 @@ class FlakySessions:
 
 
 @pytest.fixture
-def disk(house):
-    return FlakySessions(house.store.sessions)
+def disk(gateway):
+    return FlakySessions(gateway.store.sessions)
 
 
 def session(at=1):

@@ -172,18 +172,18 @@ def test_types_of_events_have_their_names_for_people():
     assert described_kinds["x-enum-descriptions"] == [kind.label for kind in EventKind]
 
 
-async def test_it_is_served_to_everybody_and_asked_again_by_its_tag(house):
-    async with house.client.get(f"{house.url}/openapi.json") as answer:
+async def test_it_is_served_to_everybody_and_asked_again_by_its_tag(gateway):
+    async with gateway.client.get(f"{gateway.url}/openapi.json") as answer:
         assert (answer.status, answer.content_type) == (200, "application/json")
         text, tag = await answer.read(), answer.headers["ETag"]
     assert json.loads(text)["paths"].keys() == DESCRIBED["paths"].keys()
-    async with house.client.get(f"{house.url}/openapi.json", headers={"If-None-Match": tag}) as answer:
+    async with gateway.client.get(f"{gateway.url}/openapi.json", headers={"If-None-Match": tag}) as answer:
         assert (answer.status, await answer.read()) == (304, b"")
 
 
 @pytest.mark.parametrize("secret", ["North Yard", "chief", "tcp://", "rtsp://"])
-async def test_it_says_nothing_of_the_site(house, secret):
-    async with house.client.get(f"{house.url}/openapi.json") as answer:
+async def test_it_says_nothing_of_the_site(gateway, secret):
+    async with gateway.client.get(f"{gateway.url}/openapi.json") as answer:
         assert secret not in await answer.text()
 
 

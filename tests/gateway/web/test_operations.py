@@ -71,14 +71,14 @@ def address(operation: Operation) -> str:
     return operation.path.replace("{id}", number).replace("{file}", "master.m3u8") + asked
 
 
-async def test_an_operation_without_a_session_says_so(house):
+async def test_an_operation_without_a_session_says_so(gateway):
     for operation in HELD:
-        status, answer = await house.call(address(operation), {}, method=operation.method, user="")
+        status, answer = await gateway.call(address(operation), {}, method=operation.method, user="")
         expected = {"success": False, operation.resource: None, "error": "authentication required"}
         assert (status, answer) == (500, expected), shown(operation)
 
 
-async def test_an_unknown_session_is_no_session(house):
+async def test_an_unknown_session_is_no_session(gateway):
     for carrier in (
         {"SessionID": "x" * 43},
         {"Authorization": "Bearer nonsense"},
@@ -86,28 +86,28 @@ async def test_an_unknown_session_is_no_session(house):
         {"SessionID": ""},
         {"SessionID": "y" * 4000},
     ):
-        async with house.client.post(f"{house.url}/v1/device/list", json={}, headers=carrier) as answer:
+        async with gateway.client.post(f"{gateway.url}/v1/device/list", json={}, headers=carrier) as answer:
             assert answer.status == 500
             assert (await answer.json())["error"] == "authentication required"
 
 
-async def test_an_operation_without_its_permission_names_it(house):
+async def test_an_operation_without_its_permission_names_it(gateway):
     for operation in SHUT:
-        status, answer = await house.call(address(operation), {}, method=operation.method, user="nobody")
+        status, answer = await gateway.call(address(operation), {}, method=operation.method, user="nobody")
         assert status == 500, shown(operation)
         assert answer["success"] is False
         assert answer[operation.resource] is None
         assert operation.rule.groups[0][0] in answer["error"]
-    assert house.board.commands == []
+    assert gateway.board.commands == []
 
 
-async def test_every_operation_answers_whom_it_should(house):
+async def test_every_operation_answers_whom_it_should(gateway):
     for operation in PLAIN:
         if "logout" in operation.path:
             continue
-        headers = await house.sign_in()
-        async with house.client.request(
-            operation.method, house.url + address(operation), headers=headers, json=body_of(operation)
+        headers = await gateway.sign_in()
+        async with gateway.client.request(
+            operation.method, gateway.url + address(operation), headers=headers, json=body_of(operation)
         ) as answer:
             assert answer.status == 200, (shown(operation), await answer.text())
             if answer.content_type == "application/json":
@@ -117,10 +117,10 @@ async def test_every_operation_answers_whom_it_should(house):
 
 
 @pytest.mark.parametrize("raw", [b"{", b"\xff\xfe", b"[1]", b"7", b'"x"', b"{} {}", b"[" * 5000])
-async def test_a_malformed_body_is_one_clear_error(house, raw):
-    headers = await house.sign_in()
+async def test_a_malformed_body_is_one_clear_error(gateway, raw):
+    headers = await gateway.sign_in()
     for operation in READS_BODY:
-        async with house.client.post(house.url + operation.path, data=raw, headers=headers) as answer:
+        async with gateway.client.post(gateway.url + operation.path, data=raw, headers=headers) as answer:
             body = await answer.json()
             assert answer.status == 400, shown(operation)
             assert body["success"] is False
@@ -129,24 +129,24 @@ async def test_a_malformed_body_is_one_clear_error(house, raw):
 
 
 @pytest.mark.parametrize("value", ["101", 1.5, True, [], {}, -1, 2**63, 10**30])
-async def test_a_wrong_id_is_named(house, value):
+async def test_a_wrong_id_is_named(gateway, value):
     for operation in BY_ID:
-        status, answer = await house.call(operation.path, {"id": value})
+        status, answer = await gateway.call(operation.path, {"id": value})
         assert status == 400, shown(operation)
         assert answer["error"].startswith("id: must be"), answer
-    assert house.board.commands == []
+    assert gateway.board.commands == []
 
 
-async def test_a_missing_id_is_named(house):
+async def test_a_missing_id_is_named(gateway):
     for operation in BY_ID:
         for body in ({}, {"id": None}):
-            status, answer = await house.call(operation.path, body)
+            status, answer = await gateway.call(operation.path, body)
             assert (status, answer["error"]) == (400, "id: is missing"), shown(operation)
 
 
-async def test_an_unknown_id_is_not_found(house):
+async def test_an_unknown_id_is_not_found(gateway):
     for operation in BY_ID:
-        status, answer = await house.call(operation.path, {"id": 999_999})
+        status, answer = await gateway.call(operation.path, {"id": 999_999})
         assert status == 404, shown(operation)
         assert answer["error"]
     for operation in OPERATIONS:
@@ -157,7 +157,7 @@ async def test_an_unknown_id_is_not_found(house):
                     "whep" in path or "/event/evidence" in path
                 ):  # a viewer's requests are of other types; its own tests ask for what is not there
                     continue
-                status, answer = await house.call(path, method="GET")
+                status, answer = await gateway.call(path, method="GET")
                 assert (status, answer["success"]) == (404, False), path
 
 
@@ -173,57 +173,57 @@ async def test_an_unknown_id_is_not_found(house):
         ("page", 10**12),
     ],
 )
-async def test_a_wrong_field_of_a_list_is_named(house, field, value):
+async def test_a_wrong_field_of_a_list_is_named(gateway, field, value):
     for path in ("/v1/device/list", "/v1/event/list"):
-        status, answer = await house.call(path, {field: value})
+        status, answer = await gateway.call(path, {field: value})
         assert status == 400
         assert answer["error"].startswith(f"{field}: must be"), answer
 
 
-async def test_a_huge_body_is_refused(house):
-    headers = await house.sign_in()
-    async with house.client.post(
-        f"{house.url}/v1/device/list", data=BytesIO(b'{"search": "' + b"x" * 1_100_000 + b'"}'), headers=headers
+async def test_a_huge_body_is_refused(gateway):
+    headers = await gateway.sign_in()
+    async with gateway.client.post(
+        f"{gateway.url}/v1/device/list", data=BytesIO(b'{"search": "' + b"x" * 1_100_000 + b'"}'), headers=headers
     ) as answer:
         assert answer.status == 413
         assert (await answer.json()) == {"success": False, "devices": None, "error": "the body is larger than 1 MiB"}
 
 
 @pytest.mark.parametrize("values", ["[]," * 340_000 + "[]", "7," * 9_998 + "7"])
-async def test_a_body_of_very_many_values_is_refused_before_it_is_read(house, values):
+async def test_a_body_of_very_many_values_is_refused_before_it_is_read(gateway, values):
     """Also to those who have not signed in: reading it would hold up every lane."""
     many = values.count("[") > 1
-    async with house.client.post(f"{house.url}/v1/auth/login", data=f'{{"username": [{values}]}}') as answer:
+    async with gateway.client.post(f"{gateway.url}/v1/auth/login", data=f'{{"username": [{values}]}}') as answer:
         said = (await answer.json())["error"]
         assert answer.status == 400
         assert said == ("the body holds more than 10000 values" if many else "username: must be a valid string")
 
 
-async def test_paths_and_methods_that_are_not_there(house):
-    status, answer = await house.call("/v1/nothing", {})
+async def test_paths_and_methods_that_are_not_there(gateway):
+    status, answer = await gateway.call("/v1/nothing", {})
     assert (status, answer) == (404, {"success": False, "error": "no such operation"})
-    status, answer = await house.call("/v1/device/list", method="GET")
+    status, answer = await gateway.call("/v1/device/list", method="GET")
     assert (status, answer["success"]) == (405, False)
-    status, answer = await house.call("/status/static/../../../pyproject.toml", method="GET")
+    status, answer = await gateway.call("/status/static/../../../pyproject.toml", method="GET")
     assert status == 404
-    status, answer = await house.call("/status/static/%2e%2e/page.py", method="GET")
+    status, answer = await gateway.call("/status/static/%2e%2e/page.py", method="GET")
     assert status in (403, 404)
 
 
-async def test_an_unexpected_error_shows_a_reference_and_nothing_else(house, monkeypatch):
+async def test_an_unexpected_error_shows_a_reference_and_nothing_else(gateway, monkeypatch):
     def broken():
         raise RuntimeError("the secret inside")
 
-    monkeypatch.setattr(house.board, "devices", broken)
-    status, answer = await house.call("/v1/device", {"id": 101})
+    monkeypatch.setattr(gateway.board, "devices", broken)
+    status, answer = await gateway.call("/v1/device", {"id": 101})
     assert status == 500
     assert "secret" not in answer["error"]
     assert answer["error"].startswith("unexpected error; the gateway's log has it under ")
 
 
-async def test_answers_carry_security_headers(house):
+async def test_answers_carry_security_headers(gateway):
     for path in ("/", "/status/", "/v1/nothing", "/status/static/page.css"):
-        async with house.client.get(house.url + path) as answer:
+        async with gateway.client.get(gateway.url + path) as answer:
             policy = answer.headers["Content-Security-Policy"]
             assert "default-src 'none'" in policy
             assert "unsafe" not in policy

@@ -18,9 +18,9 @@ PROGRAM = Path(sys.executable).with_name("edge-gateway")
 
 
 @pytest.fixture
-def outbox(house, tmp_path):
+def outbox(gateway, tmp_path):
     """Exit status and output of the command, signed in as an account that may; and that no PIN is in any of it."""
-    port = house.url.rpartition(":")[2]
+    port = gateway.url.rpartition(":")[2]
     accounts = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
     (tmp_path / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{accounts}')
 
@@ -38,22 +38,22 @@ def outbox(house, tmp_path):
 
 
 @pytest.fixture
-async def refused(house):
+async def refused(gateway):
     """The number of a change that central refused."""
     body = {"id": 4001, "note": "n", "pin": "9753"}
-    await house.store.pending_writes.hold(CARD_UPDATE, 4001, body, now=1_767_225_600_000_000, sends=True)
-    row = await waiting(house)
-    await house.store.outbox.park(row, error="note: too short")
+    await gateway.store.pending_writes.hold(CARD_UPDATE, 4001, body, now=1_767_225_600_000_000, sends=True)
+    row = await waiting(gateway)
+    await gateway.store.outbox.park(row, error="note: too short")
     return row.id
 
 
-async def waiting(house):
-    (row,) = [row for row in await house.store.outbox.due(now=0) if row.kind == "access_card"]
+async def waiting(gateway):
+    (row,) = [row for row in await gateway.store.outbox.due(now=0) if row.kind == "access_card"]
     return row
 
 
 @pytest.mark.timeout(180)  # many programs are started
-async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(house, outbox, refused):
+async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(gateway, outbox, refused):
     listed, shown, unknown, none = await asyncio.gather(
         outbox("list"), outbox("show", str(refused)), outbox("retry", "999"), outbox("edit", str(refused), "note")
     )
@@ -78,47 +78,47 @@ async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(house,
     assert (await outbox("edit", str(refused), "note=007", "number=99990003"))[
         1
     ] == f"{refused} is changed and sent again\n"
-    row = await waiting(house)
+    row = await waiting(gateway)
     assert json.loads(row.body) == {"id": 4001, "note": "007", "number": "99990003", "pin": "9753"}
     assert "goes up by itself" in (await outbox("drop", str(refused), "--yes"))[2]
-    await house.store.outbox.park(row, error="note: too short")
+    await gateway.store.outbox.park(row, error="note: too short")
     assert (await outbox("retry", str(refused)))[1] == f"{refused} is sent again\n"
     none, count, *why = (await outbox("list"))[1].splitlines()
     assert (none, count) == ("nothing that central refused", "2 wait and go up by themselves:")
     assert "    1 x access_card update, since 2026-01-01T00:00:00.000Z: not tried yet" in why
     assert f"{refused}  access_card" in (await outbox("list", "--all"))[1]
-    await house.store.outbox.park(row, error="note: too short")
+    await gateway.store.outbox.park(row, error="note: too short")
     assert (await outbox("drop", str(refused), "--yes"))[:2] == (
         0,
         f"{refused} is let go of; central never gets it\n",
     )
-    books = await house.store.outbox.books()
+    books = await gateway.store.outbox.books()
     assert books.balance()
     assert (books.parked, books.dropped) == (0, 1)
 
 
-async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(house, tmp_path, monkeypatch):
+async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(gateway, tmp_path, monkeypatch):
     monkeypatch.setenv("EDGE_GATEWAY_PASSWORD", "chief")
     accounts = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
-    port = house.url.rpartition(":")[2]
+    port = gateway.url.rpartition(":")[2]
     (tmp_path / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{accounts}')
     monkeypatch.setenv("EDGE_GATEWAY_SECRET_CHIEF", "chief")
-    await house.store.pending_writes.hold(CARD_CREATE, None, {"number": "77"}, now=1_767_225_600_000_000, sends=True)
-    row = await waiting(house)
+    await gateway.store.pending_writes.hold(CARD_CREATE, None, {"number": "77"}, now=1_767_225_600_000_000, sends=True)
+    row = await waiting(gateway)
 
     async def settle(*options: str) -> tuple[str, str]:
         asked = ["settle", str(row.id), *options, "--site", str(tmp_path / "site.toml"), "--user", "chief"]
         done = await asyncio.to_thread(CliRunner().invoke, app, asked)
-        return (done.output.splitlines() or [""])[-1], str(done.exception or "")  # the house logs to the same output
+        return (done.output.splitlines() or [""])[-1], str(done.exception or "")  # the gateway logs to the same output
 
     assert "goes up by itself" in (await settle("--not-there"))[1]
-    await house.store.outbox.begin(row)
-    await house.store.unknown_outcomes.leave_to_a_person(row, reason="it may be at central")
+    await gateway.store.outbox.begin(row)
+    await gateway.store.unknown_outcomes.leave_to_a_person(row, reason="it may be at central")
     assert await settle("--not-there") == (f"{row.id} is sent again", "")
-    told = await house.store.refused.get(row.id)
+    told = await gateway.store.refused.get(row.id)
     assert (told.parked, told.begun, told.taken_as) == (False, False, None)
     for slip in ({}, {"central_id": 4001, "not_there": True}):
-        status, answer = await house.call("/status/outbox/settle", {"id": row.id, **slip})
+        status, answer = await gateway.call("/status/outbox/settle", {"id": row.id, **slip})
         assert (status, "'central_id' or 'not_there'" in answer["error"]) == (400, True)
 
 

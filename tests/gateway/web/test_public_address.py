@@ -14,16 +14,16 @@ LIES = {"Host": "192.0.2.66", "X-Forwarded-Host": "evil.example", "X-Forwarded-P
 
 
 @pytest.fixture
-async def proxied(open_house):
+async def proxied(open_gateway):
     api = SITE.api.model_dump() | {"public_url": f"{PUBLIC}/"}
-    async with open_house(site=SITE.model_copy(update={"api": ApiSection.model_validate(api)})) as house:
-        yield house
+    async with open_gateway(site=SITE.model_copy(update={"api": ApiSection.model_validate(api)})) as gateway:
+        yield gateway
 
 
-async def asked(house, path, body=None, *, key=False, **headers):
-    carried = {"Authorization": f"Bearer {house.key}"} if key else await house.sign_in()
+async def asked(gateway, path, body=None, *, key=False, **headers):
+    carried = {"Authorization": f"Bearer {gateway.key}"} if key else await gateway.sign_in()
     method = "GET" if body is None else "POST"
-    async with house.client.request(method, house.url + path, json=body, headers={**carried, **headers}) as answer:
+    async with gateway.client.request(method, gateway.url + path, json=body, headers={**carried, **headers}) as answer:
         return answer.status, await answer.json()
 
 
@@ -39,15 +39,15 @@ async def test_programs_are_told_the_same(proxied):
     assert (status, stream["stream_url"].split("?")[0]) == (200, f"{PUBLIC}/v1/camera/whep/201")
 
 
-async def test_without_one_it_is_as_the_request_says(house):
-    _, answer = await asked(house, "/v1/camera", {"id": 201}, Host="192.0.2.7:8480")
+async def test_without_one_it_is_as_the_request_says(gateway):
+    _, answer = await asked(gateway, "/v1/camera", {"id": 201}, Host="192.0.2.7:8480")
     assert answer["camera"]["stream"].startswith("http://192.0.2.7:8480/v1/camera/whep/201")
 
 
-async def test_a_target_with_a_host_of_its_own_names_no_links(house):
-    session = (await house.sign_in())["SessionID"]
+async def test_a_target_with_a_host_of_its_own_names_no_links(gateway):
+    session = (await gateway.sign_in())["SessionID"]
     head = f"Host: localhost\r\nSessionID: {session}\r\nConnection: close\r\nContent-Length: 10\r\n\r\n"
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     writer.write(b"POST http://evil.example/v1/camera HTTP/1.1\r\n" + head.encode() + b'{"id":201}')
     answer = await asyncio.wait_for(reader.read(), 10)
     writer.close()
@@ -56,9 +56,9 @@ async def test_a_target_with_a_host_of_its_own_names_no_links(house):
 
 
 @pytest.mark.parametrize("origin", ["http://[", "null", "://", "http://\\"])
-async def test_an_origin_that_is_no_address_is_a_foreign_one(house, origin):
+async def test_an_origin_that_is_no_address_is_a_foreign_one(gateway, origin):
     wanted = {"username": "chief", "password": "chief"}
-    async with house.client.post(f"{house.url}/v1/auth/login", json=wanted, headers={"Origin": origin}) as answer:
+    async with gateway.client.post(f"{gateway.url}/v1/auth/login", json=wanted, headers={"Origin": origin}) as answer:
         assert answer.status == 403
 
 

@@ -27,9 +27,9 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0)
         await asyncio.sleep(0.02)
 
 
-async def raw(house, request: bytes, *, within: float = 30.0, quiet: float = 0.4) -> bytes:
+async def raw(gateway, request: bytes, *, within: float = 30.0, quiet: float = 0.4) -> bytes:
     """What comes back for these bytes until the gateway closes, or is quiet for a moment."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(house.url).port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(gateway.url).port)
     answer = b""
     try:
         writer.write(request)
@@ -44,32 +44,32 @@ async def raw(house, request: bytes, *, within: float = 30.0, quiet: float = 0.4
 
 
 async def test_central_s_answers_come_as_they_are(relayed, far_central):
-    async with relayed() as house:
-        status, made = await house.call("/v1/companies", {"name": "Acme"}, method="PUT", user="boss")
+    async with relayed() as gateway:
+        status, made = await gateway.call("/v1/companies", {"name": "Acme"}, method="PUT", user="boss")
         assert (status, made["company"]["name"], made["error"]) == (200, "Acme", None)
         number = made["company"]["id"]
-        status, listed = await house.call("/v1/companies/list", {}, user="clerk")
+        status, listed = await gateway.call("/v1/companies/list", {}, user="clerk")
         assert (listed["count"], listed["companies"][0]["id"]) == (1, number)
         changed = {"id": number, "city": "Laval"}
-        status, answer = await house.call("/v1/companies", changed, method="PATCH", user="boss")
+        status, answer = await gateway.call("/v1/companies", changed, method="PATCH", user="boss")
         assert (status, answer["company"]["city"]) == (200, "Laval")
         for body, expected in (({"id": 7}, 404), ({"id": "x"}, 400), ({"id": number, "odd": 1}, 400)):
-            assert (await house.call("/v1/companies", body, user="boss"))[0] == expected
-        status, answer = await house.call("/v1/payroll", {}, user="boss")
+            assert (await gateway.call("/v1/companies", body, user="boss"))[0] == expected
+        status, answer = await gateway.call("/v1/payroll", {}, user="boss")
         assert (status, answer["error"]) == (404, "no such operation")
-        status, answer = await house.call("/v1/schedules/list", {}, user="boss")
+        status, answer = await gateway.call("/v1/schedules/list", {}, user="boss")
         assert (status, answer) == (
             404, {"success": False, "schedules": None, "error": "this installation does not have this"}
         )  # fmt: skip
-        status, _ = await house.call("/v1/companies", {"id": number}, method="DELETE", user="boss")
+        status, _ = await gateway.call("/v1/companies", {"id": number}, method="DELETE", user="boss")
         assert status == 200
 
 
 async def test_central_decides_by_the_caller_s_own_session(relayed, far_central):
-    async with relayed() as house:
-        await house.sign_in("boss")
+    async with relayed() as gateway:
+        await gateway.sign_in("boss")
         far_central.faults = far_central.faults.model_copy(update={"deny": "can_add_companies"})
-        status, answer = await house.call("/v1/companies", {"name": "Acme"}, method="PUT", user="clerk")
+        status, answer = await gateway.call("/v1/companies", {"name": "Acme"}, method="PUT", user="clerk")
         assert (status, answer["company"]) == (500, None)
         assert "can_add_companies" in answer["error"]
         assert [seen.path for seen in far_central.requests] == []  # the clerk was refused at the site
@@ -77,14 +77,16 @@ async def test_central_decides_by_the_caller_s_own_session(relayed, far_central)
 
 async def test_files_go_both_ways_whole(relayed):
     content = bytes(range(256)) * 16_000
-    async with relayed() as house:
-        headers = await house.sign_in("boss")
+    async with relayed() as gateway:
+        headers = await gateway.sign_in("boss")
         form = FormData()
         form.add_field("file", BytesIO(content), filename="plan.pdf", content_type="application/pdf")
-        async with house.client.put(f"{house.url}/v1/document/upload", data=form, headers=headers) as answer:
+        async with gateway.client.put(f"{gateway.url}/v1/document/upload", data=form, headers=headers) as answer:
             document = (await answer.json())["document"]
         assert document["sha256"] == hashlib.sha256(content).hexdigest()
-        async with house.client.get(f"{house.url}/v1/document/{document['id']}/download", headers=headers) as answer:
+        async with gateway.client.get(
+            f"{gateway.url}/v1/document/{document['id']}/download", headers=headers
+        ) as answer:
             assert hashlib.sha256(await answer.read()).hexdigest() == document["sha256"]
             assert answer.headers["Content-Type"] == "application/pdf"
             assert answer.headers["Content-Disposition"] == 'attachment; filename="plan.pdf"'
@@ -94,74 +96,74 @@ async def test_files_go_both_ways_whole(relayed):
 
 
 async def test_who_may_not_is_refused_before_central_hears_of_it(relayed, far_central):
-    async with relayed() as house:
-        assert await house.call("/v1/companies/list", {}, user="") == (
+    async with relayed() as gateway:
+        assert await gateway.call("/v1/companies/list", {}, user="") == (
             500, {"success": False, "companies": None, "error": "authentication required"}
         )  # fmt: skip
-        status, answer = await house.call("/v1/companies/list", {}, user="chief")
+        status, answer = await gateway.call("/v1/companies/list", {}, user="chief")
         assert (status, answer["companies"]) == (403, None)
         assert "accounts of the site" in answer["error"]
-        status, answer = await house.call("/v1/companies/list", {}, user="careful")
+        status, answer = await gateway.call("/v1/companies/list", {}, user="careful")
         assert (status, answer["companies"]) == (500, None)
         assert answer["error"].startswith("authentication required")
-        cookie = {"Cookie": f"session={(await house.sign_in('boss'))['SessionID']}"}
+        cookie = {"Cookie": f"session={(await gateway.sign_in('boss'))['SessionID']}"}
         foreign = {**cookie, "Origin": "http://evil.example"}
-        async with house.client.put(f"{house.url}/v1/companies", json={"name": "x"}, headers=foreign) as refused:
+        async with gateway.client.put(f"{gateway.url}/v1/companies", json={"name": "x"}, headers=foreign) as refused:
             assert refused.status == 403
-        async with house.client.put(f"{house.url}/v1/companies", json={"name": "x"}, headers=cookie) as taken:
+        async with gateway.client.put(f"{gateway.url}/v1/companies", json={"name": "x"}, headers=cookie) as taken:
             assert taken.status == 200
         assert [seen.path for seen in far_central.requests] == ["/v1/companies"]
 
 
-async def test_a_site_that_stands_alone_has_none_of_them(house):
-    status, answer = await house.call("/v1/companies/list", {})
+async def test_a_site_that_stands_alone_has_none_of_them(gateway):
+    status, answer = await gateway.call("/v1/companies/list", {})
     assert (status, answer["companies"]) == (404, None)
 
 
 async def test_while_central_is_away_the_answer_is_there_at_once(relayed, far_central):
-    async with relayed() as house:
-        assert (await house.call("/v1/companies/list", {}, user="boss"))[0] == 200
+    async with relayed() as gateway:
+        assert (await gateway.call("/v1/companies/list", {}, user="boss"))[0] == 200
         await far_central.stop()
-        headers = await house.sign_in("boss")
+        headers = await gateway.sign_in("boss")
         for _ in range(3):
             watch = Stopwatch()
-            async with house.client.post(f"{house.url}/v1/companies/list", json={}, headers=headers) as answer:
+            async with gateway.client.post(f"{gateway.url}/v1/companies/list", json={}, headers=headers) as answer:
                 assert answer.status == 503
                 assert answer.headers["Retry-After"] == "5"
                 assert await answer.json() == {
                     "success": False, "companies": None, "error": "central cannot be reached now"
                 }  # fmt: skip
             assert watch.seconds() < 0.5
-        assert (await house.call("/v1/device/list", {}, user="boss"))[0] == 200
+        assert (await gateway.call("/v1/device/list", {}, user="boss"))[0] == 200
         await far_central.start()
 
         async def back() -> bool:
-            return (await house.call("/v1/companies/list", {}, user="boss"))[0] == 200
+            return (await gateway.call("/v1/companies/list", {}, user="boss"))[0] == 200
 
         await until(back)
 
 
 async def test_a_session_that_central_ended_is_told_apart(relayed, far_central):
-    async with relayed() as house:
-        await house.sign_in("boss")
+    async with relayed() as gateway:
+        await gateway.sign_in("boss")
         far_central.expire_sessions()
         for _ in range(2):
-            status, answer = await house.call("/v1/companies/list", {}, user="boss")
+            status, answer = await gateway.call("/v1/companies/list", {}, user="boss")
             assert (status, answer["companies"]) == (500, None)
             assert answer["error"] == "authentication required by central: sign in again"
         assert len(far_central.requests) == 1  # it is known from then on
-        assert (await house.call("/v1/device/list", {}, user="boss"))[0] == 200
-        house.tokens.clear()
-        assert (await house.call("/v1/companies/list", {}, user="boss"))[0] == 200
+        assert (await gateway.call("/v1/device/list", {}, user="boss"))[0] == 200
+        gateway.tokens.clear()
+        assert (await gateway.call("/v1/companies/list", {}, user="boss"))[0] == 200
 
 
 async def test_discovery_needs_no_session_and_carries_none(relayed, far_central):
-    async with relayed() as house:
+    async with relayed() as gateway:
         for path in ("/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource"):
-            status, answer = await house.call(path, method="GET", user="")
+            status, answer = await gateway.call(path, method="GET", user="")
             assert status == 200
             assert far_central.url in json.dumps(answer)
-            assert (await house.call(path, method="GET", user="chief"))[0] == 200
+            assert (await gateway.call(path, method="GET", user="chief"))[0] == 200
 
 
 FAR = (
@@ -173,8 +175,8 @@ FAR = (
 
 
 async def test_no_cookie_or_session_passes_in_either_direction(relayed):
-    async with scripted_central(said(FAR)) as far, relayed(far.url) as house:
-        token = (await house.sign_in("boss"))["SessionID"]
+    async with scripted_central(said(FAR)) as far, relayed(far.url) as gateway:
+        token = (await gateway.sign_in("boss"))["SessionID"]
         for carrier in (
             {"SessionID": token, "Cookie": "session=other; theme=dark", "Authorization": "Basic eDp5"},
             {"Authorization": f"Bearer {token}", "Cookie": f"session={token}"},
@@ -184,8 +186,8 @@ async def test_no_cookie_or_session_passes_in_either_direction(relayed):
                 "Referer": "http://evil.example/x", "Proxy-Authorization": "Basic eDp5", "TE": "trailers",
                 "Connection": "keep-alive, If-Match", "If-Match": '"m"', "If-None-Match": '"n"', "X-Odd": "1",
             }  # fmt: skip
-            async with house.client.post(
-                f"{house.url}/v1/companies/list?page=%26", json={"a": 1}, headers=sent
+            async with gateway.client.post(
+                f"{gateway.url}/v1/companies/list?page=%26", json={"a": 1}, headers=sent
             ) as answer:
                 assert await answer.read() == b"<b>page</b>"
                 names = {name.lower() for name in answer.headers}
@@ -213,12 +215,12 @@ NO_PLACES = (
 
 
 async def test_only_plain_places_get_into_a_path(relayed):
-    async with scripted_central(said(FAR)) as far, relayed(far.url) as house:
-        session = (await house.sign_in("boss"))["SessionID"]
+    async with scripted_central(said(FAR)) as far, relayed(far.url) as gateway:
+        session = (await gateway.sign_in("boss"))["SessionID"]
         for place in NO_PLACES:
             for path in (f"/v1/document/{place}/download", f"/v1/work/orders/7/documents/{place}/download"):
                 head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nSessionID: {session}\r\n\r\n"
-                answer = await raw(house, head.encode(), quiet=10)
+                answer = await raw(gateway, head.encode(), quiet=10)
                 assert answer.split(b" ")[1] in (b"404", b"400"), (path, answer)
         assert far.heard == []
         for place in ("7", "a-b_c.d~e", "A" * 128):
@@ -226,7 +228,7 @@ async def test_only_plain_places_get_into_a_path(relayed):
                 f"GET /v1/document/{place}/download HTTP/1.1\r\nHost: localhost\r\n"
                 f"Connection: close\r\nSessionID: {session}"
             )
-            assert b" 200 " in await raw(house, head.encode() + b"\r\n\r\n", quiet=10)
+            assert b" 200 " in await raw(gateway, head.encode() + b"\r\n\r\n", quiet=10)
         assert len(far.heard) == 3
 
 
@@ -259,10 +261,10 @@ DISGUISES = (
 @pytest.mark.parametrize("tail", DISGUISES)
 async def test_nothing_is_smuggled_into_a_request(relayed, tail):
     """Central hears at most the one request that was let in, with its whole body told by one length or by chunks."""
-    async with scripted_central(said(FAR)) as far, relayed(far.url) as house:
-        session = (await house.sign_in("boss"))["SessionID"]
+    async with scripted_central(said(FAR)) as far, relayed(far.url) as gateway:
+        session = (await gateway.sign_in("boss"))["SessionID"]
         head = f"POST /v1/companies/list HTTP/1.1\r\nHost: localhost\r\nSessionID: {session}\r\n".encode()
-        await raw(house, head + tail)
+        await raw(gateway, head + tail)
         assert len(far.heard) <= 1
         for heard in far.heard:
             top, _, body = heard.partition(b"\r\n\r\n")
@@ -276,10 +278,10 @@ async def test_nothing_is_smuggled_into_a_request(relayed, tail):
 
 async def test_what_is_too_large_is_refused(relayed):
     limits = RelayLimits(body_bytes=1_000_000)
-    async with scripted_central(said(FAR)) as far, relayed(far.url, limits) as house:
-        headers = await house.sign_in("boss")
-        address = f"{house.url}/v1/document/upload"
-        async with house.client.put(address, data=b"x" * 1_000_001, headers=headers) as answer:
+    async with scripted_central(said(FAR)) as far, relayed(far.url, limits) as gateway:
+        headers = await gateway.sign_in("boss")
+        address = f"{gateway.url}/v1/document/upload"
+        async with gateway.client.put(address, data=b"x" * 1_000_001, headers=headers) as answer:
             assert answer.status == 413
             assert (await answer.json())["document"] is None
         assert far.heard == []
@@ -289,7 +291,7 @@ async def test_what_is_too_large_is_refused(relayed):
                 yield b"x" * 100_000
 
         answer = await raw(
-            house,
+            gateway,
             f"PUT /v1/document/upload HTTP/1.1\r\nHost: localhost\r\n"
             f"Connection: close\r\nTransfer-Encoding: chunked\r\n"
             f"SessionID: {headers['SessionID']}\r\n\r\n".encode()
@@ -308,17 +310,17 @@ async def test_what_is_too_large_is_refused(relayed):
     ],
 )
 async def test_an_answer_that_breaks_off_is_not_taken_for_whole(relayed, half):
-    async with scripted_central(said(half)) as far, relayed(far.url) as house:
-        headers = await house.sign_in("boss")
+    async with scripted_central(said(half)) as far, relayed(far.url) as gateway:
+        headers = await gateway.sign_in("boss")
         with pytest.raises((ClientPayloadError, ConnectionError)):
-            async with house.client.post(f"{house.url}/v1/companies/list", json={}, headers=headers) as answer:
+            async with gateway.client.post(f"{gateway.url}/v1/companies/list", json={}, headers=headers) as answer:
                 await answer.read()
 
 
 @pytest.mark.parametrize("worst", [b"", b"not http\r\n\r\n"])
 async def test_a_far_end_at_its_worst_is_one_clear_error(relayed, worst):
-    async with scripted_central(said(worst)) as far, relayed(far.url) as house:
-        status, answer = await house.call("/v1/companies/list", {}, user="boss")
+    async with scripted_central(said(worst)) as far, relayed(far.url) as gateway:
+        status, answer = await gateway.call("/v1/companies/list", {}, user="boss")
         assert (status, answer["success"], answer["companies"]) == (502, False, None)
 
 
@@ -327,32 +329,32 @@ async def test_a_client_that_goes_away_frees_its_place(relayed):
         await reader.read(-1)
 
     limits = RelayLimits(at_once=1, idle_seconds=20)
-    async with scripted_central(waits) as far, relayed(far.url, limits) as house:
-        headers = await house.sign_in("boss")
+    async with scripted_central(waits) as far, relayed(far.url, limits) as gateway:
+        headers = await gateway.sign_in("boss")
         head = f"POST /v1/companies/list HTTP/1.1\r\nHost: localhost\r\nSessionID: {headers['SessionID']}\r\n"
-        _, writer = await asyncio.open_connection("127.0.0.1", urlsplit(house.url).port)
+        _, writer = await asyncio.open_connection("127.0.0.1", urlsplit(gateway.url).port)
         writer.write(f"{head}Content-Length: 9\r\n\r\nhalf".encode())
         async with asyncio.timeout(30):
             while not far.heard:
                 await asyncio.sleep(0.01)
-        status, answer = await house.call("/v1/companies/list", {}, user="boss")
+        status, answer = await gateway.call("/v1/companies/list", {}, user="boss")
         assert (status, answer["companies"]) == (503, None)
         writer.transport.abort()
         far.script = said(FAR)
 
         async def free() -> bool:
-            async with house.client.post(f"{house.url}/v1/companies/list", json={}, headers=headers) as answer:
+            async with gateway.client.post(f"{gateway.url}/v1/companies/list", json={}, headers=headers) as answer:
                 return answer.status == 200
 
         await until(free)
 
 
 async def test_every_operation_that_central_answers_gets_there(relayed, far_central):
-    async with relayed() as house:
-        headers = await house.sign_in("boss")
+    async with relayed() as gateway:
+        headers = await gateway.sign_in("boss")
         for item in RELAYED:
             path = item.path.replace("{id}", "7").replace("{param}", "3").replace("{", "").replace("}", "")
-            async with house.client.request(item.method, house.url + path, headers=headers) as answer:
+            async with gateway.client.request(item.method, gateway.url + path, headers=headers) as answer:
                 assert answer.headers["Via"] == "1.1 edge-gateway", (item.method, item.path, await answer.text())
                 assert answer.status in (200, 400, 404), (item.method, item.path)
             seen = far_central.requests[-1]
@@ -361,13 +363,13 @@ async def test_every_operation_that_central_answers_gets_there(relayed, far_cent
 
 async def test_a_body_that_does_not_come_is_not_waited_for(relayed, monkeypatch):
     monkeypatch.setattr("gateway.web.relayed.relay._IDLE_SECONDS", 0.2)
-    async with scripted_central(silent) as far, relayed(far.url) as house:
-        session = (await house.sign_in("boss"))["SessionID"]
+    async with scripted_central(silent) as far, relayed(far.url) as gateway:
+        session = (await gateway.sign_in("boss"))["SessionID"]
         head = (
             f"POST /v1/companies/list HTTP/1.1\r\nHost: localhost\r\n"
             f"SessionID: {session}\r\nContent-Length: 200000\r\n\r\n"
         )
-        answer = await raw(house, head.encode() + b"half", quiet=3)
+        answer = await raw(gateway, head.encode() + b"half", quiet=3)
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert b'"companies":null' in answer
 
@@ -375,17 +377,17 @@ async def test_a_body_that_does_not_come_is_not_waited_for(relayed, monkeypatch)
 async def test_a_client_that_does_not_read_frees_its_place(relayed, monkeypatch):
     monkeypatch.setattr("gateway.web.relayed.relay._IDLE_SECONDS", 0.2)
     long = b"HTTP/1.1 200 OK\r\nContent-Length: 40000000\r\n\r\n" + b"x" * 40_000_000
-    async with scripted_central(said(long)) as far, relayed(far.url, RelayLimits(at_once=1)) as house:
-        headers = await house.sign_in("boss")
-        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(house.url).port)
+    async with scripted_central(said(long)) as far, relayed(far.url, RelayLimits(at_once=1)) as gateway:
+        headers = await gateway.sign_in("boss")
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(gateway.url).port)
         head = f"POST /v1/companies/list HTTP/1.1\r\nHost: localhost\r\nSessionID: {headers['SessionID']}\r\n"
         writer.write(f"{head}Content-Length: 2\r\n\r\n{{}}".encode())
         assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
-        assert (await house.call("/v1/companies/list", {}, user="boss"))[0] == 503
+        assert (await gateway.call("/v1/companies/list", {}, user="boss"))[0] == 503
         far.script = said(FAR)
 
         async def free() -> bool:
-            async with house.client.post(f"{house.url}/v1/companies/list", json={}, headers=headers) as answer:
+            async with gateway.client.post(f"{gateway.url}/v1/companies/list", json={}, headers=headers) as answer:
                 return answer.status == 200
 
         await until(free)
@@ -410,8 +412,8 @@ def page(head: bytes) -> bytes:
     ],
 )
 async def test_a_captive_portal_is_not_central(relayed, head, status, words):
-    async with scripted_central(said(page(head))) as far, relayed(far.url) as house:
-        found, answer = await house.call("/v1/companies/list", {}, user="boss")
+    async with scripted_central(said(page(head))) as far, relayed(far.url) as gateway:
+        found, answer = await gateway.call("/v1/companies/list", {}, user="boss")
         assert (found, answer["success"], answer["companies"]) == (status, False, None)
         assert answer["error"].startswith(words)
 
@@ -422,34 +424,34 @@ async def test_a_page_for_people_and_a_file_that_is_one_come_through(relayed):
         (html, "/billing/checkout"),
         (html + b'\r\nContent-Disposition: attachment; filename="a.html"', "/v1/document/7/download"),
     ):
-        async with scripted_central(said(page(head))) as far, relayed(far.url) as house:
-            headers = await house.sign_in("boss")
-            async with house.client.get(house.url + path, headers=headers) as answer:
+        async with scripted_central(said(page(head))) as far, relayed(far.url) as gateway:
+            headers = await gateway.sign_in("boss")
+            async with gateway.client.get(gateway.url + path, headers=headers) as answer:
                 assert (answer.status, await answer.read()) == (200, PORTAL)
 
 
 async def test_central_s_refusal_of_a_large_body_has_its_envelope(relayed, far_central):
-    async with relayed() as house:
-        headers = await house.sign_in("boss")
+    async with relayed() as gateway:
+        headers = await gateway.sign_in("boss")
         body = BytesIO(b"x" * 3_000_000)
-        async with house.client.put(f"{house.url}/v1/companies", data=body, headers=headers) as answer:
+        async with gateway.client.put(f"{gateway.url}/v1/companies", data=body, headers=headers) as answer:
             assert answer.status == 413
             assert await answer.json() == {"success": False, "company": None, "error": "Request Entity Too Large"}
 
 
 async def test_a_relayed_request_names_a_card_made_here_by_central_s_id(relayed):
-    async with scripted_central(said(FAR)) as far, relayed(far.url) as house:
-        held = await house.store.pending_writes.hold(CARD_CREATE, None, {"number": "77123"}, now=1, sends=True)
+    async with scripted_central(said(FAR)) as far, relayed(far.url) as gateway:
+        held = await gateway.store.pending_writes.hold(CARD_CREATE, None, {"number": "77123"}, now=1, sends=True)
         body = {"id": held.record_id, "access_ids": [str(held.record_id)], "amount": 5}
-        status, answer = await house.call("/v1/access/credit/commit", body, user="boss")
+        status, answer = await gateway.call("/v1/access/credit/commit", body, user="boss")
         assert (status, answer["error"]) == (
             409, f"it waits for access card {held.record_id}, which central does not have yet"
         )  # fmt: skip
         assert not [head for head in far.heard if b"/v1/access/credit/commit" in head]
-        (row,) = [row for row in await house.store.refused.page(refused=False) if row.kind == "access_card"][-1:]
-        await house.store.outbox.delivered(row, central_id=4711)
-        headers = await house.sign_in("boss")
-        async with house.client.post(f"{house.url}/v1/access/credit/commit", json=body, headers=headers) as taken:
+        (row,) = [row for row in await gateway.store.refused.page(refused=False) if row.kind == "access_card"][-1:]
+        await gateway.store.outbox.delivered(row, central_id=4711)
+        headers = await gateway.sign_in("boss")
+        async with gateway.client.post(f"{gateway.url}/v1/access/credit/commit", json=body, headers=headers) as taken:
             assert taken.status == 200
         (sent,) = [head for head in far.heard if b"/v1/access/credit/commit" in head]
         assert json.loads(sent.partition(b"\r\n\r\n")[2]) == {"id": 4711, "access_ids": ["4711"], "amount": 5}

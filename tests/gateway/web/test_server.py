@@ -19,15 +19,15 @@ from gateway.web.http.server import LIMITS, serve
 from gateway.web.operation import OPEN, Operation
 
 
-async def test_a_taken_port_is_one_clear_error(house):
-    port = int(house.url.rpartition(":")[2])
+async def test_a_taken_port_is_one_clear_error(gateway):
+    port = int(gateway.url.rpartition(":")[2])
     app = web.Application()
     app[LIMITS] = ConnectionLimits(clock=SystemClock())
     with pytest.raises(ConfigError, match=f"cannot serve on 127.0.0.1 port {port}: "):
         await serve(app, host="127.0.0.1", port=port, started=lambda _: None)
 
 
-async def test_a_request_under_way_is_answered_at_the_end(open_house):
+async def test_a_request_under_way_is_answered_at_the_end(open_gateway):
     entered = asyncio.Event()
 
     async def slow(request, caller):
@@ -35,10 +35,10 @@ async def test_a_request_under_way_is_answered_at_the_end(open_house):
         await asyncio.sleep(0.5)
         return success(done=True)
 
-    async with open_house((Route(Operation("GET", "/slow", OPEN), slow),)) as house:
-        asking = asyncio.get_running_loop().create_task(house.call("/slow", method="GET", user=""))
+    async with open_gateway((Route(Operation("GET", "/slow", OPEN), slow),)) as gateway:
+        asking = asyncio.get_running_loop().create_task(gateway.call("/slow", method="GET", user=""))
         await entered.wait()
-        house.stop()
+        gateway.stop()
         assert await asking == (200, {"success": True, "done": True})
 
 
@@ -48,7 +48,7 @@ async def until(condition):
             await asyncio.sleep(0.01)
 
 
-async def test_whoever_leaves_amid_an_answer_is_no_failure(open_house):
+async def test_whoever_leaves_amid_an_answer_is_no_failure(open_gateway):
     began = asyncio.Event()
 
     async def long(request, caller):
@@ -59,9 +59,9 @@ async def test_whoever_leaves_amid_an_answer_is_no_failure(open_house):
             await answer.write(bytes(100_000))
             await asyncio.sleep(0)
 
-    async with open_house((Route(Operation("GET", "/long", OPEN), long),)) as house:
+    async with open_gateway((Route(Operation("GET", "/long", OPEN), long),)) as gateway:
         with structlog.testing.capture_logs() as told:
-            host, port = house.url.removeprefix("http://").split(":")
+            host, port = gateway.url.removeprefix("http://").split(":")
             _, writer = await asyncio.open_connection(host, int(port))
             writer.write(b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await began.wait()
@@ -70,16 +70,16 @@ async def test_whoever_leaves_amid_an_answer_is_no_failure(open_house):
         assert told == [{"event": "caller_left", "log_level": "debug", "method": "GET", "path": "/long"}]
 
 
-async def test_an_answer_that_fails_half_way_is_cut_and_nothing_put_behind_it(open_house):
+async def test_an_answer_that_fails_half_way_is_cut_and_nothing_put_behind_it(open_gateway):
     async def broken(request, caller):
         answer = web.StreamResponse()
         await answer.prepare(request)
         await answer.write(b"the first half")
         raise RuntimeError("the disk is gone")
 
-    async with open_house((Route(Operation("GET", "/broken", OPEN), broken),)) as house:
+    async with open_gateway((Route(Operation("GET", "/broken", OPEN), broken),)) as gateway:
         with structlog.testing.capture_logs() as told:
-            host, port = house.url.removeprefix("http://").split(":")
+            host, port = gateway.url.removeprefix("http://").split(":")
             reader, writer = await asyncio.open_connection(host, int(port))
             writer.write(b"GET /broken HTTP/1.1\r\nHost: localhost\r\n\r\n")
             answer = b""
@@ -93,10 +93,10 @@ async def test_an_answer_that_fails_half_way_is_cut_and_nothing_put_behind_it(op
         assert [entry["event"] for entry in told] == ["request_failed"]
 
 
-async def test_a_small_body_that_would_come_to_much_is_not_unpacked(house):
+async def test_a_small_body_that_would_come_to_much_is_not_unpacked(gateway):
     """By anybody, without a session, nor behind the answer."""
     packed = gzip.compress(bytes(100_000_000))
-    host, port = house.url.removeprefix("http://").split(":")
+    host, port = gateway.url.removeprefix("http://").split(":")
     with watch_callbacks(limit=0.2) as watched:
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(
@@ -114,37 +114,37 @@ async def test_a_small_body_that_would_come_to_much_is_not_unpacked(house):
 @pytest.mark.parametrize(
     ("path", "length"), [("/v1/auth/login", 10**12), ("/v1/device/list", 1024 * 1024 + 1), ("/v1/auth/oauth2", 10**18)]
 )
-async def test_a_huge_body_is_refused_before_it_comes(house, path, length):
-    session = (await house.sign_in())["SessionID"]
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
+async def test_a_huge_body_is_refused_before_it_comes(gateway, path, length):
+    session = (await gateway.sign_in())["SessionID"]
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nSessionID: {session}\r\nContent-Length: {length}\r\n"
     for expecting in ("", "Expect: 100-continue\r\n"):
-        began = house.clock.monotonic()
+        began = gateway.clock.monotonic()
         writer.write(f"{head}{expecting}\r\n".encode())
         answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 3)
         assert answer.startswith((b"HTTP/1.1 413 ", b"HTTP/1.1 404 ")), answer
-        assert house.clock.monotonic() - began < 2
+        assert gateway.clock.monotonic() - began < 2
         writer.close()
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     writer.close()
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "a" * 4000, "%00", "..%2findex.html", "nothing.js"])
-async def test_a_file_that_the_page_does_not_have_is_not_found(house, name):
-    status, answer = await house.call(f"/status/static/{name}", method="GET", user="")
+async def test_a_file_that_the_page_does_not_have_is_not_found(gateway, name):
+    status, answer = await gateway.call(f"/status/static/{name}", method="GET", user="")
     assert (status, answer) == (404, {"success": False, "error": "no such operation"})
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/device/list"), ("GET", "/health/live")])
-async def test_an_unknown_expectation_is_refused_in_the_envelope(house, method, path):
-    async with house.client.request(method, house.url + path, headers={"Expect": "wonders"}) as answer:
+async def test_an_unknown_expectation_is_refused_in_the_envelope(gateway, method, path):
+    async with gateway.client.request(method, gateway.url + path, headers={"Expect": "wonders"}) as answer:
         assert answer.status == 417
         assert (await answer.json())["success"] is False
 
 
-async def test_a_body_may_say_that_it_is_not_compressed(house):
-    headers = {**await house.sign_in(), "Content-Encoding": "identity"}
-    async with house.client.post(f"{house.url}/v1/device/list", data=b"{}", headers=headers) as answer:
+async def test_a_body_may_say_that_it_is_not_compressed(gateway):
+    headers = {**await gateway.sign_in(), "Content-Encoding": "identity"}
+    async with gateway.client.post(f"{gateway.url}/v1/device/list", data=b"{}", headers=headers) as answer:
         assert answer.status == 200
 
 
@@ -157,8 +157,8 @@ async def test_a_body_may_say_that_it_is_not_compressed(house):
         b"Cookie: ;;=;session",
     ],
 )
-async def test_headers_that_are_no_text_are_no_session(house, head):
-    host, port = house.url.removeprefix("http://").split(":")
+async def test_headers_that_are_no_text_are_no_session(gateway, head):
+    host, port = gateway.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(
         b"POST /v1/device/list HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n"
@@ -171,15 +171,15 @@ async def test_headers_that_are_no_text_are_no_session(house, head):
     assert b"Traceback" not in answer
 
 
-async def test_connections_are_bounded_and_room_comes_back(house):
-    port = int(house.url.rpartition(":")[2])
+async def test_connections_are_bounded_and_room_comes_back(gateway):
+    port = int(gateway.url.rpartition(":")[2])
     held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(129)]
     held[-1][1].write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
     async with asyncio.timeout(30):
         assert (await held[-1][0].read()).startswith(b"HTTP/1.1 503 ")
         for _, writer in held:
             writer.close()
-        while (await house.call("/health/live", method="GET", user=""))[0] != 200:
+        while (await gateway.call("/health/live", method="GET", user=""))[0] != 200:
             await asyncio.sleep(0.05)
 
 
@@ -192,8 +192,8 @@ async def test_connections_are_bounded_and_room_comes_back(house):
         b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000 + b"\r\n\r\n",
     ],
 )
-async def test_what_is_no_http_gets_one_plain_answer(house, sent, caplog):
-    host, port = house.url.removeprefix("http://").split(":")
+async def test_what_is_no_http_gets_one_plain_answer(gateway, sent, caplog):
+    host, port = gateway.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(sent)
     async with asyncio.timeout(30):

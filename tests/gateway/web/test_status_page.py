@@ -30,10 +30,10 @@ PHONE = {"width": 360, "height": 740}
 
 
 class Line:
-    """A line to the house that can be cut and mended, or frozen: then it takes everything and carries nothing."""
+    """A line to the gateway that can be cut and mended, or frozen: then it takes everything and carries nothing."""
 
-    def __init__(self, *, house) -> None:
-        self._host, self._port = house.url.removeprefix("http://").split(":")
+    def __init__(self, *, gateway) -> None:
+        self._host, self._port = gateway.url.removeprefix("http://").split(":")
         self._server: asyncio.Server | None = None
         self._ends: set[asyncio.StreamWriter] = set()
         self.port = 0
@@ -79,8 +79,8 @@ class Line:
 @pytest.fixture
 def line():
     @asynccontextmanager
-    async def laid(house) -> AsyncIterator[Line]:
-        front = Line(house=house)
+    async def laid(gateway) -> AsyncIterator[Line]:
+        front = Line(gateway=gateway)
         await front.mend()
         yield front
         await front.cut()
@@ -89,18 +89,18 @@ def line():
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def house(open_house):
-    async with open_house() as opened:
+async def gateway(open_gateway):
+    async with open_gateway() as opened:
         yield opened
 
 
-async def test_a_lane_is_watched_and_commanded_without_reloading(house, browser_page):
+async def test_a_lane_is_watched_and_commanded_without_reloading(gateway, browser_page):
     async with browser_page() as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         lane = page.get_by_role("article").filter(has_text="Main entry")
         await expect(lane.get_by_text("Gate closed")).to_be_visible()
         await expect(lane.get_by_text("Idle")).to_be_visible()
-        house.board.show(phase=Phase.OPENING, position=GatePosition.OPENING, vehicle=PointState.ON, note="Card 0042")
+        gateway.board.show(phase=Phase.OPENING, position=GatePosition.OPENING, vehicle=PointState.ON, note="Card 0042")
         await expect(lane.get_by_text("Gate opening")).to_be_visible()
         await expect(lane.get_by_text("Arming loop occupied")).to_be_visible()
         await expect(lane.get_by_text("Card 0042")).to_be_visible()
@@ -109,37 +109,37 @@ async def test_a_lane_is_watched_and_commanded_without_reloading(house, browser_
         await expect(page.get_by_text("Open recorded for Main entry")).to_be_visible()
         await lane.get_by_role("button", name="Close Main entry").click()
         await page.get_by_role("button", name="Cancel").click()
-        assert [command.action for command in house.board.commands] == [GateAction.OPEN]
+        assert [command.action for command in gateway.board.commands] == [GateAction.OPEN]
         await lane.get_by_role("button", name="Close Main entry").click()
         await page.get_by_role("button", name="Close the gate").click()
         await expect(lane.get_by_text("Gate closed")).to_be_visible()
-        assert [command.source for command in house.board.commands] == ["user:chief"] * 2
+        assert [command.source for command in gateway.board.commands] == ["user:chief"] * 2
         await lane.get_by_role("button", name="Stop Main entry").click()
         await expect(page.get_by_text("Stop recorded for Main entry. Look whether the gate stands.")).to_be_visible()
-        house.board.records = False
+        gateway.board.records = False
         await lane.get_by_role("button", name="Stop Main entry").click()
         await expect(lane.get_by_text("Gate stopped")).to_be_visible()
         await expect(page.get_by_text("Stop sent to Main entry, but NOT recorded")).to_be_visible()
-        house.board.show(can_stop=False)
+        gateway.board.show(can_stop=False)
         await expect(lane.get_by_role("button", name="Stop Main entry")).to_be_hidden()
 
 
-async def test_a_refused_command_says_why(house, browser_page):
+async def test_a_refused_command_says_why(gateway, browser_page):
     async with browser_page(tolerate=("409",)) as page:
-        await sign_in(page, house)
-        house.board.lose("no answer from 127.0.0.1:502")
+        await sign_in(page, gateway)
+        gateway.board.lose("no answer from 127.0.0.1:502")
         await expect(page.locator("#devices")).to_contain_text("Offline")
         await page.get_by_role("button", name="Open Main entry").click()
         await expect(page.get_by_text("the gate is away: no answer")).to_be_visible()
 
 
-async def test_events_arrive_are_filtered_and_never_become_markup(house, browser_page):
+async def test_events_arrive_are_filtered_and_never_become_markup(gateway, browser_page):
     async with browser_page() as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         rows = page.locator("#events > li")
         await expect(rows).to_have_count(1)
-        await house.happened("<img src=x onerror=alert(1)> passed.", kind=EventKind.ACCESS_DENIED)
-        await house.happened("Gate 101 did not open.", kind=EventKind.OPENING_TIMED_OUT)
+        await gateway.happened("<img src=x onerror=alert(1)> passed.", kind=EventKind.ACCESS_DENIED)
+        await gateway.happened("Gate 101 did not open.", kind=EventKind.OPENING_TIMED_OUT)
         await expect(rows).to_have_count(3)
         await expect(rows.first).to_contain_text("Gate did not open")
         await expect(rows.nth(1)).to_contain_text("<img src=x onerror=alert(1)> passed.")
@@ -151,9 +151,9 @@ async def test_events_arrive_are_filtered_and_never_become_markup(house, browser
         await expect(rows).to_have_count(1)
 
 
-async def test_a_clip_plays_in_the_page(house, browser_page):
+async def test_a_clip_plays_in_the_page(gateway, browser_page):
     async with browser_page() as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         await page.get_by_role("button", name="Play Vehicle passed, Entry overview").click()
         async with asyncio.timeout(30):
             while await page.evaluate("document.querySelector('video').currentTime") < 0.3:
@@ -164,42 +164,42 @@ async def test_a_clip_plays_in_the_page(house, browser_page):
         await expect(page.locator("#player")).to_be_hidden()
 
 
-async def test_a_clips_mark_tells_what_there_is_of_it(house, browser_page):
+async def test_a_clips_mark_tells_what_there_is_of_it(gateway, browser_page):
     async with browser_page() as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
 
         def clip_of(words):
             return page.locator("#events > *").filter(has_text=words).locator(".clips button")
 
-        house.clock.pushed += 60  # each has footage of its own
-        await house.passed("A lorry.", footage_seconds=4)
+        gateway.clock.pushed += 60  # each has footage of its own
+        await gateway.passed("A lorry.", footage_seconds=4)
         part = clip_of("A lorry.")
         await expect(part.locator(".play")).to_have_text("▶ !")
         await expect(part).to_be_enabled()
         missing = "6.0 s are missing: the camera could not be reached"
         await expect(part).to_have_accessible_name(f"Play Vehicle passed, Entry overview; {missing}")
 
-        house.clock.pushed += 60
-        coming_id = await house.passed("A van.", ready=False)
+        gateway.clock.pushed += 60
+        coming_id = await gateway.passed("A van.", ready=False)
         coming = clip_of("A van.")
         await expect(coming.locator(".play")).to_have_text("…")
         await expect(coming).to_be_disabled()
         await expect(coming).to_have_accessible_name("Entry overview: the clip is still being recorded")
         assert await coming.locator("img").get_attribute("src") is None, "there is no picture to ask for yet"
-        await house.store.camera_events.mark_ready(coming_id)
+        await gateway.store.camera_events.mark_ready(coming_id)
         await expect(coming.locator(".play")).to_have_text("▶")
         await expect(coming).to_be_enabled()
         await expect(coming).to_have_accessible_name("Play Vehicle passed, Entry overview")
 
 
-async def test_a_clip_without_footage_is_not_offered_to_be_played(house, browser_page):
+async def test_a_clip_without_footage_is_not_offered_to_be_played(gateway, browser_page):
     async with browser_page() as page:
-        await sign_in(page, house)
-        now = house.clock.wall().micros
+        await sign_in(page, gateway)
+        now = gateway.clock.wall().micros
         moment = Moment(202, "Moment marked", "", now - 5_000_000, now + 5_000_000, clock_trusted=True)
         event = Event(kind=EventKind.MOMENT_MARKED, date_at=now, clock_trusted=True, description="A bicycle.")
-        recorded = await house.store.journal.record(Entry(events=(event,), moments=(moment,)))
-        await house.store.camera_events.mark_ready(recorded.camera_event_ids[0])
+        recorded = await gateway.store.journal.record(Entry(events=(event,), moments=(moment,)))
+        await gateway.store.camera_events.mark_ready(recorded.camera_event_ids[0])
         none = page.locator("#events > *").filter(has_text="A bicycle.").locator(".clips button")
         await expect(none.locator(".play")).to_have_text("\N{EN DASH}")
         await expect(none).to_be_disabled()
@@ -208,23 +208,23 @@ async def test_a_clip_without_footage_is_not_offered_to_be_played(house, browser
         )
 
 
-async def test_a_phone_shows_all_of_it_without_scrolling_sideways(house, browser_page):
-    house.board.show(note="a-long-word-without-a-place-to-break-" * 4)
-    house.board.lose("no-answer-from-a-host-with-a-very-long-name." * 4)
-    await house.happened("x" * 300)
+async def test_a_phone_shows_all_of_it_without_scrolling_sideways(gateway, browser_page):
+    gateway.board.show(note="a-long-word-without-a-place-to-break-" * 4)
+    gateway.board.lose("no-answer-from-a-host-with-a-very-long-name." * 4)
+    await gateway.happened("x" * 300)
     async with browser_page(size=PHONE, scheme="dark") as page:
-        await page.goto(f"{house.url}/status/")
+        await page.goto(f"{gateway.url}/status/")
         await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         await expect(page.locator("#cameras article")).to_be_visible()
         await expect(page.locator("#facts")).to_contain_text("5.1 GB, full in 9 days at this rate")
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-async def test_who_may_not_is_not_offered(house, browser_page):
+async def test_who_may_not_is_not_offered(gateway, browser_page):
     async with browser_page() as page:
-        await sign_in(page, house, "guard")
+        await sign_in(page, gateway, "guard")
         await expect(page.get_by_role("heading", name="Main entry")).to_be_visible()
         await expect(page.get_by_role("button", name="Open Main entry")).to_be_hidden()
         await expect(page.locator("#cameras-section")).to_be_hidden()
@@ -235,45 +235,45 @@ async def test_who_may_not_is_not_offered(house, browser_page):
         assert "Main entry" not in await page.content()
 
 
-async def test_a_quiet_site_keeps_the_page_in_touch(house, browser_page):
+async def test_a_quiet_site_keeps_the_page_in_touch(gateway, browser_page):
     heartbeat = """() => new Promise((done) => {
         const stream = new EventSource("/status/live");
         let beats = 0;
         stream.addEventListener("here", () => { if (++beats === 2) { stream.close(); done(true); } });
     })"""
     async with browser_page() as page:  # which fails on an error in the page
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         assert await page.evaluate(heartbeat)
         await expect(page.locator("#lost")).to_be_hidden()
 
 
-async def test_a_wrong_password_is_told(house, browser_page):
+async def test_a_wrong_password_is_told(gateway, browser_page):
     async with browser_page(tolerate=("404",)) as page:
-        await page.goto(f"{house.url}/status/")
+        await page.goto(f"{gateway.url}/status/")
         await page.get_by_label("User name").fill("chief")
         await page.get_by_label("Password").fill("wrong")
         await page.keyboard.press("Enter")
         await expect(page.get_by_text("Username or password not accepted")).to_be_visible()
 
 
-async def test_a_lost_line_is_told_and_mends_itself(open_house, browser_page, line):
-    async with open_house() as house, line(house) as front, browser_page(tolerate=("ERR_",)) as page:
-        house.url = front.url
-        await sign_in(page, house)
+async def test_a_lost_line_is_told_and_mends_itself(open_gateway, browser_page, line):
+    async with open_gateway() as gateway, line(gateway) as front, browser_page(tolerate=("ERR_",)) as page:
+        gateway.url = front.url
+        await sign_in(page, gateway)
         await expect(page.get_by_text("Gate closed")).to_be_visible()
         await front.cut()
         await expect(page.get_by_text("Connection lost")).to_be_visible()
         assert await page.evaluate("document.getElementById('board').inert")
-        house.board.show(position=GatePosition.OPEN)
+        gateway.board.show(position=GatePosition.OPEN)
         await front.mend()
         await expect(page.get_by_text("Gate open", exact=True)).to_be_visible()
         await expect(page.get_by_text("Connection lost")).to_be_hidden()
 
 
-async def test_a_gateway_that_says_nothing_more_is_noticed_soon(open_house, browser_page, line):
-    async with open_house() as house, line(house) as front, browser_page(tolerate=("ERR_",)) as page:
-        house.url = front.url
-        await sign_in(page, house)
+async def test_a_gateway_that_says_nothing_more_is_noticed_soon(open_gateway, browser_page, line):
+    async with open_gateway() as gateway, line(gateway) as front, browser_page(tolerate=("ERR_",)) as page:
+        gateway.url = front.url
+        await sign_in(page, gateway)
         await expect(page.get_by_text("Gate closed")).to_be_visible()
         front.flowing.clear()
         await expect(page.get_by_text("Connection lost")).to_be_visible(timeout=9000)
@@ -285,7 +285,7 @@ async def test_a_gateway_that_says_nothing_more_is_noticed_soon(open_house, brow
         await expect(page.get_by_text("Connection lost")).to_be_hidden()
 
 
-async def test_the_demo_presents_a_card(open_house, browser_page):
+async def test_the_demo_presents_a_card(open_gateway, browser_page):
     presented = []
 
     class PresentBody(Body):
@@ -298,16 +298,16 @@ async def test_the_demo_presents_a_card(open_house, browser_page):
         return success(lane=wanted.lane_id)
 
     cards = (DemoCard("0042", "Ada's card"), DemoCard("9999", "Unknown card"))
-    async with open_house((Route(DEMO_PRESENT, present),), cards) as house, browser_page() as page:
-        await sign_in(page, house)
+    async with open_gateway((Route(DEMO_PRESENT, present),), cards) as gateway, browser_page() as page:
+        await sign_in(page, gateway)
         await page.get_by_role("button", name="Present Ada's card at Main entry").click()
         await expect(page.get_by_text("Ada's card presented at Main entry.")).to_be_visible()
     assert presented == [("entry", "0042", "chief")]
 
 
-async def test_a_lane_is_locked_down_with_a_reason_and_works_again(house, browser_page):
+async def test_a_lane_is_locked_down_with_a_reason_and_works_again(gateway, browser_page):
     async with browser_page(size=PHONE) as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         lane = page.locator("#lanes article")
         await lane.get_by_label("Standing order of Main entry").select_option("lock_down")
         dialog = page.get_by_role("dialog")
@@ -316,7 +316,7 @@ async def test_a_lane_is_locked_down_with_a_reason_and_works_again(house, browse
         await expect(lane.get_by_label("Standing order of Main entry")).to_have_value("")
         await lane.get_by_label("Standing order of Main entry").select_option("lock_down")
         await dialog.get_by_label("Why").fill("police")
-        house.board.show(note="something happens while the question is open")
+        gateway.board.show(note="something happens while the question is open")
         await expect(lane.locator(".note")).to_have_text("something happens while the question is open")
         await page.get_by_role("button", name="Lock down").click()
         await expect(lane.locator(".order")).to_have_text("the lane is locked down by chief: police")
@@ -325,10 +325,10 @@ async def test_a_lane_is_locked_down_with_a_reason_and_works_again(house, browse
         await expect(lane.locator(".order")).to_be_hidden()
 
 
-async def test_a_count_is_corrected_and_troubles_are_seen(house, browser_page):
-    house.board.show(troubles=("the arming loop has been on for 5 minutes: a vehicle, or the detector is stuck",))
+async def test_a_count_is_corrected_and_troubles_are_seen(gateway, browser_page):
+    gateway.board.show(troubles=("the arming loop has been on for 5 minutes: a vehicle, or the detector is stuck",))
     async with browser_page(size=DESKTOP) as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         await expect(page.locator("#lanes .troubles li")).to_contain_text("on for 5 minutes")
         await page.get_by_role("button", name="Correct the count of Garage").click()
         await page.get_by_label("Vehicles inside").fill("2")
@@ -336,9 +336,9 @@ async def test_a_count_is_corrected_and_troubles_are_seen(house, browser_page):
         await expect(page.locator("#areas .area-count")).to_have_text("2 of 2")
 
 
-async def test_a_card_that_was_passed_back_is_forgiven_from_its_event(house, browser_page):
-    await house.store.cards.apply(put=[CardRecord(Card(7, "0007"), "{}")], now=1)
-    stamp = house.clock.wall()
+async def test_a_card_that_was_passed_back_is_forgiven_from_its_event(gateway, browser_page):
+    await gateway.store.cards.apply(put=[CardRecord(Card(7, "0007"), "{}")], now=1)
+    stamp = gateway.clock.wall()
     denied = Event(
         EventKind.ACCESS_DENIED,
         stamp.micros,
@@ -347,9 +347,9 @@ async def test_a_card_that_was_passed_back_is_forgiven_from_its_event(house, bro
         lane_id="entry",
         data={"reason": "anti_passback", "card_id": 7, "trace": "anti-passback: FAILED (last seen entering garage)"},
     )
-    await house.store.journal.record(Entry(events=(denied,)))
+    await gateway.store.journal.record(Entry(events=(denied,)))
     async with browser_page(size=PHONE) as page:
-        await sign_in(page, house)
+        await sign_in(page, gateway)
         await page.locator("#events .event").first.get_by_text("Why").click()
         await expect(page.get_by_text("last seen entering garage")).to_be_visible()
         await page.get_by_role("button", name="Let this card in again").click()
@@ -358,23 +358,23 @@ async def test_a_card_that_was_passed_back_is_forgiven_from_its_event(house, bro
         await expect(page.get_by_text("the next passage of card 0007 counts as the first, says chief")).to_be_visible()
 
 
-async def test_who_only_looks_is_offered_neither(house, browser_page):
+async def test_who_only_looks_is_offered_neither(gateway, browser_page):
     async with browser_page(size=DESKTOP) as page:
-        await sign_in(page, house, "guard")
+        await sign_in(page, gateway, "guard")
         await expect(page.locator("#areas .area-count")).to_be_visible()
         await expect(page.locator("#lanes .orders")).to_be_hidden()
         await expect(page.locator("#areas .correct")).to_be_hidden()
 
 
-async def test_lane_that_cannot_work_is_red_and_so_is_the_header(house, browser_page):
+async def test_lane_that_cannot_work_is_red_and_so_is_the_header(gateway, browser_page):
     why = "the arming loop is not known, so no card counts: look at its device and its wiring"
     for size, scheme in (({"width": 1280, "height": 900}, "light"), ({"width": 390, "height": 844}, "dark")):
         async with browser_page(size=size, scheme=scheme) as page:
-            await sign_in(page, house)
+            await sign_in(page, gateway)
             lane = page.locator(".lane").first
             await expect(lane.locator(".phase")).to_contain_text("Idle")
-            house.board.show(vehicle=PointState.UNKNOWN, unable=(why,))
-            house.not_ready.append(f"Main entry cannot work: {why}")
+            gateway.board.show(vehicle=PointState.UNKNOWN, unable=(why,))
+            gateway.not_ready.append(f"Main entry cannot work: {why}")
             await expect(lane.locator(".phase")).to_contain_text("Cannot work")
             await expect(lane.locator(".phase")).to_have_class("pill phase bad")
             await expect(lane.locator(".troubles li")).to_have_text([why])
@@ -382,7 +382,7 @@ async def test_lane_that_cannot_work_is_red_and_so_is_the_header(house, browser_
             await expect(page.locator("#pill-gateway")).to_have_class("pill bad")
             await expect(page.locator("#trouble")).to_contain_text("Main entry cannot work")
             await expect(page.locator("#trouble")).to_have_class("banner soft bad")
-            house.board.show(vehicle=PointState.OFF, unable=())
-            house.not_ready.clear()
+            gateway.board.show(vehicle=PointState.OFF, unable=())
+            gateway.not_ready.clear()
             await expect(lane.locator(".phase")).to_contain_text("Idle")
             await expect(page.locator("#pill-gateway")).to_have_text("Ready")

@@ -31,83 +31,85 @@ async def ended(program):
 
 
 @pytest.fixture
-def folder(house, tmp_path):
-    port = house.url.rpartition(":")[2]
+def folder(gateway, tmp_path):
+    port = gateway.url.rpartition(":")[2]
     accounts = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
     (tmp_path / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{accounts}')
     return tmp_path
 
 
-async def test_the_state_is_told(house, folder):
-    house.central.show(notices=("central does not permit POST /v1/camera/list to the gateway's account",))
+async def test_the_state_is_told(gateway, folder):
+    gateway.central.show(notices=("central does not permit POST /v1/camera/list to the gateway's account",))
     status, out, err = await ended(await begin(folder, "status"))
     assert (status, err) == (0, "")
     assert out.splitlines()[0].startswith("central answers, since ")
     assert "40 access cards, 3 devices, 1 cameras" in out
     assert "! central does not permit POST /v1/camera/list" in out
-    books = await house.store.outbox.books()
+    books = await gateway.store.outbox.books()
     parts = f"{books.delivered} delivered, {books.waiting} waiting, 0 refused, 0 replaced by newer, 0 dropped"
     assert out.splitlines()[-1] == f"{books.accepted} accepted for central: {parts}"
 
 
-async def test_books_that_do_not_balance_are_told_and_are_the_exit_status(house, folder):
-    await house.store.pending_writes.hold(CARD_UPDATE, 4001, {"id": 4001, "note": "n"}, now=1, sends=True)
-    books = await house.store.outbox.books()
-    await house.store.database.write(lambda connection: connection.execute("DELETE FROM outbox WHERE record_id = 4001"))
+async def test_books_that_do_not_balance_are_told_and_are_the_exit_status(gateway, folder):
+    await gateway.store.pending_writes.hold(CARD_UPDATE, 4001, {"id": 4001, "note": "n"}, now=1, sends=True)
+    books = await gateway.store.outbox.books()
+    await gateway.store.database.write(
+        lambda connection: connection.execute("DELETE FROM outbox WHERE record_id = 4001")
+    )
     status, out, err = await ended(await begin(folder, "status"))
     assert (status, "central answers" in out) == (1, True)
     assert f"the books do not balance: {books.accepted} were accepted for central, {books.accepted - 1} are" in err
 
 
-async def test_a_refresh_is_followed_to_its_end(house, folder):
-    house.central.show(progress="access cards: 20 of 40")
+async def test_a_refresh_is_followed_to_its_end(gateway, folder):
+    gateway.central.show(progress="access cards: 20 of 40")
     program = await begin(folder, "refresh")
     assert (await asyncio.wait_for(program.stdout.readline(), 60)).decode() == "access cards: 20 of 40\n"
-    assert house.central.asked_by == ["user:chief"]
-    house.central.show(progress="", refreshing=False)
+    assert gateway.central.asked_by == ["user:chief"]
+    gateway.central.show(progress="", refreshing=False)
     status, out, err = await ended(program)
     assert (status, err) == (0, "")
     assert "40 access cards" in out
 
 
-async def test_a_refresh_that_central_did_not_give_all_of_ends_with_1(house, folder):
-    house.central.show(progress="access cards: 20 of 40")
+async def test_a_refresh_that_central_did_not_give_all_of_ends_with_1(gateway, folder):
+    gateway.central.show(progress="access cards: 20 of 40")
     program = await begin(folder, "refresh")
     await asyncio.wait_for(program.stdout.readline(), 60)
     notices = ("access_cards: the count says 2600, but 60 came",)
-    house.central.show(progress="", refreshing=False, incomplete=True, notices=notices)
+    gateway.central.show(progress="", refreshing=False, incomplete=True, notices=notices)
     status, out, err = await ended(program)
     assert (status, "! access_cards: the count says 2600, but 60 came" in out) == (1, True)
     assert "central did not give all of it" in err
 
 
-async def test_a_refresh_without_central_says_so(house, folder):
-    house.central.show(reachable=False, error="POST /v1/auth/login: no answer within 15 s")
+async def test_a_refresh_without_central_says_so(gateway, folder):
+    gateway.central.show(reachable=False, error="POST /v1/auth/login: no answer within 15 s")
     status, out, err = await ended(await begin(folder, "refresh"))
     assert (status, out) == (1, "")
     assert "no answer within 15 s; everything is fetched anew as soon as it does" in err
 
 
-async def test_comparing_with_central_is_followed_to_its_end(house, folder):
-    house.central.show(progress="events: 500 looked at")
+async def test_comparing_with_central_is_followed_to_its_end(gateway, folder):
+    gateway.central.show(progress="events: 500 looked at")
     program = await begin(folder, "reconcile", "--days", "14")
     assert (await asyncio.wait_for(program.stdout.readline(), 60)).decode() == "events: 500 looked at\n"
-    assert house.central.asked_by == ["user:chief: 14 days"]
-    house.central.show(progress="", reconciling=False, reconciled="7 records compared; sent again: 2 entries")
+    assert gateway.central.asked_by == ["user:chief: 14 days"]
+    gateway.central.show(progress="", reconciling=False, reconciled="7 records compared; sent again: 2 entries")
     assert await ended(program) == (0, "7 records compared; sent again: 2 entries\n", "")
 
 
-async def test_comparing_without_central_says_so(house, folder):
-    house.central.show(reachable=False, error="no answer within 15 s")
+async def test_comparing_without_central_says_so(gateway, folder):
+    gateway.central.show(reachable=False, error="no answer within 15 s")
     status, _, err = await ended(await begin(folder, "reconcile"))
     assert status == 1
     assert "comparing goes on as soon as it does" in err
 
 
 @pytest.mark.parametrize("days", ["0", "401"])
-async def test_days_that_are_none_are_refused(house, folder, days):
+async def test_days_that_are_none_are_refused(gateway, folder, days):
     status, _, err = await ended(await begin(folder, "reconcile", "--days", days))
-    assert (status, house.central.asked_by) == (2, [])
+    assert (status, gateway.central.asked_by) == (2, [])
     assert "days" in err
 
 
@@ -118,7 +120,7 @@ def test_each_command_has_help_with_an_example(command):
     assert "Example: edge-gateway sync" in " ".join(answer.output.split())
 
 
-async def test_readers_are_shown_and_one_is_forgotten(house, folder, monkeypatch):
+async def test_readers_are_shown_and_one_is_forgotten(gateway, folder, monkeypatch):
     monkeypatch.setenv("EDGE_GATEWAY_PASSWORD", "chief")
     monkeypatch.setenv("EDGE_GATEWAY_SECRET_CHIEF", "chief")
 
@@ -129,16 +131,16 @@ async def test_readers_are_shown_and_one_is_forgotten(house, folder, monkeypatch
 
     assert await readers("--forget", "") == ("", "--forget needs the name of an account")
     assert await readers() == ("nobody pulls the site's lists by cursor\n", "")
-    _, first = await house.call("/v1/event/list", {"cursor_id": 0, "types": [106]})
+    _, first = await gateway.call("/v1/event/list", {"cursor_id": 0, "types": [106]})
     out, fault = await readers()
     assert fault == ""
     assert out.startswith(f"chief, event (types 106): read up to {first['next_cursor'] - 1}, ")
     assert "not waited for" not in out
-    house.clock.stepped = 31 * 86_400
+    gateway.clock.stepped = 31 * 86_400
     assert "; not waited for any more" in (await readers())[0]
-    out, fault = await readers("--forget", "chief")  # the house logs to the same output
+    out, fault = await readers("--forget", "chief")  # the gateway logs to the same output
     assert (out.splitlines()[-1], fault) == ("nobody pulls the site's lists by cursor", "")
-    _, told = await house.call("/v1/event/list", {"types": [408]})
+    _, told = await gateway.call("/v1/event/list", {"types": [408]})
     (event,) = told["events"]
     assert event["description"].startswith("How far chief has read was forgotten by chief: event (types 106) up to ")
     assert json.loads(event["data"]) == {"account": "chief", "by": "chief", "marks": 1}

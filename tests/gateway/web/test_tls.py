@@ -157,10 +157,10 @@ def test_a_certificate_that_cannot_be_used_is_told_by_check_and_stops_no_gateway
 
 
 @pytest.fixture
-async def encrypted(open_house, tmp_path, monkeypatch):
+async def encrypted(open_gateway, tmp_path, monkeypatch):
     monkeypatch.setattr(served_certificate, "LOOK_SECONDS", 0.05)
-    async with open_house(tls=write_pair(tmp_path)) as house:
-        yield house
+    async with open_gateway(tls=write_pair(tmp_path)) as gateway:
+        yield gateway
 
 
 async def test_a_handshake_that_never_ends_is_closed_and_keeps_nobody_out(encrypted, monkeypatch):

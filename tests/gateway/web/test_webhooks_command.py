@@ -28,14 +28,14 @@ async def call(folder, *arguments):
     return program.returncode, out.decode(), err.decode()
 
 
-async def test_webhooks_are_listed_tried_replayed_and_enabled(house, tmp_path):
-    port = house.url.rpartition(":")[2]
+async def test_webhooks_are_listed_tried_replayed_and_enabled(gateway, tmp_path):
+    port = gateway.url.rpartition(":")[2]
     accounts = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
     (tmp_path / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{accounts}')
-    _, made = await house.program(
+    _, made = await gateway.program(
         "POST",
         "/api/v1/webhooks",
-        {"url": f"{house.url}/v1/nowhere", "events": ["alert.triggered"], "secret": SECRET},
+        {"url": f"{gateway.url}/v1/nowhere", "events": ["alert.triggered"], "secret": SECRET},
     )
     known = made["id"]
     listed, tried, replayed, enabled, unknown = await asyncio.gather(
@@ -47,7 +47,7 @@ async def test_webhooks_are_listed_tried_replayed_and_enabled(house, tmp_path):
     )
     status, out, err = listed
     assert (status, err) == (0, "")
-    assert out.splitlines()[0] == f"{known}  {house.url}/v1/nowhere  (enabled)"
+    assert out.splitlines()[0] == f"{known}  {gateway.url}/v1/nowhere  (enabled)"
     assert "0 waiting, 0 delivered, 0 failed, 0 dropped" in out
     assert tried == (1, "", f"edge-gateway: {known} took no message: the receiver answered 404\n")
     assert replayed == (0, f"0 messages are sent to {known} again\n", "")

@@ -35,7 +35,7 @@ WRITES = {
     "entry made": (ENTRY_PUT, {"device_id": 101}),
     "entry changed": (ENTRY_PATCH, {"id": None}),
 }
-"""By what each does: the operation, and the least that it takes; None for the id of what the house has."""
+"""By what each does: the operation, and the least that it takes; None for the id of what the gateway has."""
 GOOD = {
     "number": ["", "0042", "x" * 120],
     "facility_code": [0, 255, "12", None],
@@ -103,8 +103,8 @@ async def central():
 
 
 @pytest.fixture
-def house_at(open_house, central):
-    """Opens the house: with a central that answers, with one that is away, or with none."""
+def gateway_at(open_gateway, central):
+    """Opens the gateway: with a central that answers, with one that is away, or with none."""
 
     @asynccontextmanager
     async def opened(where):
@@ -112,40 +112,40 @@ def house_at(open_house, central):
             url=central.url, username="gateway", password="right horse", clock=SystemClock(), timeout_seconds=5
         )
         try:
-            async with open_house(client=None if where == "none" else client) as house:
-                down = DownSync(client=client, store=house.store, clock=house.clock)
+            async with open_gateway(client=None if where == "none" else client) as gateway:
+                down = DownSync(client=client, store=gateway.store, clock=gateway.clock)
                 await down.pull()
-                house.up = OutboxSender(client=client, store=house.store, clock=house.clock)
-                await sent_up(house)
-                _, made = await house.call("/v1/entry", {"device_id": 101, "plate": "ZZ 9"}, method="PUT")
-                house.ids = {"entry": made["entry"]["site_id"], "camera event": house.camera_event_id}
+                gateway.up = OutboxSender(client=client, store=gateway.store, clock=gateway.clock)
+                await sent_up(gateway)
+                _, made = await gateway.call("/v1/entry", {"device_id": 101, "plate": "ZZ 9"}, method="PUT")
+                gateway.ids = {"entry": made["entry"]["site_id"], "camera event": gateway.camera_event_id}
                 if where == "away":
                     central.faults = Faults(down=True)
-                    await house.call("/v1/device/config", {"id": 109, "description": "away now"}, method="PATCH")
-                yield house
+                    await gateway.call("/v1/device/config", {"id": 109, "description": "away now"}, method="PATCH")
+                yield gateway
         finally:
             await client.close()
 
     return opened
 
 
-async def sent_up(house):
+async def sent_up(gateway):
     for _ in range(20):
-        await house.up.send_due()
-        await house.store.outbox.retry_now()
-        if not (await house.store.outbox.books()).waiting:
+        await gateway.up.send_due()
+        await gateway.store.outbox.retry_now()
+        if not (await gateway.store.outbox.books()).waiting:
             return
 
 
-def least(what, house):
+def least(what, gateway):
     operation, body = WRITES[what]
     kind = what.partition(" ")[0] if "camera event" not in what else "camera event"
-    return operation, {name: house.ids[kind] if value is None else value for name, value in body.items()}
+    return operation, {name: gateway.ids[kind] if value is None else value for name, value in body.items()}
 
 
-async def write(house, what, **more):
-    operation, body = least(what, house)
-    return await house.call(operation.path, {**body, **more}, method=operation.method)
+async def write(gateway, what, **more):
+    operation, body = least(what, gateway)
+    return await gateway.call(operation.path, {**body, **more}, method=operation.method)
 
 
 def kinds_of(schema):
@@ -163,44 +163,44 @@ def fields_of(what):
 
 
 @pytest.mark.parametrize("where", ["up", "away", "none"])
-async def test_a_wrong_type_is_refused_at_once_and_named(house_at, central, where):
-    async with house_at(where) as house:
-        books = await house.store.outbox.books()
+async def test_a_wrong_type_is_refused_at_once_and_named(gateway_at, central, where):
+    async with gateway_at(where) as gateway:
+        books = await gateway.store.outbox.books()
         before = central.tables.snapshot()
         for what in WRITES:
             for name, kinds in fields_of(what).items():
                 for kind, value in OF_ALL_KINDS.items():
                     if kind in kinds:
                         continue
-                    status, answer = await write(house, what, **{name: value})
+                    status, answer = await write(gateway, what, **{name: value})
                     assert status == 400, (what, name, value, answer)
                     assert answer["error"].startswith(f"{name}: must be "), (what, name, value, answer)
                     assert "\n" not in answer["error"]
-        assert await house.store.outbox.books() == books
+        assert await gateway.store.outbox.books() == books
         assert central.tables.snapshot() == before
 
 
 @pytest.mark.parametrize("where", ["up", "away", "none"])
-async def test_an_unknown_field_is_passed_over(house_at, central, where):
+async def test_an_unknown_field_is_passed_over(gateway_at, central, where):
     strange = {"surprise": 1, "decided_as": 7, "has_pin": "x", "sync": {}, "sync_error": 3, "created_at": [],
                "updated_at": "soon", "uuid": 5, "idempotency_key": {}, "central_id": "x"}  # fmt: skip
-    async with house_at(where) as house:
+    async with gateway_at(where) as gateway:
         for what in WRITES:
             more = {"note": "seen"} if what == "entry changed" else {}
-            status, answer = await write(house, what, **strange, **more)
+            status, answer = await write(gateway, what, **strange, **more)
             assert (status, answer["success"]) == (200, True), (what, answer)
             (shown,) = [value for value in answer.values() if isinstance(value, dict) and "id" in value]
             assert "surprise" not in shown, what
         central.faults = Faults()
-        await sent_up(house)
-        books = await house.store.outbox.books()
+        await sent_up(gateway)
+        books = await gateway.store.outbox.books()
         assert (books.waiting, books.parked) == (0, 0) if where != "none" else True
         assert "surprise" not in central.tables.snapshot().decode()
 
 
-async def test_central_takes_what_is_taken_here(house_at, central):
+async def test_central_takes_what_is_taken_here(gateway_at, central):
     """One by one, so that nothing is accepted while central is away that central refuses later."""
-    async with house_at("up") as house:
+    async with gateway_at("up") as gateway:
         for what in WRITES:
             for name in fields_of(what):
                 if name == "id":
@@ -214,10 +214,10 @@ async def test_central_takes_what_is_taken_here(house_at, central):
                     more = {**beside, **BESIDE.get(name, {}), name: value}
                     if what == "card made" and name == "holder_name":
                         more["username"] = "nora"
-                    status, answer = await write(house, what, **more)
+                    status, answer = await write(gateway, what, **more)
                     assert status == 200, (what, name, value, answer)
-        await sent_up(house)
-        books = await house.store.outbox.books()
+        await sent_up(gateway)
+        books = await gateway.store.outbox.books()
         assert (books.waiting, books.parked) == (0, 0)
 
 
@@ -236,21 +236,21 @@ WHOLE = (
 
 
 @pytest.mark.parametrize("where", ["up", "away"])
-async def test_a_whole_record_comes_back_with_one_field_changed(house_at, central, where):
-    async with house_at(where) as house:
+async def test_a_whole_record_comes_back_with_one_field_changed(gateway_at, central, where):
+    async with gateway_at(where) as gateway:
         devices = {number: dict(central.tables.devices[number]) for number in (101, 109)}
         for path, patch, resource, number, change in WHOLE:
-            known = number or house.camera_event_id
-            _, answer = await house.call(path, {"id": known})
-            status, answer = await house.call(patch, {**answer[resource], **change}, method="PATCH")
+            known = number or gateway.camera_event_id
+            _, answer = await gateway.call(path, {"id": known})
+            status, answer = await gateway.call(patch, {**answer[resource], **change}, method="PATCH")
             assert status == 200, answer
             assert {name: answer[resource][name] for name in change} == change
         central.faults = Faults()
-        await sent_up(house)
-        books = await house.store.outbox.books()
+        await sent_up(gateway)
+        books = await gateway.store.outbox.books()
         assert (books.waiting, books.parked) == (0, 0)
         for path, _, resource, number, _ in WHOLE:
-            _, answer = await house.call(path, {"id": number or house.camera_event_id})
+            _, answer = await gateway.call(path, {"id": number or gateway.camera_event_id})
             assert answer[resource]["sync"] == "in_step"
         for number, before in devices.items():
             now = central.tables.devices[number]
@@ -258,58 +258,58 @@ async def test_a_whole_record_comes_back_with_one_field_changed(house_at, centra
 
 
 @pytest.mark.parametrize("where", ["up", "away"])
-async def test_a_whole_entry_comes_back_with_one_field_changed(house_at, central, where):
-    async with house_at(where) as house:
-        _, listed = await house.call("/v1/entry/list", {})
+async def test_a_whole_entry_comes_back_with_one_field_changed(gateway_at, central, where):
+    async with gateway_at(where) as gateway:
+        _, listed = await gateway.call("/v1/entry/list", {})
         (shown,) = listed["entries"]
-        status, answer = await house.call("/v1/entry", {**shown, "note": "seen"}, method="PATCH")
+        status, answer = await gateway.call("/v1/entry", {**shown, "note": "seen"}, method="PATCH")
         assert (status, answer["entry"] | shown) == (200, answer["entry"] | shown), answer
-        status, answer = await house.call(
+        status, answer = await gateway.call(
             "/v1/entry", {**answer["entry"], "exit_at": shown["entry_at"], "exit_device_id": 101}, method="PATCH"
         )
         assert (status, answer["entry"]["status"], answer["entry"]["note"]) == (200, "closed", "seen")
         central.faults = Faults()
-        await sent_up(house)
-        books = await house.store.outbox.books()
+        await sent_up(gateway)
+        books = await gateway.store.outbox.books()
         assert (books.waiting, books.parked) == (0, 0)
         (theirs,) = central.entries
         assert (theirs["note"], theirs["exit_at"]) == ("seen", shown["entry_at"])
 
 
-async def test_what_stands_in_a_record_is_not_judged_when_it_comes_back(house):
+async def test_what_stands_in_a_record_is_not_judged_when_it_comes_back(gateway):
     """Central's words are central's, whatever the gateway would take from a person."""
     card = map_card(4001, OWN_WORDS, CardFieldMap(), UTC).card
-    await house.store.cards.apply(put=[CardRecord(card, json.dumps(OWN_WORDS))], now=1)
-    _, answer = await house.call("/v1/access", {"id": 4001})
+    await gateway.store.cards.apply(put=[CardRecord(card, json.dumps(OWN_WORDS))], now=1)
+    _, answer = await gateway.call("/v1/access", {"id": 4001})
     assert answer["warnings"] == ["status: cannot be understood, so the card counts as suspended"]
-    status, answer = await house.call("/v1/access", {**answer["access_card"], "note": "x"}, method="PATCH")
+    status, answer = await gateway.call("/v1/access", {**answer["access_card"], "note": "x"}, method="PATCH")
     assert status == 200, answer
-    kept = json.loads((await house.store.cards.get(4001)).record)
+    kept = json.loads((await gateway.store.cards.get(4001)).record)
     assert kept == {**OWN_WORDS, "note": "x"}
     for name, value in (("zones", [{"id": 4}]), ("status", "gone"), ("enabled", 0), ("customer_id", "C-18")):
-        status, answer = await house.call("/v1/access", {"id": 4001, name: value}, method="PATCH")
+        status, answer = await gateway.call("/v1/access", {"id": 4001, name: value}, method="PATCH")
         assert status == 400, name
         assert answer["error"].startswith(name), answer
 
 
-async def test_true_is_not_one(house):
-    await house.call("/v1/access", {"id": 4001, "customer_id": 1}, method="PATCH")
-    status, answer = await house.call("/v1/access", {"id": 4001, "customer_id": True}, method="PATCH")
+async def test_true_is_not_one(gateway):
+    await gateway.call("/v1/access", {"id": 4001, "customer_id": 1}, method="PATCH")
+    status, answer = await gateway.call("/v1/access", {"id": 4001, "customer_id": True}, method="PATCH")
     assert (status, answer["error"]) == (400, "customer_id: must be a valid integer")
 
 
-async def test_a_record_has_a_largest_size(house):
+async def test_a_record_has_a_largest_size(gateway):
     for path, body in (
         ("/v1/access", {"number": "5", "zones": ["\N{ELEPHANT}" * 120] * 200}),
         ("/v1/entry", {"device_id": 101, "data": "\N{ELEPHANT}" * 20_000}),
     ):
-        status, answer = await house.call(path, body, method="PUT")
+        status, answer = await gateway.call(path, body, method="PUT")
         assert (status, answer["error"]) == (400, "body: a record has at most 64 KiB")
 
 
-async def test_a_search_for_what_cannot_be_written_says_so(house):
+async def test_a_search_for_what_cannot_be_written_says_so(gateway):
     for family in ("device", "access", "event", "camera/event", "entry"):
-        status, answer = await house.call(f"/v1/{family}/list", {"search": "a\0b"})
+        status, answer = await gateway.call(f"/v1/{family}/list", {"search": "a\0b"})
         assert (status, answer["error"]) == (400, "search: must not hold the character U+0000")
 
 
@@ -327,41 +327,41 @@ IMPOSSIBLE = (
 )
 
 
-async def test_an_entry_is_of_a_moment_that_has_been(house):
-    house.clock.pushed += (NOW - house.clock.wall().micros) / 1e6
+async def test_an_entry_is_of_a_moment_that_has_been(gateway):
+    gateway.clock.pushed += (NOW - gateway.clock.wall().micros) / 1e6
     for body, error in IMPOSSIBLE:
-        status, answer = await house.call("/v1/entry", {"device_id": 101, **body}, method="PUT")
+        status, answer = await gateway.call("/v1/entry", {"device_id": 101, **body}, method="PUT")
         assert (status, answer["error"]) == (400, error)
-        _, made = await house.call("/v1/entry", {"device_id": 101, "date_at": "2026-09-20"}, method="PUT")
-        status, answer = await house.call("/v1/entry", {"id": made["entry"]["id"], **body}, method="PATCH")
+        _, made = await gateway.call("/v1/entry", {"device_id": 101, "date_at": "2026-09-20"}, method="PUT")
+        status, answer = await gateway.call("/v1/entry", {"id": made["entry"]["id"], **body}, method="PATCH")
         assert (status, answer["error"]) == (400, error)
 
 
-async def test_a_clock_that_nobody_set_is_told_by_central_what_is_to_come(house):
-    house.clock.trusted = False
+async def test_a_clock_that_nobody_set_is_told_by_central_what_is_to_come(gateway):
+    gateway.clock.trusted = False
     for ahead in (0.0, 3 * 365 * 86_400.0, -3 * 365 * 86_400.0):  # of the same true present
-        house.clock.stepped = -ahead
-        house.central.show(clock_ahead=ahead)
-        present = house.clock.wall().micros + int(ahead * 1e6)
+        gateway.clock.stepped = -ahead
+        gateway.central.show(clock_ahead=ahead)
+        present = gateway.clock.wall().micros + int(ahead * 1e6)
         for name in ("date_at", "exit_at"):
             for path, method in (("/v1/entry", "PUT"), ("/v1/entry", "PATCH")):
                 body = {"device_id": 101, "date_at": iso_utc(present - 120_000_000)}
-                status, made = await house.call("/v1/entry", body, method="PUT")
+                status, made = await gateway.call("/v1/entry", body, method="PUT")
                 assert (status, made["entry"]["clock_trusted"]) == (200, True)
                 body |= {"id": made["entry"]["id"], name: iso_utc(present + 90_000_000)}
                 refused = (400, f"{name}: must be a moment that has been")
-                status, answer = await house.call(path, body, method=method)
+                status, answer = await gateway.call(path, body, method=method)
                 assert (status, answer["error"]) == refused, (ahead, name, method)
-                status, answer = await house.call(path, {**body, name: iso_utc(present - 60_000_000)}, method=method)
+                status, answer = await gateway.call(path, {**body, name: iso_utc(present - 60_000_000)}, method=method)
                 assert (status, answer["entry"]["clock_trusted"]) == (200, True), (ahead, name, method)
 
 
-async def test_what_no_clock_can_tell_is_taken_and_not_trusted(house):
-    house.clock.trusted = False
-    _, answer = await house.call("/v1/entry", {"device_id": 101}, method="PUT")
+async def test_what_no_clock_can_tell_is_taken_and_not_trusted(gateway):
+    gateway.clock.trusted = False
+    _, answer = await gateway.call("/v1/entry", {"device_id": 101}, method="PUT")
     assert answer["entry"]["clock_trusted"] is False
-    house.clock.stepped = -3 * 365 * 86_400
-    now = house.clock.wall().micros
+    gateway.clock.stepped = -3 * 365 * 86_400
+    now = gateway.clock.wall().micros
     for when, more, trusted, changed in (
         (-60, {}, True, True),
         (3600, {}, False, False),
@@ -370,116 +370,116 @@ async def test_what_no_clock_can_tell_is_taken_and_not_trusted(house):
         (-60, {"clock_trusted": False}, False, False),
     ):
         said = {"date_at": iso_utc(now + when * 1_000_000), **more}
-        status, made = await house.call("/v1/entry", {"device_id": 101, **said}, method="PUT")
+        status, made = await gateway.call("/v1/entry", {"device_id": 101, **said}, method="PUT")
         assert (status, made["entry"]["clock_trusted"]) == (200, trusted), said
         for whole in (True, False):
-            _, known = await house.call("/v1/entry", {"device_id": 101, "date_at": "2020-01-01"}, method="PUT")
+            _, known = await gateway.call("/v1/entry", {"device_id": 101, "date_at": "2020-01-01"}, method="PUT")
             body = {**(known["entry"] if whole else {"id": known["entry"]["id"]}), **said}
-            status, answer = await house.call("/v1/entry", body, method="PATCH")
+            status, answer = await gateway.call("/v1/entry", body, method="PATCH")
             assert (status, answer["entry"]["clock_trusted"]) == (200, changed), body
-    _, known = await house.call("/v1/entry", {"device_id": 101, "date_at": "2020-01-01"}, method="PUT")
+    _, known = await gateway.call("/v1/entry", {"device_id": 101, "date_at": "2020-01-01"}, method="PUT")
     left = {"id": known["entry"]["id"], "exit_at": iso_utc(now + 3_600_000_000)}
-    status, answer = await house.call("/v1/entry", left, method="PATCH")
+    status, answer = await gateway.call("/v1/entry", left, method="PATCH")
     assert (status, answer["entry"]["status"], answer["entry"]["clock_trusted"]) == (200, "closed", False)
     far = {"device_id": 101, "date_at": iso_utc(now + 11 * 365 * 86_400_000_000)}
-    status, answer = await house.call("/v1/entry", far, method="PUT")
+    status, answer = await gateway.call("/v1/entry", far, method="PUT")
     assert (status, answer["error"]) == (400, "date_at: must be a moment that has been")
 
 
-async def test_a_moment_that_only_a_wrong_clock_can_name_is_not_trusted(house):
+async def test_a_moment_that_only_a_wrong_clock_can_name_is_not_trusted(gateway):
     """Footage goes by this machine's clock, so whoever looks at footage names its moments by that clock too."""
-    house.clock.trusted = False
-    when = iso_utc(house.clock.wall().micros - 60_000_000)
+    gateway.clock.trusted = False
+    when = iso_utc(gateway.clock.wall().micros - 60_000_000)
     for ahead, trusted in ((None, True), (0.0, True), (-86_400.0, False)):
-        house.central.show(clock_ahead=ahead)
-        status, answer = await house.call("/v1/camera/event", {"camera_id": 201, "date_at": when}, method="PUT")
+        gateway.central.show(clock_ahead=ahead)
+        status, answer = await gateway.call("/v1/camera/event", {"camera_id": 201, "date_at": when}, method="PUT")
         assert (status, answer["event"]["clock_trusted"]) == (200, trusted), ahead
     first = {"camera_id": 201, "date_at": "1970-01-01T00:00:00Z"}
-    status, answer = await house.call("/v1/camera/event", first, method="PUT")
+    status, answer = await gateway.call("/v1/camera/event", first, method="PUT")
     assert (status, answer["event"]["date_at"]) == (200, "1970-01-01T00:00:00.000Z")
-    later = {"camera_id": 201, "date_at": iso_utc(house.clock.wall().micros + 90_000_000)}
-    status, answer = await house.call("/v1/camera/event", later, method="PUT")
+    later = {"camera_id": 201, "date_at": iso_utc(gateway.clock.wall().micros + 90_000_000)}
+    status, answer = await gateway.call("/v1/camera/event", later, method="PUT")
     assert (status, answer["error"]) == (400, "date_at: must be a moment that has been")
 
 
-async def test_the_first_moment_of_all_is_a_moment(house):
+async def test_the_first_moment_of_all_is_a_moment(gateway):
     first = "1970-01-01T00:00:00.000Z"
     for method in ("PUT", "PATCH"):
-        _, made = await house.call("/v1/entry", {"device_id": 101, "date_at": "2020-01-01"}, method="PUT")
+        _, made = await gateway.call("/v1/entry", {"device_id": 101, "date_at": "2020-01-01"}, method="PUT")
         body = {"id": made["entry"]["id"], "device_id": 101, "date_at": first, "exit_at": first}
-        status, answer = await house.call("/v1/entry", body, method=method)
+        status, answer = await gateway.call("/v1/entry", body, method=method)
         shown = answer["entry"]
         assert (status, shown["entry_at"], shown["exit_at"], shown["status"]) == (200, first, first, "closed")
         assert (shown["date_at"], shown["duration_minutes"]) == (first, 0)
-    _, left = await house.call("/v1/entry", {"device_id": 101, "type": "exit", "date_at": first}, method="PUT")
+    _, left = await gateway.call("/v1/entry", {"device_id": 101, "type": "exit", "date_at": first}, method="PUT")
     assert (left["entry"]["exit_at"], left["entry"]["status"]) == (first, "exit_only")
 
 
-async def test_too_much_that_waits_is_refused_in_one_sentence_and_told_once(house_at, monkeypatch):
-    async with house_at("away") as house:
-        waiting = (await house.store.backlog.usage()).bytes
-        monkeypatch.setattr(house.store.backlog, "_most", waiting + 2_000)
-        while (await write(house, "device changed", description="x"))[0] == 200:
+async def test_too_much_that_waits_is_refused_in_one_sentence_and_told_once(gateway_at, monkeypatch):
+    async with gateway_at("away") as gateway:
+        waiting = (await gateway.store.backlog.usage()).bytes
+        monkeypatch.setattr(gateway.store.backlog, "_most", waiting + 2_000)
+        while (await write(gateway, "device changed", description="x"))[0] == 200:
             pass
-        house.clock.pushed += 3601
-        house.tokens.clear()
-        moments = (await house.call("/v1/camera/event/list", {}))[1]["count"]
+        gateway.clock.pushed += 3601
+        gateway.tokens.clear()
+        moments = (await gateway.call("/v1/camera/event/list", {}))[1]["count"]
         for what in WRITES:
             if what in ("card changed", "card's lifecycle"):
                 continue
-            status, answer = await write(house, what, **({"name": "x"} if what == "camera event changed" else {}))
+            status, answer = await write(gateway, what, **({"name": "x"} if what == "camera event changed" else {}))
             assert (status, answer["success"]) == (503, False), what
             assert answer["error"].endswith("bring central back, or raise backlog_gigabytes in the site file"), answer
-        assert (await house.call("/v1/camera/event/list", {}))[1]["count"] == moments
-        status, answer = await write(house, "card's lifecycle", status="lost")
+        assert (await gateway.call("/v1/camera/event/list", {}))[1]["count"] == moments
+        status, answer = await write(gateway, "card's lifecycle", status="lost")
         assert (status, answer["access_card"]["decided_as"]) == (200, "lost")
-        _, told = await house.call("/v1/event/list", {"types": [int(EventKind.WRITES_REFUSED)]})
+        _, told = await gateway.call("/v1/event/list", {"types": [int(EventKind.WRITES_REFUSED)]})
         assert told["count"] == 2
         assert json.loads(told["events"][0]["data"]) == {"refused_since_last_told": 1}
-        house.clock.pushed += 3601
-        house.tokens.clear()
-        await write(house, "device changed")
-        _, told = await house.call("/v1/event/list", {"types": [int(EventKind.WRITES_REFUSED)]})
+        gateway.clock.pushed += 3601
+        gateway.tokens.clear()
+        await write(gateway, "device changed")
+        _, told = await gateway.call("/v1/event/list", {"types": [int(EventKind.WRITES_REFUSED)]})
         assert json.loads(told["events"][0]["data"]) == {"refused_since_last_told": 9}
 
 
-async def test_a_card_that_is_never_valid_is_not_taken_without_a_word(house):
+async def test_a_card_that_is_never_valid_is_not_taken_without_a_word(gateway):
     never = {"valid_from": "2026-03-01", "valid_until": "2026-02-01"}
     refused = (400, "valid_until: is before valid_from")
     for body, method in (({"number": "5", **never}, "PUT"), ({"id": 4001, **never}, "PATCH")):
-        status, answer = await house.call("/v1/access", body, method=method)
+        status, answer = await gateway.call("/v1/access", body, method=method)
         assert (status, answer["error"]) == refused
     same_day = {"valid_from": "2026-03-01T08:00:00", "valid_until": "2026-03-01"}
-    status, answer = await house.call("/v1/access", {"id": 4001, **same_day}, method="PATCH")
+    status, answer = await gateway.call("/v1/access", {"id": 4001, **same_day}, method="PATCH")
     assert (status, answer["warnings"]) == (200, [])
-    status, answer = await house.call("/v1/access", {"id": 4001, "valid_until": "2026-02-01"}, method="PATCH")
+    status, answer = await gateway.call("/v1/access", {"id": 4001, "valid_until": "2026-02-01"}, method="PATCH")
     never = ["the card is never valid: valid_until is before valid_from"]
     assert (status, answer["warnings"]) == (200, never)
-    status, answer = await house.call("/v1/access", {**answer["access_card"], "note": "x"}, method="PATCH")
+    status, answer = await gateway.call("/v1/access", {**answer["access_card"], "note": "x"}, method="PATCH")
     assert (status, answer["warnings"]) == (200, never)
 
 
-async def test_what_central_never_gets_does_not_count_as_in_step(house_at, central):
-    async with house_at("away") as house:
+async def test_what_central_never_gets_does_not_count_as_in_step(gateway_at, central):
+    async with gateway_at("away") as gateway:
         for path, listed, body in (
             ("/v1/entry", "entries", {"device_id": 101, "plate": "AB 12"}),
             ("/v1/camera/event", "events", {"camera_id": 201, "name": "Dent"}),
         ):
-            _, answer = await house.call(path, body, method="PUT")
+            _, answer = await gateway.call(path, body, method="PUT")
             (made,) = (value for value in answer.values() if isinstance(value, dict))
             assert made["sync"] == "waiting"
-            (row,) = [row for row in await house.store.outbox.due(now=2**62) if row.record_id == made["id"]]
-            await house.store.outbox.park(row, error="no such lane")
+            (row,) = [row for row in await gateway.store.outbox.due(now=2**62) if row.record_id == made["id"]]
+            await gateway.store.outbox.park(row, error="no such lane")
 
             async def standing(path=path, listed=listed, number=made["id"]):
-                _, answer = await house.call(f"{path}/list", {})
+                _, answer = await gateway.call(f"{path}/list", {})
                 (found,) = [record for record in answer[listed] if record["id"] == number]
                 return found["sync"]
 
             assert await standing() == "refused"
-            assert (await house.call("/status/outbox/drop", {"id": row.id}))[0] == 200
+            assert (await gateway.call("/status/outbox/drop", {"id": row.id}))[0] == 200
             assert await standing() == "site_only"
             change = {"id": made["id"], "description" if listed == "events" else "note": "seen"}
-            _, answer = await house.call(path, change, method="PATCH")
+            _, answer = await gateway.call(path, change, method="PATCH")
             (changed,) = (value for value in answer.values() if isinstance(value, dict))
             assert (changed["sync"], await standing()) == ("site_only", "site_only")

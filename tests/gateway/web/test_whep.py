@@ -48,29 +48,29 @@ class LiveHere:
 
 
 class Live:
-    """A house whose camera 201 sends a test picture, ten a second."""
+    """A gateway whose camera 201 sends a test picture, ten a second."""
 
-    def __init__(self, house, feed: LiveFeed, views: Views) -> None:
-        self.house = house
+    def __init__(self, gateway, feed: LiveFeed, views: Views) -> None:
+        self.gateway = gateway
         self.feed = feed
         self.views = views
-        self.url = f"{house.url}/v1/camera/whep/201"
+        self.url = f"{gateway.url}/v1/camera/whep/201"
 
     async def ask(self, method, url, body="", *, user="chief", media_type="application/sdp", **headers):
-        carried = await self.house.sign_in(user) if user else {}
-        async with self.house.client.request(
+        carried = await self.gateway.sign_in(user) if user else {}
+        async with self.gateway.client.request(
             method, url, data=body.encode(), headers={**carried, "Content-Type": media_type, **headers}
         ) as answer:
             return answer.status, await answer.text(), answer.headers
 
     async def stream(self) -> str:
-        _, answer = await self.house.call("/v1/camera", {"id": 201})
+        _, answer = await self.gateway.call("/v1/camera", {"id": 201})
         return answer["camera"]["stream"]
 
 
 @pytest.fixture
-def live(open_house):
-    """Opens the house with a living camera. `frames` gives the camera's frames, group by group."""
+def live(open_gateway):
+    """Opens the gateway with a living camera. `frames` gives the camera's frames, group by group."""
 
     @asynccontextmanager
     async def opened(frames=None, *, most=2):
@@ -89,10 +89,10 @@ def live(open_house):
             views = Views(feed_of=lambda camera_id: feed if camera_id == 201 else None, tasks=tasks)
             views.allow(LiveViewing(addresses=("127.0.0.1",), viewers_per_camera=most))
             sending = tasks.create_task(sends())
-            async with open_house(viewing=LiveHere(views)) as house:
+            async with open_gateway(viewing=LiveHere(views)) as gateway:
                 while not feed.group():
                     await asyncio.sleep(0.02)
-                yield Live(house, feed, views)
+                yield Live(gateway, feed, views)
             sending.cancel()
             views.end_all()
 
@@ -154,7 +154,7 @@ async def test_a_session_is_created_watched_and_ended(live):
         assert {(picture.width, picture.height) for picture in pictures} == {(320, 180)}
         times = [picture.pts for picture in pictures]
         assert times == sorted(set(times))
-        location = site.house.url + headers["Location"]
+        location = site.gateway.url + headers["Location"]
         assert (await site.ask("DELETE", location, user=""))[0] == 200
         await player.ended()
         assert (await site.ask("DELETE", location, user=""))[0] == 404
@@ -167,7 +167,7 @@ async def test_a_session_is_created_watched_and_ended(live):
 async def test_a_token_lets_a_player_without_a_session_in(live):
     async with live() as site:
         stream = await site.stream()
-        assert site.house.recording.viewing.expected == [201], "what the viewer needs is made ready"
+        assert site.gateway.recording.viewing.expected == [201], "what the viewer needs is made ready"
         bearer = stream.rsplit("=", 1)[1]
         for url, headers in ((stream, {}), (site.url, {"Authorization": f"Bearer {bearer}"})):
             async with Player() as player:
@@ -176,7 +176,7 @@ async def test_a_token_lets_a_player_without_a_session_in(live):
         async with Player() as player:
             elsewhere = stream.replace("/201?", "/202?")
             assert (await site.ask("POST", elsewhere, player.offer, user=""))[0] == 401
-            site.house.clock.pushed += 301
+            site.gateway.clock.pushed += 301
             assert (await site.ask("POST", stream, player.offer, user=""))[0] == 401
 
 
@@ -189,13 +189,13 @@ async def test_a_view_ends_with_the_session_that_opened_it(live, by_token):
         assert status == 201, answer
         await player.take(answer)
         await player.pictures(3)
-        site.house.clock.pushed += 400  # a token's time to begin is over: the view goes on
+        site.gateway.clock.pushed += 400  # a token's time to begin is over: the view goes on
         await asyncio.sleep(6.0)
         assert site.views.count == 1
-        await site.house.call("/v1/auth/logout", {})
+        await site.gateway.call("/v1/auth/logout", {})
         async with asyncio.timeout(15):
             await player.ended()
-        assert (await site.ask("DELETE", site.house.url + told["Location"], user=""))[0] == 404
+        assert (await site.ask("DELETE", site.gateway.url + told["Location"], user=""))[0] == 404
 
 
 async def test_who_may_not_watch_is_told(live):
@@ -208,7 +208,7 @@ async def test_who_may_not_watch_is_told(live):
         status, text, _ = await site.ask("POST", site.url, player.offer, user="guard")
         assert status == 403
         assert "can_view_cameras" in text
-        assert (await site.ask("POST", f"{site.house.url}/v1/camera/whep/999", player.offer))[0] == 404
+        assert (await site.ask("POST", f"{site.gateway.url}/v1/camera/whep/999", player.offer))[0] == 404
 
 
 async def test_another_type_or_what_is_no_offer_is_refused(live):
@@ -290,7 +290,7 @@ async def test_candidates_come_later(live):
         ufrag = next(line for line in player.offer.splitlines() if line.startswith("a=ice-ufrag:"))
         status, answer, headers = await site.ask("POST", site.url, bare)
         assert status == 201
-        location, tag = site.house.url + headers["Location"], headers["ETag"]
+        location, tag = site.gateway.url + headers["Location"], headers["ETag"]
         fragment = "\r\n".join(
             [ufrag, "a=ice-pwd:x", "m=video 9 RTP/AVP 0", "a=mid:0", *candidates, "a=end-of-candidates", ""]
         )

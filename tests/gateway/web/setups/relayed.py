@@ -16,7 +16,7 @@ from gateway.domain.errors import CentralRefused
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import SystemClock
 from gateway.site.central_sections import CentralAccountsSection, CentralSection
-from tests.gateway.web.setups.house import House, OpenHouse
+from tests.gateway.web.setups.running_gateway import Gateway, OpenGateway
 from tests.gateway.web.setups.site import SITE
 
 
@@ -70,11 +70,11 @@ async def far_central(central_accounts: tuple[CentralAccount, ...]) -> AsyncIter
 
 
 @pytest.fixture
-def relayed(open_house: OpenHouse, far_central: Central) -> OpenHouse:
-    """Opens a house whose way to central is real; its accounts are that central's, wherever the way leads."""
+def relayed(open_gateway: OpenGateway, far_central: Central) -> OpenGateway:
+    """Opens a gateway whose way to central is real; its accounts are that central's, wherever the way leads."""
 
     @asynccontextmanager
-    async def opened(url: str = "", limits: RelayLimits | None = None) -> AsyncIterator[House]:
+    async def opened(url: str = "", limits: RelayLimits | None = None) -> AsyncIterator[Gateway]:
         url = url or far_central.url
         client = CentralClient(url=url, username="gateway", password="gateway", clock=SystemClock())
         relay = CentralRelay(client=client, url=url, limits=limits)
@@ -90,8 +90,8 @@ def relayed(open_house: OpenHouse, far_central: Central) -> OpenHouse:
             }
         )
         try:
-            async with open_house(relay=relay, central_accounts=Letter(far_central), site=site) as house:
-                yield house
+            async with open_gateway(relay=relay, central_accounts=Letter(far_central), site=site) as gateway:
+                yield gateway
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

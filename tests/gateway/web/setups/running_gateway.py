@@ -49,7 +49,7 @@ from tests.gateway.web.setups.site import CENTRAL, SITE, START
 
 
 @dataclass
-class House:
+class Gateway:
     """The running gateway as a client meets it."""
 
     url: str
@@ -130,12 +130,12 @@ class House:
         return recorded.camera_event_ids[0]
 
 
-OpenHouse = Callable[..., "asynccontextmanager[House]"]
+OpenGateway = Callable[..., "asynccontextmanager[Gateway]"]
 
 
 @pytest.fixture
-def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHouse:
-    """Opens the house, with more routes and demo cards where wanted."""
+def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGateway:
+    """Opens the gateway, with more routes and demo cards where wanted."""
 
     @asynccontextmanager
     async def opened(
@@ -148,7 +148,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         client: CentralClient | None = None,
         people: CentralAccounts | None = None,
         tls: Pair | None = None,
-    ) -> AsyncIterator[House]:
+    ) -> AsyncIterator[Gateway]:
         loop = asyncio.get_running_loop()
         clock = SetClock()
         store = Store(folder=tmp_path, site_name=SITE.site.name, sends=True)
@@ -226,7 +226,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         )
         try:
             async with ClientSession() as client:
-                house = House(
+                gateway = Gateway(
                     url=f"{'http' if tls is None else 'https'}://127.0.0.1:{await port}",
                     store=store,
                     board=board,
@@ -237,8 +237,8 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
                     not_ready=not_ready,
                     stop=serving.cancel,
                 )
-                house.camera_event_id = await house.passed()
-                yield house
+                gateway.camera_event_id = await gateway.passed()
+                yield gateway
         finally:
             post.close()
             for task in (serving, recording_lanes, committing):
@@ -250,6 +250,6 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
 
 
 @pytest.fixture
-async def house(open_house: OpenHouse) -> AsyncIterator[House]:
-    async with open_house() as opened:
+async def gateway(open_gateway: OpenGateway) -> AsyncIterator[Gateway]:
+    async with open_gateway() as opened:
         yield opened
