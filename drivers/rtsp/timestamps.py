@@ -33,6 +33,7 @@ class Timestamps:
         self._step = _ASSUMED_STEP
         self._told = 0
         self._slipped_at: float | None = None
+        self._is_repaired = False
         self._arrived = 0.0
         self._earliest = 0.0
         self._first_arrived = 0.0
@@ -74,12 +75,16 @@ class Timestamps:
                 self._step = min(max(self._told - self._pts, _ASSUMED_STEP // 10), TICKS_PER_SECOND)
                 self._pts = self._told
                 self._slipped_at = None
+                self._is_repaired = False
             else:
                 self.repaired += 1
                 if self._slipped_at is None:
                     self._slipped_at = arrived
-                passed = int((arrived - self._arrived) * TICKS_PER_SECOND)
+                # A count that slips once runs on at its pace: a picture that came late must shift none after it.
+                is_single_slip = not self._is_repaired and abs(ticks) <= _LONGEST_SLIP_TICKS
+                passed = 0 if is_single_slip else int((arrived - self._arrived) * TICKS_PER_SECOND)
                 self._pts += passed or self._step  # what came in one piece follows as pictures did before
+                self._is_repaired = True
                 off_for = (arrived - self._slipped_at) * TICKS_PER_SECOND
                 if max(abs(self._pts - self._told), off_for) > _LONGEST_SLIP_TICKS:
                     self._told = self._pts  # not a slip, after which the old count goes on, but a new count

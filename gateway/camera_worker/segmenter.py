@@ -28,7 +28,8 @@ from gateway.domain.footage import GapReason, SegmentFinished, segment_path
 from gateway.runtime.clock import Stamp
 
 LONGEST_DRIFT_MICROS = 500_000
-"""Beyond this the anchor is set anew, at a segment's boundary: that is no drift, but a clock that was set."""
+"""Beyond this the anchor is set anew, at a segment's boundary: that is no drift, but a clock that was set. Frames that
+are late by so much may only have been held up, and are judged over a window."""
 EASY_DRIFT_MICROS = 150_000
 """Below this segments touch exactly: a reader that gathers holds frames up."""
 WINDOW_TICKS = 4 * 90_000
@@ -65,29 +66,45 @@ class Timeline:
         self._earliest = offset if self._earliest is None else min(self._earliest, offset)
         self._window = (pts, pts) if self._window is None else (self._window[0], pts)
 
-    def settle(self, *, first: bool) -> bool:
+    @property
+    def lateness(self) -> int:
+        """Micros by which the promptest frame since the last call of `settle` came after its moment."""
+        return self._earliest or 0
+
+    def settle(self, *, first: bool, set_by: int = 0) -> bool:
         """Judge what was observed since the last call; True when the anchor was set anew and segments no longer touch.
 
         In the first segment of a connection the anchor follows any earlier estimate (a server that sends its cached
         frames in one burst), since nothing precedes it that it would have to touch.
+
+        Args:
+            first: whether this is the first segment of a connection.
+            set_by: by how many micros the clock of arrivals was set meanwhile; below `LONGEST_DRIFT_MICROS` it is
+                followed like any drift.
         """
-        offset = self._earliest or 0
+        offset = self.lateness
         self._earliest = None
         if first:
             self._at += min(offset, 0)
             return False
-        if abs(offset) <= LONGEST_DRIFT_MICROS:
-            self._follow(offset)
-            return False
-        self._at += offset
+        by = set_by if abs(set_by) > LONGEST_DRIFT_MICROS else min(offset, 0)  # nothing arrives before it was filmed
+        if abs(by) > LONGEST_DRIFT_MICROS:
+            self._renew(by)
+            return True
+        return self._follow(offset)
+
+    def _renew(self, by: int) -> None:
+        self._at += by
         self._window = self._least = None
         self._owed = 0
-        return True
 
-    def _follow(self, offset: int) -> None:
-        """Move a little towards where frames have been arriving, when they have been doing so for long enough."""
+    def _follow(self, offset: int) -> bool:
+        """Move towards where frames have been arriving, when they have been doing so for long enough."""
         self._least = offset if self._least is None else min(self._least, offset)
         if self._window is not None and self._window[1] - self._window[0] >= WINDOW_TICKS:
+            if self._least > LONGEST_DRIFT_MICROS:
+                self._renew(self._least)
+                return True
             beyond = max(0, abs(self._least) - EASY_DRIFT_MICROS)
             self._owed = beyond if self._least > 0 else -beyond
             self._window = self._least = None
@@ -96,6 +113,7 @@ class Timeline:
         self._owed -= step
         if self._least is not None:
             self._least -= step
+        return False
 
 
 class _Open:
@@ -331,7 +349,8 @@ class Segmenter:
         self._open = None
         if current is None or timeline is None or uptime is None:
             return
-        moved = timeline.settle(first=self._first_of_run)
+        set_by = timeline.lateness - uptime.lateness  # frames are late by both clocks, unless one was set
+        moved = timeline.settle(first=self._first_of_run, set_by=set_by)
         uptime.settle(first=self._first_of_run)
         start = timeline.moment_of(current.first_pts)
         gap = GapReason.CLOCK if moved and self._gap is GapReason.NONE else self._gap

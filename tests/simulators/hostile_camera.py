@@ -71,6 +71,11 @@ def film(
     )
 
 
+def on_time(frame: EncodedFrame) -> EncodedFrame:
+    """Return the frame as it arrives when nothing holds it up; the uptime begins with the film."""
+    return replace(frame, arrived=frame.pts / 90_000)
+
+
 @functools.cache
 def sound(codec: str, *, seconds: float = 4.0, rate: int = 44_100, channels: int = 2) -> Sound:
     """A tone that starts anew each second, encoded; made once. G.711 is 8000 samples a second, in 20 ms packets."""

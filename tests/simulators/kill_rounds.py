@@ -120,7 +120,8 @@ def write_footage(site: Site, *, start: int, frames: list[EncodedFrame], events_
     turn = 0
     while True:
         for frame in frames:
-            moved = replace(frame, pts=frame.pts + turn * length, dts=frame.dts + turn * length)
+            pts = frame.pts + turn * length
+            moved = replace(frame, pts=pts, dts=frame.dts + turn * length, arrived=pts / 90_000)
             now = start + moved.pts * 100 // 9
             segmenter.push(moved, Stamp(now, trusted=True))
             if held is not None:

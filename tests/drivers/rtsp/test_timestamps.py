@@ -46,6 +46,16 @@ def test_slips_do_not_add_up():
     assert abs(told[-1][0] - told[0][0] - 999 * STEP) <= STEP
 
 
+def test_a_picture_that_slips_and_comes_late_shifts_none_after_it():
+    times = Timestamps()
+    told = []
+    for number in range(50):
+        late = 0.7 * (number == 20)
+        told.append(times.times(number * STEP - (number == 20) * STEP, 100.0 + number * 0.04 + late)[0])
+    assert times.repaired == 1
+    assert {after - before for before, after in pairwise(told)} == {STEP}
+
+
 def test_a_count_that_stays_a_little_behind_is_a_new_count():
     """The camera counts on from four pictures ago; pictures then arrive at times that vary."""
     times = Timestamps()

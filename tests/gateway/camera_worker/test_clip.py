@@ -1,7 +1,7 @@
 from itertools import pairwise
 
 import pytest
-from hostile_camera import film, joined
+from hostile_camera import film, joined, on_time
 
 from gateway.camera_worker.clip import _opened, cut_clip
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
@@ -21,7 +21,7 @@ def record(tmp_path, encoded):
     def run(seconds, wall=START):
         segmenter = Segmenter(camera_id=1, media=tmp_path, segment_seconds=1.0, finished=segments.append)
         for frame in encoded(seconds):
-            segmenter.push(frame, Stamp(wall + frame.pts * 100 // 9, trusted=True))
+            segmenter.push(on_time(frame), Stamp(wall + frame.pts * 100 // 9, trusted=True))
         segmenter.disconnect(GapReason.NONE)
         return tuple(segment.path for segment in segments)
 
@@ -36,7 +36,7 @@ def record_film(tmp_path):
         segments = []
         segmenter = Segmenter(camera_id=1, media=tmp_path, segment_seconds=1.0, finished=segments.append)
         for frame in frames:
-            segmenter.push(frame, Stamp(START + frame.pts * 100 // 9, trusted=True))
+            segmenter.push(on_time(frame), Stamp(START + frame.pts * 100 // 9, trusted=True))
         segmenter.disconnect(GapReason.NONE)
         return tuple(segment.path for segment in segments)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hostile_camera import film
+from hostile_camera import film, on_time
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,7 +59,7 @@ def test_each_picture_is_shown_when_the_camera_showed_it(tmp_path, judge, codec,
     segments = []
     segmenter = Segmenter(camera_id=1, media=tmp_path, segment_seconds=1.0, finished=segments.append)
     for frame in frames:
-        segmenter.push(frame, Stamp(START + frame.pts * 100 // 9, trusted=True))
+        segmenter.push(on_time(frame), Stamp(START + frame.pts * 100 // 9, trusted=True))
     segmenter.disconnect(GapReason.NONE)
     assert sum(segment.frames for segment in segments) == 150
     paths = tuple(segment.path for segment in segments)

@@ -12,6 +12,7 @@ from gateway.domain.footage import GapReason, parse_segment_path
 from gateway.runtime.clock import Stamp
 
 START = 1_800_000_000_000_000
+UPTIME = 50.0
 
 
 class Recording:
@@ -20,8 +21,12 @@ class Recording:
         self.segments = []
         self.segmenter = Segmenter(camera_id=3, media=media, segment_seconds=1.0, finished=self.segments.append, **more)
 
-    def push(self, frames, *, wall=START):
-        return [self.segmenter.push(f, Stamp(wall + (f.pts - frames[0].pts) * 100 // 9, trusted=True)) for f in frames]
+    def push(self, frames, *, wall=START, uptime=UPTIME):
+        """Push frames as they would arrive, from the given wall time and uptime on."""
+        return [
+            self.segmenter.push(replace(frame, arrived=uptime + at / 1e6), Stamp(micros=wall + at, trusted=True))
+            for frame, at in ((frame, (frame.pts - frames[0].pts) * 100 // 9) for frame in frames)
+        ]
 
     def files(self):
         return [self.media / segment.path for segment in self.segments]
@@ -49,12 +54,11 @@ def test_begins_at_a_keyframe_and_names_its_files_by_what_they_hold(recording, e
 
 def test_both_clocks_go_with_each_segment_and_a_set_one_moves_one_alone(tmp_path, encoded):
     recording = Recording(tmp_path, boot_id="run")
-    frames = [replace(frame, arrived=50 + frame.pts / 90_000) for frame in encoded(4)]
-    begun = int(frames[0].arrived * 1_000_000)
+    frames = encoded(4)
     recording.push(frames[:20])
-    recording.push(frames[20:], wall=START + 100_000_000)
+    recording.push(frames[20:], wall=START + 100_000_000, uptime=UPTIME + 2)
     recording.segmenter.disconnect(GapReason.NONE)
-    assert [s.monotonic - begun for s in recording.segments] == [0, 1_000_000, 2_000_000, 3_000_000]
+    assert [s.monotonic - UPTIME * 1e6 for s in recording.segments] == [0, 1_000_000, 2_000_000, 3_000_000]
     assert [s.started_at - START for s in recording.segments] == [0, 1_000_000, 100_000_000, 101_000_000]
     assert {s.boot_id for s in recording.segments} == {"run"}
 
@@ -87,7 +91,7 @@ def test_a_change_of_resolution_cuts_at_once(recording, encoded, judge):
 def test_a_jump_of_the_timestamps_is_a_gap(recording, encoded):
     frames = encoded(2)
     recording.push(frames)
-    recording.push(frames, wall=START + 5_000_000)
+    recording.push(frames, wall=START + 5_000_000, uptime=UPTIME + 5)
     recording.segmenter.disconnect(GapReason.NONE)
     assert [s.gap for s in recording.segments] == [
         GapReason.STARTED, GapReason.NONE, GapReason.CAMERA, GapReason.NONE,
@@ -98,11 +102,22 @@ def test_a_jump_of_the_timestamps_is_a_gap(recording, encoded):
 def test_a_stepped_clock_is_a_gap_and_nothing_is_dropped(recording, encoded):
     frames = encoded(3)
     recording.push(frames[:10])
-    recording.push(frames[10:], wall=START + 100_000_000)
+    recording.push(frames[10:], wall=START + 100_000_000, uptime=UPTIME + 1)
     recording.segmenter.disconnect(GapReason.NONE)
     assert [s.gap for s in recording.segments] == [GapReason.STARTED, GapReason.CLOCK, GapReason.NONE]
     assert recording.segments[1].started_at == START + 100_000_000
     assert sum(s.frames for s in recording.segments) == 30
+
+
+def test_frames_held_up_for_a_whole_segment_leave_no_gap(recording, encoded):
+    """A busy machine or network: frames are late by both clocks, and prompt again afterwards."""
+    frames = encoded(6)
+    recording.push(frames[:20])
+    recording.push(frames[20:30], wall=START + 2_900_000, uptime=UPTIME + 2.9)
+    recording.push(frames[30:], wall=START + 3_000_000, uptime=UPTIME + 3)
+    recording.segmenter.disconnect(GapReason.NONE)
+    assert [s.gap for s in recording.segments] == [GapReason.STARTED, *[GapReason.NONE] * 5]
+    assert all(a.started_at + a.duration == b.started_at for a, b in pairwise(recording.segments))
 
 
 def test_without_keyframes_segments_are_cut_by_time_and_marked(recording, encoded):

@@ -7,6 +7,7 @@ from itertools import compress
 
 import av
 import pytest
+from hostile_camera import on_time
 
 from drivers.rtsp.frames import EncodedFrame, Entry, VideoCodec
 from gateway.camera_worker.segmenter import Segmenter
@@ -56,7 +57,7 @@ def recorded(media, frames):
     segments = []
     segmenter = Segmenter(camera_id=1, media=media, segment_seconds=2.0, finished=segments.append)
     for frame in frames:
-        segmenter.push(frame, Stamp(START + frame.pts * 100 // 9, trusted=True))
+        segmenter.push(on_time(frame), Stamp(START + frame.pts * 100 // 9, trusted=True))
     segmenter.disconnect(GapReason.NONE)
     return segments
 

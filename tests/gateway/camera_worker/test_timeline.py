@@ -53,6 +53,33 @@ def test_a_busy_machine_moves_nothing_for_a_moment():
     assert timeline.moment_of(0) == START
 
 
+def test_a_second_of_frames_held_up_for_long_moves_nothing():
+    timeline = Timeline(pts=0, at=START)
+    for second in range(60):
+        late = 900_000 if second % 5 in (1, 2) else 0
+        timeline.observe(pts=second * 90_000, arrived=timeline.moment_of(second * 90_000) + late)
+        assert timeline.settle(first=second == 0) is False
+    assert timeline.moment_of(0) == START
+
+
+def test_frames_that_stay_late_set_the_anchor_anew():
+    timeline = Timeline(pts=0, at=START)
+    moved = []
+    for second in range(8):
+        timeline.observe(pts=second * 90_000, arrived=START + second * 1_000_000 + 2_000_000 * (second > 0))
+        moved.append(timeline.settle(first=second == 0))
+    assert moved.count(True) == 1
+    assert timeline.moment_of(0) == START + 2_000_000
+
+
+def test_a_clock_that_was_set_forward_is_followed_at_once():
+    timeline = Timeline(pts=0, at=START)
+    timeline.observe(pts=3600, arrived=timeline.moment_of(3600) + 5_000_000)
+    assert timeline.lateness == 5_000_000
+    assert timeline.settle(first=False, set_by=5_000_000) is True
+    assert timeline.moment_of(0) == START + 5_000_000
+
+
 @settings(max_examples=30)
 @given(st.integers(-4_000, 4_000), st.integers(2, 10))
 def test_a_camera_whose_clock_runs_wrong_is_followed_without_a_gap(millionths, seconds):

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 import pytest
-from hostile_camera import film, joined
+from hostile_camera import film, joined, on_time
 
 from gateway.camera_worker.clip import cut_clip
 from gateway.camera_worker.segmenter import Segmenter
@@ -45,7 +45,7 @@ async def test_a_clip_whose_last_footage_comes_while_it_is_looked_for_is_not_cut
     segments = []
     segmenter = Segmenter(camera_id=7, media=tmp_path, segment_seconds=1.0, finished=segments.append)
     for frame in joined(film(frames=50)):
-        segmenter.push(frame, Stamp(start + frame.dts * 100 // 9, trusted=True))
+        segmenter.push(on_time(frame), Stamp(start + frame.pts * 100 // 9, trusted=True))
     segmenter.disconnect(GapReason.NONE)
     *early, last = segments
     assert early
@@ -83,7 +83,7 @@ async def test_what_a_clip_leaves_out_for_its_codec_is_told(tmp_path, store, clo
     segments = []
     segmenter = Segmenter(camera_id=7, media=tmp_path, segment_seconds=1.0, finished=segments.append)
     for frame in joined(film("h265", frames=20), film(frames=50)):
-        segmenter.push(frame, Stamp(start + frame.dts * 100 // 9, trusted=True))
+        segmenter.push(on_time(frame), Stamp(start + frame.pts * 100 // 9, trusted=True))
     segmenter.disconnect(GapReason.NONE)
     await store.segments.add(segments)
     event = await pin(7, before=0.0, after=2.5, at=segments[0].started_at + 100_000)
