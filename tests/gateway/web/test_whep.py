@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from fractions import Fraction
 
@@ -18,6 +18,8 @@ from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.views import Views
 from gateway.domain.errors import NotFoundError
 from gateway.domain.viewing import LiveViewing, OpenView, TrickleView
+from gateway.web.register.changes import AddAccount, PutRole, RemoveAccount, RemoveKey, SetDisabled
+from gateway.web.register.socket import ask
 
 FRAGMENT = "application/trickle-ice-sdpfrag"
 
@@ -196,6 +198,38 @@ async def test_a_view_ends_with_the_session_that_opened_it(live, by_token):
         async with asyncio.timeout(15):
             await player.ended()
         assert (await site.ask("DELETE", site.gateway.url + told["Location"], user=""))[0] == 404
+
+
+async def test_a_view_ends_with_the_key_account_or_permission_behind_it(live, tmp_path, cheap_hash):
+    """Each viewer of camera 201 loses the right in another way; the one who keeps it watches on."""
+    run, sees = tmp_path / "run", frozenset({"can_view_cameras"})
+    taken_away = {
+        "eve": PutRole(name="role-eve", permissions=frozenset()),
+        "bob": SetDisabled(username="bob", disabled=True),
+        "ann": RemoveAccount(username="ann"),
+        "till": RemoveKey(name="till"),
+    }
+    async with live(most=5) as site, AsyncExitStack() as players:
+        for name in ("eve", "bob", "ann"):
+            await ask(PutRole(name=f"role-{name}", permissions=sees), run_folder=run)
+            await ask(AddAccount(username=name, password_hash=cheap_hash(name), role=f"role-{name}"), run_folder=run)
+        _, told = await site.house.program("GET", "/api/v1/video/stream/201", key="till")
+        watching = {}
+        for name in (*taken_away, "chief"):
+            player = watching[name] = await players.enter_async_context(Player())
+            url, user = (told["stream_url"], "") if name == "till" else (site.url, name)
+            status, answer, _ = await site.ask("POST", url, player.offer, user=user)
+            assert status == 201, (name, answer)
+            await player.take(answer)
+            await player.pictures(3)
+        assert site.views.count == 5
+        for change in taken_away.values():
+            assert not (await ask(change, run_folder=run)).error
+        async with asyncio.timeout(15):
+            for name in taken_away:
+                await watching[name].ended()
+        assert site.views.count == 1
+        await watching["chief"].pictures(12)
 
 
 async def test_who_may_not_watch_is_told(live):
