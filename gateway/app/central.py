@@ -136,7 +136,7 @@ def event_keeping(site: Site, *, store: Store, clock: Clock, forget: Callable[[i
         transaction_days=site.storage.transaction_days,
         incident_days=site.storage.incident_days,
     )
-    return EventKeeping(store=store, clock=clock, limits=limits, reader_days=site.keep.reader_days, forget=forget)
+    return EventKeeping(store=store, clock=clock, limits=limits, consumer_days=site.keep.consumer_days, forget=forget)
 
 
 def _commands_of_central(

@@ -37,16 +37,16 @@ class EventKeeping:
         store: Store,
         clock: Clock,
         limits: ExpiryLimits,
-        reader_days: int,
+        consumer_days: int,
         forget: Callable[[int], Awaitable[None]],
     ) -> None:
-        """`reader_days`: whoever has not read for so long holds nothing. `forget` is told of each camera event that
+        """`consumer_days`: whoever has not read for so long holds nothing. `forget` is told of each camera event that
         has gone.
         """
         self._store = store
         self._clock = clock
         self._limits = limits
-        self._reader_days = reader_days
+        self._reader_days = consumer_days
         self._forget = forget
         self._time: SettledTime | None = None
 
@@ -70,9 +70,9 @@ class EventKeeping:
         soft, hard = await self._store.expiry.old_to(name, limits=self._limits, now=now)
         if not soft and not hard:
             return
-        marks = [mark for mark in await self._store.read_cursors.all() if mark.reader.list == name]
+        marks = [mark for mark in await self._store.read_cursors.all() if mark.consumer.list == name]
         # Without a trusted clock nobody is known to stay away: every mark holds.
-        holding = [mark for mark in marks if now is None or mark.holds(now=now, reader_days=self._reader_days)]
+        holding = [mark for mark in marks if now is None or mark.holds(now=now, consumer_days=self._reader_days)]
         upto = max(hard, min([soft, *(mark.read_to for mark in holding)]))
         await self._tell_what_is_unread(name, [mark for mark in marks if mark.read_to < upto], upto, now)
         count = above = 0
@@ -84,7 +84,7 @@ class EventKeeping:
             await asyncio.sleep(_BREATH_SECONDS)
         if count:
             log.info("records_expired", list=name, count=count, up_to=upto)
-        if left := [mark.reader for mark in marks if mark not in holding and mark.read_to < upto]:
+        if left := [mark.consumer for mark in marks if mark not in holding and mark.read_to < upto]:
             await self._store.read_cursors.forget(left)
 
     async def _tell_what_is_unread(self, name: ListName, passed: list[ReadCursor], upto: int, now: int | None) -> None:
@@ -98,7 +98,7 @@ class EventKeeping:
 
     def _gap(self, name: ListName, unread: Range, passed: list[ReadCursor]) -> Event:
         stamp = self._clock.wall()
-        accounts = sorted({mark.reader.account for mark in passed if mark.read_to < unread.high})
+        accounts = sorted({mark.consumer.account for mark in passed if mark.read_to < unread.high})
         named = ", ".join(accounts[:_MOST_NAMED]) + (" and others" if len(accounts) > _MOST_NAMED else "")
         text = (
             f"{unread.count} {_WORDS[name]}, {unread.low} to {unread.high}, of {iso_utc(unread.first_at)} to"

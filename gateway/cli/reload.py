@@ -27,7 +27,7 @@ def reload(data: Data = USUAL_DATA) -> None:
         raise ConfigError("the site file has faults and was not taken; the gateway goes on as it was")
     if answer.error:
         raise GatewayError(answer.error)
-    for sentence in answer.told or ("no camera is different in the site file; passwords were read again",):
+    for sentence in answer.changes or ("no camera is different in the site file; passwords were read again",):
         typer.echo(sentence)
     for name in answer.restart:
         typer.echo(f"counts from a restart only: {name}")

@@ -56,7 +56,7 @@ class _Outbox(Answer):
     books: _Books
 
 
-class _Reader(Answer):
+class _Consumer(Answer):
     """Who pulls one of the site's lists."""
 
     account: str
@@ -68,8 +68,8 @@ class _Reader(Answer):
     holds: bool
 
 
-class _Readers(Answer):
-    readers: tuple[_Reader, ...]
+class _Consumers(Answer):
+    consumers: tuple[_Consumer, ...]
 
 
 @app.command("status")
@@ -127,8 +127,8 @@ def reconcile(
         typer.echo(state.reconciled)
 
 
-@app.command("readers")
-def readers(
+@app.command("consumers")
+def consumers(
     site: SiteFile,
     user: User,
     forget: Annotated[
@@ -138,22 +138,22 @@ def readers(
 ) -> None:
     """List the accounts that pull events, entries or camera events, with how far each has read.
 
-    Example: edge-gateway sync readers --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway sync consumers --site /etc/edge-gateway/site.toml --user technician
     """
     if forget is not None and not forget.strip():
         raise GatewayError("--forget needs the name of an account")
     with signed_in(site, user) as gateway:
         path, body = ("list", {}) if forget is None else ("forget", {"account": forget})
-        told = gateway.answer_of(_Readers, f"/status/reader/{path}", body).readers
-    typer.echo("\n".join(map(_reader_line, told)) or "nobody pulls the site's lists by cursor")
+        told = gateway.answer_of(_Consumers, f"/status/consumer/{path}", body).consumers
+    typer.echo("\n".join(map(_consumer_line, told)) or "nobody pulls the site's lists by cursor")
 
 
-def _reader_line(reader: _Reader) -> str:
-    what = reader.list.replace("_", " ") + (f" ({reader.filter})" if reader.filter else "")
-    left = "10000 or more" if reader.unread >= _MOST_COUNTED else reader.unread
-    waited = "" if reader.holds else "; not waited for any more"
-    read = f"read up to {reader.read_to}, {left} unread, asked last at {reader.read_at}"
-    return f"{reader.account}, {what}: {read}{waited}"
+def _consumer_line(consumer: _Consumer) -> str:
+    what = consumer.list.replace("_", " ") + (f" ({consumer.filter})" if consumer.filter else "")
+    left = "10000 or more" if consumer.unread >= _MOST_COUNTED else consumer.unread
+    waited = "" if consumer.holds else "; not waited for any more"
+    read = f"read up to {consumer.read_to}, {left} unread, asked last at {consumer.read_at}"
+    return f"{consumer.account}, {what}: {read}{waited}"
 
 
 def _state(gateway: Gateway) -> _State:

@@ -110,7 +110,7 @@ class EventKind(IntEnum):
     POWER_LOST = 405
     RECORDS_WAITED = 406
     UNREAD_DROPPED = 407
-    READER_FORGOTTEN = 408
+    CONSUMER_FORGOTTEN = 408
     CENTRAL_REACHED = 501
     CENTRAL_LOST = 502
     CARDS_CHANGED = 503
@@ -224,7 +224,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.STORAGE_LOW: ("Storage low", Category.SYSTEM, Severity.ALARM),
         EventKind.RECORDS_WAITED: ("Nothing could be recorded", Category.SYSTEM, Severity.ALARM),
         EventKind.UNREAD_DROPPED: ("Dropped before it was read", Category.SYSTEM, Severity.WARNING),
-        EventKind.READER_FORGOTTEN: ("Reader forgotten", Category.SYSTEM, Severity.NOTICE),
+        EventKind.CONSUMER_FORGOTTEN: ("Consumer forgotten", Category.SYSTEM, Severity.NOTICE),
         EventKind.POWER_LOST: ("Stopped without warning", Category.SYSTEM, Severity.WARNING),
         EventKind.CENTRAL_REACHED: ("Central reached", Category.SYNC, Severity.INFO),
         EventKind.CENTRAL_LOST: ("Central lost", Category.SYNC, Severity.WARNING),

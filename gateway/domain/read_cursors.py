@@ -1,13 +1,13 @@
 """How far a program has read a list by its cursors. Pure.
 
-A list is read from the newest record (cursor 0) down, page by page, until a record comes that the reader has; the next
-time from the newest again. Ids only grow and a record is there before any with a higher id, so whoever has read down
-from one record to all that it had before has everything up to that record. That is its mark.
+A list is read from the newest record (cursor 0) down, page by page, until a record comes that the consumer has; the
+next time from the newest again. Ids only grow and a record is there before any with a higher id, so whoever has read
+down from one record to all that it had before has everything up to that record. That is its mark.
 
 What counts as read is what was certainly fetched:
 
 - whoever asks with the cursor of a page has that page;
-- whoever begins anew has the page before, if all of that answer was taken by the other end.
+- whoever begins anew has the page before, if all of that answer was acknowledged by the other end.
 
 So an answer that is lost moves no mark, nor does a walk that breaks off before it reaches what was read before.
 """
@@ -17,13 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 UNASKED_SECONDS = 7 * 86_400
-"""A reader that has come again and again for so long, and never asked for what is between, has it or does not want it:
-its mark was too low, as it may be after a crash of the gateway.
+"""A consumer that has come again and again for so long, and never asked for what is between, has it or does not want
+it: its mark was too low, as it may be after a crash of the gateway.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class PageTold:
+class PageAnswered:
     """A page as it was answered.
 
     Attributes:
@@ -41,14 +41,14 @@ class PageTold:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Where a reader stands; frozen, each method gives what is known then.
+    """Where a consumer stands; frozen, each method gives what is known then.
 
     Attributes:
         mark: everything up to this id was fetched; None before the first page. It begins right below that: what was
             there before is not waited for.
         top: the newest id when the walk began that is under way, 0 for no walk.
-        asked: the cursor of the page told last.
-        low: the cursor to the page after it: all that was told of this walk is from there on.
+        asked: the cursor of the page answered last.
+        low: the cursor to the page after it: all that was answered of this walk is from there on.
         at_end: whether it was the list's last.
         short_top: the top of the first of the walks that ended above the mark, one after the other, 0 for none.
         short_since: monotonic seconds of its end.
@@ -62,17 +62,17 @@ class Reading:
     short_top: int = 0
     short_since: float = 0.0
 
-    def asks(self, cursor: int, *, taken: bool, uptime: float) -> Reading:
-        """Take in a request for a page. `taken`: the last answer arrived whole. `uptime`: monotonic seconds."""
+    def asks(self, cursor: int, *, acknowledged: bool, uptime: float) -> Reading:
+        """Take in a request for a page. `acknowledged`: the last answer arrived whole. `uptime`: monotonic seconds."""
         if not self.top:
             return self
         if cursor:
             return self._fetched() if cursor == self.low else self
-        if not taken:
+        if not acknowledged:
             return self
         return self._fetched() if self._is_met() else self._stopped_short(uptime)
 
-    def told(self, page: PageTold) -> Reading:
+    def answered(self, page: PageAnswered) -> Reading:
         """Take in the answered page. The first one makes the mark, which is to be on disk before the answer."""
         if page.cursor == 0:
             low = page.following or 0
@@ -84,13 +84,13 @@ class Reading:
         return replace(self, asked=page.cursor, low=page.following or self.low, at_end=page.is_end)
 
     def _fetched(self) -> Reading:
-        """All that was told of the walk was fetched."""
+        """Take in that every answered page of the walk was fetched."""
         if not self._is_met():
             return self
         return replace(self, mark=max(self.top, self.mark or 0), short_top=0)
 
     def _is_met(self) -> bool:
-        """Whether the walk has come down to what was read before."""
+        """Return whether the walk has come down to what was read before."""
         return self.at_end or self.low <= (self.mark or 0) + 1
 
     def _stopped_short(self, uptime: float) -> Reading:

@@ -65,7 +65,7 @@ class KeepSection(Section):
     most_events: int = Field(
         default=5_000_000, ge=10_000, le=100_000_000, description="the oldest go before there are more"
     )
-    reader_days: int = Field(
+    consumer_days: int = Field(
         default=30, ge=1, le=3650, description="a program that has not read for so long holds nothing"
     )
 

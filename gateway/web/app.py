@@ -49,7 +49,7 @@ from gateway.web.legacy.access import LegacyAccess
 from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
-from gateway.web.legacy.webhooks import LegacyWebhooks, WebhookDesk
+from gateway.web.legacy.webhooks import LegacyWebhooks, WebhookActions
 from gateway.web.operations.camera_events.handlers import CameraEventsFamily
 from gateway.web.operations.cameras.handlers import Cameras
 from gateway.web.operations.cameras.open_views import OpenViews
@@ -63,17 +63,17 @@ from gateway.web.operations.events import EventsFamily
 from gateway.web.operations.evidence import EvidenceFamily
 from gateway.web.operations.health import Health, Readiness
 from gateway.web.operations.session import Auth
-from gateway.web.read_cursors import Readers
+from gateway.web.read_cursors import Consumers
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
 from gateway.web.relayed.ids import RelayedIds
 from gateway.web.relayed.relay import Relay, Relayed
 from gateway.web.spreadsheets import Spreadsheets
-from gateway.web.status.consumers import StatusReaders
+from gateway.web.status.consumers import StatusConsumers
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
-from gateway.web.status.orders import Standing
-from gateway.web.status.outbox import OutboxDesk, StatusOutbox
+from gateway.web.status.orders import StatusOrders
+from gateway.web.status.outbox import RefusedActions, StatusOutbox
 from gateway.web.status.page import StatusPage
 from gateway.web.status.snapshot import DemoCard
 from gateway.web.status.sync import Central, StatusSync
@@ -121,8 +121,8 @@ class Interface:
     accounts: Accounts
     data: Path
     readiness: Readiness
-    webhooks: WebhookDesk
-    outbox: OutboxDesk
+    webhooks: WebhookActions
+    outbox: RefusedActions
     relay: Relay | None = None
     central_accounts: CentralAccounts | None = None
     extra_routes: Sequence[Route] = ()
@@ -188,8 +188,8 @@ class Interface:
         return OpenViews(viewing=self.recording.viewing, viewers=self._viewers)
 
     @cached_property
-    def _readers(self) -> Readers:
-        return Readers(store=self.store, clock=self.clock)
+    def _consumers(self) -> Consumers:
+        return Consumers(store=self.store, clock=self.clock)
 
     @cached_property
     def _segments(self) -> SegmentFiles:
@@ -200,9 +200,9 @@ class Interface:
         return self.central.snapshot if self.central else None
 
     @cached_property
-    def _status_readers(self) -> StatusReaders:
-        days = self.site.keep.reader_days
-        return StatusReaders(store=self.store, readers=self._readers, clock=self.clock, reader_days=days)
+    def _status_consumers(self) -> StatusConsumers:
+        days = self.site.keep.consumer_days
+        return StatusConsumers(store=self.store, consumers=self._consumers, clock=self.clock, consumer_days=days)
 
     @cached_property
     def _live(self) -> Live:
@@ -218,7 +218,7 @@ class Interface:
             version=self._release,
             demo_cards=self.demo_cards,
             notices=self.site_file.notices if self.site_file else tuple,
-            readers=self._status_readers.shown,
+            consumers=self._status_consumers.shown,
         )
         return Live(watch=watch, sessions=self._sessions, clock=self.clock)
 
@@ -238,7 +238,7 @@ class Interface:
         site, store, recording, writes, clock = self.site, self.store, self.recording, self.writes, self.clock
         moments = Moments(clock=clock, central_status=self._central_status, zone=self._zone)
         spreadsheets = Spreadsheets(folder=self.data / "spreadsheets")
-        viewers, views, segments, readers = self._viewers, self._views, self._segments, self._readers
+        viewers, views, segments, consumers = self._viewers, self._views, self._segments, self._consumers
         ice_servers = site.live.ice_servers
         return (
             *Health(readiness=self.readiness, version=self._release).routes(),
@@ -252,11 +252,11 @@ class Interface:
                 clock=clock,
                 moments=moments,
                 spreadsheets=spreadsheets,
-                readers=readers,
+                consumers=consumers,
             ).routes(),
             *CardsFamily(store=store, writes=writes, clock=clock, zone=self._zone).routes(),
             *CardSheet(store=store, spreadsheets=spreadsheets, zone=self._zone).routes(),
-            *EventsFamily(store=store, zone=self._zone, readers=readers).routes(),
+            *EventsFamily(store=store, zone=self._zone, consumers=consumers).routes(),
             *Cameras(store=store, recording=recording, viewers=viewers, writes=writes, segments=segments).routes(),
             *Whep(viewing=recording.viewing, viewers=viewers, views=views, ice_servers=ice_servers).routes(),
             *CameraEventsFamily(
@@ -267,7 +267,7 @@ class Interface:
                 clock=clock,
                 moments=moments,
                 segments=segments,
-                readers=readers,
+                consumers=consumers,
                 viewers=viewers,
             ).routes(),
             *EvidenceFamily(store=store, shelf=recording.exhibits, writes=writes, clock=clock).routes(),
@@ -280,12 +280,12 @@ class Interface:
             *Evidence(
                 store=store, recording=self.recording, folder=self.data, site_name=name, clock=self.clock
             ).routes(),
-            *Standing(store=store, lanes=self.lanes, areas=self.areas).routes(),
+            *StatusOrders(store=store, lanes=self.lanes, areas=self.areas).routes(),
             *self._live.routes(),
-            *StatusOutbox(desk=self.outbox, outbox=store.outbox, refused=store.refused).routes(),
+            *StatusOutbox(actions=self.outbox, outbox=store.outbox, refused=store.refused).routes(),
             *StatusSync(central=self.central).routes(),
-            *self._status_readers.routes(),
-            *StatusWebhooks(desk=self.webhooks, zone=self._zone).routes(),
+            *self._status_consumers.routes(),
+            *StatusWebhooks(actions=self.webhooks, zone=self._zone).routes(),
         )
 
     def _legacy_routes(self) -> tuple[Route, ...]:
@@ -301,7 +301,7 @@ class Interface:
                 stands_alone=site.central is None,
             ).routes(),
             *LegacyVideo(site=site, store=store, recording=self.recording, viewers=self._viewers, clock=clock).routes(),
-            *LegacyWebhooks(desk=self.webhooks).routes(),
+            *LegacyWebhooks(actions=self.webhooks).routes(),
         )
 
     def _relayed_routes(self) -> tuple[Route, ...]:
@@ -312,7 +312,7 @@ class Interface:
         )
 
     async def _while_served(self, _: web.Application) -> AsyncIterator[None]:
-        """Read accounts and keys, take changes of them, follow readers and open views, end sessions at central."""
+        """Read accounts and keys, take changes of them, follow consumers and open views, end sessions at central."""
         await self._roster.load()
         await self._keys.load()
         register = Register(
@@ -322,7 +322,7 @@ class Interface:
         async with asked, asyncio.TaskGroup() as group:
             tasks = (
                 group.create_task(_end_at_central(self._sessions), name="end-at-central"),
-                group.create_task(self._readers.run(), name="follow-readers"),
+                group.create_task(self._consumers.run(), name="follow-consumers"),
                 group.create_task(self._views.run(), name="check-views"),
             )
             yield

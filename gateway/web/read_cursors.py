@@ -1,4 +1,4 @@
-"""Which account has read which list how far: followed as pages are asked for, and written down now and then."""
+"""How far each consumer has read each list: followed page by page, and written to disk now and then."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import structlog
 
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.read_cursors import PageTold, Reading
+from gateway.domain.read_cursors import PageAnswered, Reading
 from gateway.runtime.clock import Clock
 from gateway.store import Consumer, ReadCursor, Store
 
@@ -19,37 +19,37 @@ log = structlog.get_logger(__name__)
 
 _WRITE_SECONDS = 10.0
 _SEEN_EVERY = 3_600_000_000
-_MOST_READERS = 200
-_MOST_TOLD = 10
+_MOST_CONSUMERS = 200
+_MOST_NAMED = 10
 
-Taken = Callable[[], None]
+Acknowledge = Callable[[], None]
 
 
 @dataclass(slots=True)
 class _Followed:
-    """One reader of one list.
+    """One consumer of one list.
 
     Attributes:
         stored: its mark as it is on disk.
         read_at: when it last asked.
-        taken: whether its last answer was taken; each answer has a list of its own.
+        acknowledged: whether its last answer arrived whole; each answer has a list of its own.
     """
 
     reading: Reading
     stored: ReadCursor
     read_at: int
-    taken: list[bool] = field(default_factory=lambda: [False])
+    acknowledged: list[bool] = field(default_factory=lambda: [False])
 
     def moved(self) -> ReadCursor | None:
-        """The mark as it is to be on disk, None while that is near enough."""
+        """Return the mark to write to disk, None while the one there is near enough."""
         mark = max(self.reading.mark or 0, self.stored.read_to)
         if mark == self.stored.read_to and self.read_at - self.stored.read_at <= _SEEN_EVERY:
             return None
         return replace(self.stored, read_to=mark, read_at=self.read_at)
 
 
-class Readers:
-    """Those who read lists by cursor. Keep `run` alive as a task; until it has read the marks nobody is followed.
+class Consumers:
+    """Consumers of lists. Keep `run` alive as a task; until it has read the marks no consumer is followed.
 
     A new mark is on disk before the first page is answered, one that moved some seconds later, with all others that
     did: after a crash it is too low.
@@ -75,40 +75,40 @@ class Readers:
         finally:
             await self.write()
 
-    def asks(self, reader: Consumer, cursor: int) -> None:
-        """A page of a list is asked for: what that says of the pages before."""
-        known = self._followed.get(reader)
+    def asks(self, consumer: Consumer, cursor: int) -> None:
+        """Note that a page is asked for, which may prove that the pages before it arrived."""
+        known = self._followed.get(consumer)
         if known is None:
             return
         known.read_at = self._clock.wall().micros
-        known.reading = known.reading.asks(cursor, taken=known.taken[0], uptime=self._clock.monotonic())
+        known.reading = known.reading.asks(cursor, acknowledged=known.acknowledged[0], uptime=self._clock.monotonic())
         if known.moved() is not None:
             self._moved.set()
 
-    async def told(self, reader: Consumer, page: PageTold) -> Taken:
-        """That page is about to be answered; what is returned is to be called when the other end has taken all of it.
+    async def answered(self, consumer: Consumer, page: PageAnswered) -> Acknowledge:
+        """Note a page that is about to be answered; call the returned function once the other end has all of it.
 
-        A mark that begins with it is on disk by then.
+        A mark that begins with this page is on disk by then.
         """
-        known = self._followed.get(reader) or await self._begun(reader, page)
+        known = self._followed.get(consumer) or await self._begun(consumer, page)
         if known is None:
-            return _unheard
-        known.reading = known.reading.told(page)
-        taken = known.taken = [False]
+            return _ignore
+        known.reading = known.reading.answered(page)
+        acknowledged = known.acknowledged = [False]
 
-        def is_taken() -> None:
-            taken[0] = True
+        def acknowledge() -> None:
+            acknowledged[0] = True
 
-        return is_taken
+        return acknowledge
 
     async def forget(self, account: str, *, by: str) -> int:
-        """Forget an account's marks, which an event tells; how many there were. If it reads on it begins anew.
+        """Forget an account's marks, record it as an event, and return their number. If it reads on it begins anew.
 
         Raises StoreError.
         """
-        marks = [mark for mark in await self._store.read_cursors.all() if mark.reader.account == account]
+        marks = [mark for mark in await self._store.read_cursors.all() if mark.consumer.account == account]
         if marks:
-            await self._let_go(marks, by=by)
+            await self._forget_marks(marks, by=by)
             self._store.changes.bump()
         return len(marks)
 
@@ -123,68 +123,68 @@ class Readers:
             log.debug("read_marks_not_written", error=str(error))  # the store tells of itself
             return
         for mark in moved:
-            if mark.reader in self._followed:
-                self._followed[mark.reader].stored = mark
+            if mark.consumer in self._followed:
+                self._followed[mark.consumer].stored = mark
 
-    async def _begun(self, reader: Consumer, page: PageTold) -> _Followed | None:
-        """A reader that was not known; None where it does not begin with the newest, or the disk takes no mark."""
-        reading, now = Reading().told(page), self._clock.wall().micros
+    async def _begun(self, consumer: Consumer, page: PageAnswered) -> _Followed | None:
+        """Begin to follow a consumer; None where it does not begin with the newest, or the disk takes no mark."""
+        reading, now = Reading().answered(page), self._clock.wall().micros
         if reading.mark is None or not self._known:
             return None
-        mark = ReadCursor(reader, reading.mark, read_at=now, began_at=now)
+        mark = ReadCursor(consumer, reading.mark, read_at=now, began_at=now)
         try:
-            await self._make_room()
+            await self._forget_oldest()
             await self._store.read_cursors.save((mark,))
         except StoreError as error:
             log.debug("read_mark_not_begun", error=str(error))  # the store tells of itself; it begins with a later page
             return None
-        return self._followed.setdefault(reader, _Followed(reading, stored=mark, read_at=now))
+        return self._followed.setdefault(consumer, _Followed(reading, stored=mark, read_at=now))
 
     async def _recall(self) -> bool:
-        """Whether the marks could be read."""
+        """Read the marks; return whether they could be read."""
         try:
             marks = await self._store.read_cursors.all()
         except StoreError as error:
             log.warning("read_marks_not_read", error=str(error))
             return False
         self._followed = {
-            mark.reader: _Followed(Reading(mark=mark.read_to), stored=mark, read_at=mark.read_at) for mark in marks
+            mark.consumer: _Followed(Reading(mark=mark.read_to), stored=mark, read_at=mark.read_at) for mark in marks
         }
         self._known = True
         return True
 
-    async def _make_room(self) -> None:
-        """Of the account that reads most, the one that asked longest ago is forgotten. Raises StoreError."""
-        if len(self._followed) >= _MOST_READERS:
-            counts = Counter(reader.account for reader in self._followed)
+    async def _forget_oldest(self) -> None:
+        """Forget the oldest mark of the account that has most, when there are too many. Raises StoreError."""
+        if len(self._followed) >= _MOST_CONSUMERS:
+            counts = Counter(consumer.account for consumer in self._followed)
             most = max(counts.values())
-            many = [known for reader, known in self._followed.items() if counts[reader.account] == most]
+            many = [known for consumer, known in self._followed.items() if counts[consumer.account] == most]
             gone = min(many, key=lambda known: known.read_at)
-            await self._let_go((gone.stored,), by=f"the gateway, which follows {_MOST_READERS}")
+            await self._forget_marks((gone.stored,), by=f"the gateway, which follows {_MOST_CONSUMERS}")
 
-    async def _let_go(self, marks: Sequence[ReadCursor], *, by: str) -> None:
-        first, stamp = marks[0].reader, self._clock.wall()
-        places = ", ".join(f"{_named(mark.reader)} up to {mark.read_to}" for mark in marks[:_MOST_TOLD])
-        more = f" and {len(marks) - _MOST_TOLD} more" if len(marks) > _MOST_TOLD else ""
-        told = Event(
-            kind=EventKind.READER_FORGOTTEN,
+    async def _forget_marks(self, marks: Sequence[ReadCursor], *, by: str) -> None:
+        first, stamp = marks[0].consumer, self._clock.wall()
+        places = ", ".join(f"{_named(mark.consumer)} up to {mark.read_to}" for mark in marks[:_MOST_NAMED])
+        more = f" and {len(marks) - _MOST_NAMED} more" if len(marks) > _MOST_NAMED else ""
+        event = Event(
+            kind=EventKind.CONSUMER_FORGOTTEN,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
             description=f"How far {first.account} has read was forgotten by {by}: {places}{more}.",
             data={"account": first.account, "by": by, "marks": len(marks)},
         )
-        readers = [mark.reader for mark in marks]
-        followed = {reader: known for reader in readers if (known := self._followed.pop(reader, None)) is not None}
+        consumers = [mark.consumer for mark in marks]
+        followed = {one: known for one in consumers if (known := self._followed.pop(one, None)) is not None}
         try:
-            await self._store.read_cursors.forget(readers, told=told)
+            await self._store.read_cursors.forget(consumers, event=event)
         except StoreError:
             self._followed = followed | self._followed  # their marks are still there
             raise
 
 
-def _named(reader: Consumer) -> str:
-    return f"{reader.list} ({reader.filter})" if reader.filter else reader.list
+def _named(consumer: Consumer) -> str:
+    return f"{consumer.list} ({consumer.filter})" if consumer.filter else consumer.list
 
 
-def _unheard() -> None:
-    """Of whoever is not followed."""
+def _ignore() -> None:
+    """Do nothing: this consumer is not followed."""

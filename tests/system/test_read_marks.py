@@ -40,7 +40,7 @@ class Program:
 
     def something_happens(self) -> None:
         self.till.call("/v1/event/list", cursor_id=0, page_limit=1)
-        self.api.call("/status/reader/forget", account="till")
+        self.api.call("/status/consumer/forget", account="till")
 
     def send(self, cursor: int) -> socket.socket:
         """Ask for a page, and do not wait for it."""

@@ -37,14 +37,14 @@ class ReadCursor:
         began_at: wall micros when the cursor was made.
     """
 
-    reader: Consumer
+    consumer: Consumer
     read_to: int
     read_at: int
     began_at: int
 
-    def holds(self, *, now: int, reader_days: int) -> bool:
+    def holds(self, *, now: int, consumer_days: int) -> bool:
         """Whether what it has not read is kept for it: it has read within so many days."""
-        return self.read_at >= now - reader_days * 86_400_000_000
+        return self.read_at >= now - consumer_days * 86_400_000_000
 
 
 class ReadCursors:
@@ -60,7 +60,7 @@ class ReadCursors:
     async def save(self, marks: Sequence[ReadCursor]) -> None:
         """Write marks; one that is there already never goes back."""
         values = [
-            (mark.reader.account, mark.reader.list, mark.reader.filter, mark.read_to, mark.read_at, mark.began_at)
+            (mark.consumer.account, mark.consumer.list, mark.consumer.filter, mark.read_to, mark.read_at, mark.began_at)
             for mark in marks
         ]
         await self._database.write(
@@ -71,14 +71,14 @@ class ReadCursors:
             )
         )
 
-    async def forget(self, readers: Sequence[Consumer], *, told: Event | None = None) -> None:
-        """Remove marks, and record the event that tells of it in the same commit."""
-        values = [(reader.account, reader.list, reader.filter) for reader in readers]
+    async def forget(self, consumers: Sequence[Consumer], *, event: Event | None = None) -> None:
+        """Remove marks, and record the event in the same commit."""
+        values = [(one.account, one.list, one.filter) for one in consumers]
 
         def job(connection: sqlite3.Connection) -> None:
             connection.executemany("DELETE FROM read_mark WHERE account = ? AND list = ? AND filter = ?", values)
-            if told is not None:
-                insert_event(connection, told)
+            if event is not None:
+                insert_event(connection, event)
 
         await self._database.write(job)
 
@@ -88,7 +88,7 @@ class ReadCursors:
         def query(connection: sqlite3.Connection) -> tuple[int, ...]:
             return tuple(
                 connection.execute(
-                    f"SELECT count(*) FROM (SELECT 1 FROM {_TABLES[mark.reader.list]} WHERE id > ? LIMIT ?)",
+                    f"SELECT count(*) FROM (SELECT 1 FROM {_TABLES[mark.consumer.list]} WHERE id > ? LIMIT ?)",
                     (mark.read_to, MOST_COUNTED),
                 ).fetchone()[0]
                 for mark in marks

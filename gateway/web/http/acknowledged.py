@@ -1,4 +1,4 @@
-"""Answers of which it is known whether the other end took all of them."""
+"""Answers that report when the other end has acknowledged all of them."""
 
 from __future__ import annotations
 
@@ -10,41 +10,43 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from gateway.web.http.http_errors import stirring
+from gateway.web.http.http_errors import wait_for_activity
 
 _WITHIN_SECONDS = 1.0
 _FIRST_LOOK_SECONDS = 0.001
 
 
-async def followed(request: web.Request, answer: web.StreamResponse, taken: Callable[[], None]) -> web.StreamResponse:
-    """The answer; `taken` is called once the other end has all of it, and never otherwise.
+async def followed(
+    request: web.Request, answer: web.StreamResponse, on_acknowledged: Callable[[], None]
+) -> web.StreamResponse:
+    """Return the answer; call `on_acknowledged` once the other end has all of it, and never otherwise.
 
-    What lies in buffers on the way is not taken. Behind a reverse proxy it is the proxy that takes it.
+    Bytes in buffers on the way do not count. Behind a reverse proxy it is the proxy that acknowledges.
     """
     if isinstance(answer, web.Response):
-        return _FollowedResponse(answer, taken)
-    if await _all_taken(request):  # a large one, which is sent already
-        taken()
+        return _FollowedResponse(answer, on_acknowledged)
+    if await _all_acknowledged(request):  # a large one, which is sent already
+        on_acknowledged()
     return answer
 
 
 class _FollowedResponse(web.Response):
     """An answer that is still to be sent."""
 
-    def __init__(self, like: web.Response, taken: Callable[[], None]) -> None:
+    def __init__(self, like: web.Response, on_acknowledged: Callable[[], None]) -> None:
         super().__init__(body=like.body, status=like.status, headers=like.headers)
-        self._taken = taken
+        self._on_acknowledged = on_acknowledged
 
     async def write_eof(self, data: bytes = b"") -> None:
         """See `web.Response.write_eof`."""
         request = self._req
         await super().write_eof(data)
-        if request is not None and await _all_taken(request):
-            self._taken()
+        if request is not None and await _all_acknowledged(request):
+            self._on_acknowledged()
 
 
-async def _all_taken(request: web.BaseRequest) -> bool:
-    """Wait until the other end has confirmed every byte, at most a second; whether it has.
+async def _all_acknowledged(request: web.BaseRequest) -> bool:
+    """Wait until the other end has confirmed every byte, at most a second; return whether it has.
 
     Looked at again and again, and as soon as something comes: what the other end sends confirms what it has.
     """
@@ -56,7 +58,7 @@ async def _all_taken(request: web.BaseRequest) -> bool:
             return True
         if loop.time() >= until:
             return False
-        if not await stirring(request.protocol, within=pause):
+        if not await wait_for_activity(request.protocol, within=pause):
             pause *= 2
     return False
 

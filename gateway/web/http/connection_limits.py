@@ -125,11 +125,11 @@ class ConnectionLimits:
         connection.transport, connection.answerable = transport, True
         self._by_handler[handler] = connection
 
-        def heard() -> None:
+        def on_data() -> None:
             if connection.kept:
                 connection.kept, connection.since = False, self._clock.monotonic()
 
-        handler.heard = heard
+        handler.on_data = on_data
 
     async def run(self) -> None:
         """Close connections on which nothing is asked in time, until cancelled."""

@@ -1,4 +1,4 @@
-"""What comes on a connection: what is no HTTP, or too much of it, gets one plain answer and no page of log."""
+"""Plain answers to malformed HTTP: one JSON error, the connection closed, one line at debug."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ log = structlog.get_logger(__name__)
 
 
 class PlainHandler(RequestHandler):
-    """aiohttp's connection, but what it cannot read is answered in the envelope, with these headers, and closed.
+    """aiohttp's connection, which answers what it cannot read with the error envelope and these headers, and closes.
 
     Anybody on the network can send such a request as often as they like, so it is logged at debug alone.
     """
 
-    __slots__ = ("_refusal_headers", "heard", "stirred")
+    __slots__ = ("_refusal_headers", "activity", "on_data")
 
     def __init__(self, manager: web.Server, *, headers: Mapping[str, str], **options: Any) -> None:
         """`options` are `RequestHandler`'s."""
         super().__init__(manager, **options)
         self._refusal_headers = headers
-        self.stirred: asyncio.Future[bool] | None = None
-        self.heard: Callable[[], None] | None = None
+        self.activity: asyncio.Future[bool] | None = None
+        self.on_data: Callable[[], None] | None = None
 
     def data_received(self, data: bytes) -> None:
         """See `RequestHandler.data_received`."""
-        if self.heard is not None:
-            self.heard()
+        if self.on_data is not None:
+            self.on_data()
         super().data_received(data)
-        self._stir()
+        self._note_activity()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """See `RequestHandler.connection_lost`."""
         super().connection_lost(exc)
-        self._stir()
+        self._note_activity()
 
-    def _stir(self) -> None:
-        if self.stirred is not None and not self.stirred.done():
-            self.stirred.set_result(True)
+    def _note_activity(self) -> None:
+        if self.activity is not None and not self.activity.done():
+            self.activity.set_result(True)
 
     def handle_error(
         self,
@@ -64,22 +64,22 @@ class PlainHandler(RequestHandler):
         return answer
 
 
-async def stirring(protocol: asyncio.BaseProtocol, *, within: float) -> bool:
-    """Wait until something comes on a connection, or it ends, at most so many seconds; whether it did."""
+async def wait_for_activity(protocol: asyncio.BaseProtocol, *, within: float) -> bool:
+    """Wait until something comes on a connection, or it ends, at most so many seconds; return whether it did."""
     if not isinstance(protocol, PlainHandler):
         await asyncio.sleep(within)
         return False
     loop = asyncio.get_running_loop()
-    stirred: asyncio.Future[bool] = loop.create_future()
-    protocol.stirred = stirred
-    timer = loop.call_later(within, _give_up, stirred)
+    activity: asyncio.Future[bool] = loop.create_future()
+    protocol.activity = activity
+    timer = loop.call_later(within, _give_up, activity)
     try:
-        return await stirred
+        return await activity
     finally:
         timer.cancel()
-        protocol.stirred = None
+        protocol.activity = None
 
 
-def _give_up(stirred: asyncio.Future[bool]) -> None:
-    if not stirred.done():
-        stirred.set_result(False)
+def _give_up(activity: asyncio.Future[bool]) -> None:
+    if not activity.done():
+        activity.set_result(False)

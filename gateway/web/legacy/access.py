@@ -18,12 +18,12 @@ from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
 from gateway.web.http.bodies import Body, read_body, read_query
 from gateway.web.legacy.answers import (
+    LegacyAnswer,
     Line,
     PageQuery,
-    Told,
     Word,
     number_of,
-    told,
+    to_response,
 )
 from gateway.web.operation import Operation, needs
 
@@ -66,7 +66,7 @@ class UnlockBody(Body):
     device_id: Word
 
 
-class GrantTold(Told):
+class GrantAnswer(LegacyAnswer):
     """A grant. `expires_at` is null for a permanent one; `grant` is what events call it."""
 
     status: Literal["active", "revoked"]
@@ -74,7 +74,7 @@ class GrantTold(Told):
     expires_at: str | None
 
 
-class PermissionTold(GrantTold):
+class PermissionRecord(GrantAnswer):
     """A grant that stands."""
 
     user_id: str
@@ -85,21 +85,21 @@ class PermissionTold(GrantTold):
     grant: int
 
 
-class PermissionsTold(Told):
+class PermissionsAnswer(LegacyAnswer):
     """Every grant that stands, the newest first."""
 
-    permissions: tuple[PermissionTold, ...]
+    permissions: tuple[PermissionRecord, ...]
     total: int
 
 
-class RevokedTold(Told):
+class RevokedAnswer(LegacyAnswer):
     """The grant opens nothing from now on."""
 
     status: Literal["revoked"]
     access_id: str
 
 
-class UnlockTold(Told):
+class UnlockAnswer(LegacyAnswer):
     """The command is recorded; `recorded` false: it is carried out, and the disk does not take it now."""
 
     status: Literal["accepted"]
@@ -116,7 +116,7 @@ ACCESS_GRANT = Operation(
     needs("can_add_access_cards", "can_add_guests"),
     purpose="Let a user pass a lane for a while, or for good",
     body=GrantBody,
-    answer=GrantTold,
+    answer=GrantAnswer,
 )
 ACCESS_REVOKE = Operation(
     "POST",
@@ -124,7 +124,7 @@ ACCESS_REVOKE = Operation(
     needs("can_delete_access_cards", "can_delete_guests"),
     purpose="End a grant at once",
     body=AccessIdBody,
-    answer=RevokedTold,
+    answer=RevokedAnswer,
 )
 ACCESS_PERMISSIONS = Operation(
     "GET",
@@ -132,7 +132,7 @@ ACCESS_PERMISSIONS = Operation(
     needs("can_view_access_cards", "can_view_guests"),
     purpose="Grants that stand",
     query=PageQuery,
-    answer=PermissionsTold,
+    answer=PermissionsAnswer,
 )
 ACCESS_UNLOCK = Operation(
     "POST",
@@ -140,7 +140,7 @@ ACCESS_UNLOCK = Operation(
     needs("can_control_devices"),
     purpose="Open a gate once",
     body=UnlockBody,
-    answer=UnlockTold,
+    answer=UnlockAnswer,
 )
 
 
@@ -168,25 +168,25 @@ class LegacyAccess:
             length=wanted.length,
             by=caller.username,
         )
-        return told(GrantTold(status="active", access_id=grant.access_id, expires_at=_ends(grant)))
+        return to_response(GrantAnswer(status="active", access_id=grant.access_id, expires_at=_ends(grant)))
 
     async def _revoke(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, AccessIdBody)
         await self._granting.revoke(wanted.access_id, by=caller.username)
-        return told(RevokedTold(status="revoked", access_id=wanted.access_id))
+        return to_response(RevokedAnswer(status="revoked", access_id=wanted.access_id))
 
     async def _permissions(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted, standing = read_query(request, PageQuery), self._granting.standing()
         part = standing[wanted.offset : wanted.offset + wanted.limit]
-        return told(PermissionsTold(permissions=tuple(map(self._told, part)), total=len(standing)))
+        return to_response(PermissionsAnswer(permissions=tuple(map(self._record, part)), total=len(standing)))
 
     async def _unlock(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """One opening, as any command: recorded, with a deadline, and refused with its reason."""
         wanted = await read_body(request, UnlockBody)
         gate = self._granting.lane_of(number_of(wanted.device_id, "device")).gate
         command = await self._lanes.command(device_id=gate, action=GateAction.OPEN, source=f"user:{caller.username}")
-        return told(
-            UnlockTold(
+        return to_response(
+            UnlockAnswer(
                 status="accepted",
                 command_id=command.command_id,
                 device_id=str(gate),
@@ -196,12 +196,12 @@ class LegacyAccess:
             )
         )
 
-    def _told(self, grant: Grant) -> PermissionTold:
+    def _record(self, grant: Grant) -> PermissionRecord:
         try:
             location = self._granting.lane_of(grant.device_id).name
         except (NotFoundError, CommandRefused):  # the site file has changed since
             location = grant.lane_id
-        return PermissionTold(
+        return PermissionRecord(
             status="active",
             access_id=grant.access_id,
             expires_at=_ends(grant),

@@ -27,13 +27,13 @@ Word = Annotated[
 Line = Annotated[Printed, Field(max_length=1000)]
 
 
-class Told(BaseModel):
+class LegacyAnswer(BaseModel):
     """Base of answers. A failure is `{error}`, one sentence, with its status."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class Refused(Told):
+class Refused(LegacyAnswer):
     """Any failure."""
 
     error: str
@@ -61,7 +61,7 @@ class PageQuery(BaseModel):
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
 
-def told(answer: BaseModel, *, status: int = 200) -> web.Response:
+def to_response(answer: BaseModel, *, status: int = 200) -> web.Response:
     """A success: the model itself, without an envelope."""
     return as_json(dict(answer), status=status)
 

@@ -14,12 +14,12 @@ from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
 from gateway.web.http.bodies import Body, read_body, read_query
 from gateway.web.legacy.answers import (
+    LegacyAnswer,
     Line,
     PageQuery,
-    Told,
     Word,
     number_of,
-    told,
+    to_response,
 )
 from gateway.web.operation import Operation, needs
 from gateway.web.operations.devices import device_record
@@ -35,7 +35,7 @@ class DeviceBody(Body):
     serial_number: Line | None = None
 
 
-class DeviceTold(Told):
+class LegacyDevice(LegacyAnswer):
     """A device. Where central does not say, `created_at` is since when the site knows it, and `serial_number` null."""
 
     id: str
@@ -47,10 +47,10 @@ class DeviceTold(Told):
     serial_number: str | None
 
 
-class DevicesTold(Told):
+class LegacyDeviceList(LegacyAnswer):
     """Every device."""
 
-    devices: tuple[DeviceTold, ...]
+    devices: tuple[LegacyDevice, ...]
     total: int
 
 
@@ -60,7 +60,7 @@ DEVICES = Operation(
     needs("can_view_devices"),
     purpose="Every device",
     query=PageQuery,
-    answer=DevicesTold,
+    answer=LegacyDeviceList,
 )
 DEVICE_REGISTER = Operation(
     "POST",
@@ -68,12 +68,12 @@ DEVICE_REGISTER = Operation(
     needs("can_add_devices"),
     purpose="Register a device with central",
     body=DeviceBody,
-    answer=DeviceTold,
+    answer=LegacyDevice,
     status=201,
 )
-DEVICE = Operation("GET", "/api/v1/devices/{id}", needs("can_view_devices"), purpose="One device", answer=DeviceTold)
+DEVICE = Operation("GET", "/api/v1/devices/{id}", needs("can_view_devices"), purpose="One device", answer=LegacyDevice)
 DEVICE_DELETE = Operation(
-    "DELETE", "/api/v1/devices/{id}", needs("can_edit_devices"), purpose="Remove a device", answer=DeviceTold
+    "DELETE", "/api/v1/devices/{id}", needs("can_edit_devices"), purpose="Remove a device", answer=LegacyDevice
 )
 
 
@@ -106,7 +106,7 @@ class LegacyDevices:
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = read_query(request, PageQuery)
         known, total, _older = await self._store.devices.page(offset=wanted.offset, limit=wanted.limit)
-        return told(DevicesTold(devices=tuple([await self._told(item) for item in known]), total=total))
+        return to_response(LegacyDeviceList(devices=tuple([await self._record(item) for item in known]), total=total))
 
     async def _register(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, DeviceBody)
@@ -115,10 +115,10 @@ class LegacyDevices:
         if known is None:
             raise NotFoundError("central took the device, and did not say under which id; it is listed soon")
         await self._store.registered_devices.add(known.id)
-        return told(await self._told(known), status=201)
+        return to_response(await self._record(known), status=201)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        return told(await self._told(await self._known(request)))
+        return to_response(await self._record(await self._known(request)))
 
     async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
         """Remove a device that was registered here, or that this site alone keeps.
@@ -128,14 +128,14 @@ class LegacyDevices:
         known = await self._known(request)
         if known.at_site:
             raise CommandRefused(f"device {known.id} is in the site file; take it out there")
-        shown = await self._told(known)
+        shown = await self._record(known)
         if self._stands_alone:
             await self._store.devices.pulled((), removed=(known.id,), now=0)
         elif not await self._store.registered_devices.remove(known.id, now=self._clock.wall().micros):
             raise CommandRefused(
                 f"device {known.id} was not registered through this gateway; remove it at central, which keeps it"
             )
-        return told(shown)
+        return to_response(shown)
 
     async def _known(self, request: web.Request) -> KnownRecord:
         number = number_of(request.match_info["id"], "device")
@@ -144,10 +144,10 @@ class LegacyDevices:
             raise NotFoundError(f"there is no device {number}")
         return known
 
-    async def _told(self, known: KnownRecord) -> DeviceTold:
+    async def _record(self, known: KnownRecord) -> LegacyDevice:
         seen = next((item for item in self._lanes.devices() if item.device_id == known.id), None)
         record = device_record(known, seen, location=self._places.devices.get(known.id, ""))
-        return DeviceTold(
+        return LegacyDevice(
             id=str(known.id),
             name=known.name,
             type=known.kind,

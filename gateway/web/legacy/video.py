@@ -24,11 +24,11 @@ from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import MP4, as_file, in_time
 from gateway.web.http.public_address import public_origin
 from gateway.web.legacy.answers import (
+    LegacyAnswer,
     Line,
     PageQuery,
-    Told,
     number_of,
-    told,
+    to_response,
 )
 from gateway.web.operation import Operation, ViewKind, needs
 from gateway.web.operations.cameras.handlers import LIVE_PREFIX, camera_status_word
@@ -41,7 +41,7 @@ class StreamQuery(BaseModel):
     protocol: Literal["webrtc", "hls"] = "webrtc"
 
 
-class StreamTold(Told):
+class StreamAnswer(LegacyAnswer):
     """Where a camera is watched, by WHEP or HLS, with the token in the address.
 
     `resolution` is null before the first footage.
@@ -54,7 +54,7 @@ class StreamTold(Told):
     expires_at: str
 
 
-class CameraTold(Told):
+class LegacyCamera(LegacyAnswer):
     """A camera. `status` is `online`, `offline` or `unknown`, as for devices."""
 
     id: str
@@ -64,10 +64,10 @@ class CameraTold(Told):
     detail: str
 
 
-class CamerasTold(Told):
+class LegacyCameraList(LegacyAnswer):
     """Every camera."""
 
-    cameras: tuple[CameraTold, ...]
+    cameras: tuple[LegacyCamera, ...]
     total: int
 
 
@@ -81,7 +81,7 @@ class RecordingsQuery(PageQuery):
     camera_id: Annotated[int, Field(ge=0, lt=2**63)] | None = None
 
 
-class RecordingTold(Told):
+class RecordingRecord(LegacyAnswer):
     """Recorded footage of an event. `clip_url` takes the same key, or a session of `/v1`."""
 
     id: str
@@ -94,10 +94,10 @@ class RecordingTold(Told):
     clip_url: str
 
 
-class RecordingsTold(Told):
+class RecordingsAnswer(LegacyAnswer):
     """Recordings, the newest first."""
 
-    recordings: tuple[RecordingTold, ...]
+    recordings: tuple[RecordingRecord, ...]
     total: int
 
 
@@ -107,14 +107,14 @@ STREAM = Operation(
     needs("can_view_cameras"),
     purpose="Where a camera is watched live, by an address with a token",
     query=StreamQuery,
-    answer=StreamTold,
+    answer=StreamAnswer,
 )
 CAMERAS = Operation(
     "GET",
     "/api/v1/video/cameras",
     needs("can_view_cameras"),
     purpose="Cameras and whether they record",
-    answer=CamerasTold,
+    answer=LegacyCameraList,
 )
 RECORDINGS = Operation(
     "GET",
@@ -122,7 +122,7 @@ RECORDINGS = Operation(
     needs("can_view_camera_events"),
     purpose="Recorded footage of events, by date and camera",
     query=RecordingsQuery,
-    answer=RecordingsTold,
+    answer=RecordingsAnswer,
 )
 # Of this gateway alone: what a key may list it must be able to fetch.
 RECORDING_CLIP = Operation(
@@ -170,8 +170,8 @@ class LegacyVideo:
         path = f"{LIVE_PREFIX}{camera_id}/master.m3u8" if by_hls else f"{PREFIX}{camera_id}"
         if not by_hls:
             await self._recording.viewing.expect(camera_id)
-        return told(
-            StreamTold(
+        return to_response(
+            StreamAnswer(
                 stream_url=f"{public_origin(request)}{path}?{TOKEN}={token.text}",
                 protocol="hls" if by_hls else "webrtc",
                 resolution=f"{newest.width}x{newest.height}" if newest is not None and newest.width else None,
@@ -182,7 +182,7 @@ class LegacyVideo:
 
     async def _cameras(self, _request: web.Request, _: Caller) -> web.StreamResponse:
         seen = self._recording.cameras()
-        return told(CamerasTold(cameras=tuple(map(self._camera, seen)), total=len(seen)))
+        return to_response(LegacyCameraList(cameras=tuple(map(self._camera, seen)), total=len(seen)))
 
     async def _recordings(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = read_query(request, RecordingsQuery)
@@ -192,7 +192,7 @@ class LegacyVideo:
             camera_id=camera_id, start=start, end=end, offset=wanted.offset, limit=wanted.limit
         )
         recordings = tuple(_recording(event, request) for event in found)
-        return told(RecordingsTold(recordings=recordings, total=count))
+        return to_response(RecordingsAnswer(recordings=recordings, total=count))
 
     async def _clip(self, request: web.Request, _: Caller) -> web.StreamResponse:
         known = await self._store.camera_events.get(path_id(request))
@@ -201,8 +201,8 @@ class LegacyVideo:
         async with in_time():
             return as_file(await self._recording.clip(known), MP4)
 
-    def _camera(self, seen: CameraSnapshot) -> CameraTold:
-        return CameraTold(
+    def _camera(self, seen: CameraSnapshot) -> LegacyCamera:
+        return LegacyCamera(
             id=str(seen.camera_id),
             name=seen.name,
             status=camera_status_word(seen.condition),
@@ -225,8 +225,8 @@ class LegacyVideo:
         return start, end
 
 
-def _recording(event: CameraEvent, request: web.Request) -> RecordingTold:
-    return RecordingTold(
+def _recording(event: CameraEvent, request: web.Request) -> RecordingRecord:
+    return RecordingRecord(
         id=str(event.id),
         camera_id=str(event.camera_id),
         name=event.name,

@@ -16,7 +16,7 @@ from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
 from gateway.web.http.bodies import Body, read_body
 from gateway.web.http.errors import RequestRefused
-from gateway.web.legacy.answers import Printed, Told, told
+from gateway.web.legacy.answers import LegacyAnswer, Printed, to_response
 from gateway.web.operation import Operation, needs
 
 
@@ -28,7 +28,7 @@ class WebhookBody(Body):
     secret: Annotated[Printed, Field(min_length=8, max_length=256)] | None = None
 
 
-class WebhookCreated(Told):
+class WebhookCreated(LegacyAnswer):
     """A new webhook, with the secret: it is told here and nowhere else."""
 
     id: str
@@ -37,7 +37,7 @@ class WebhookCreated(Told):
     secret: str
 
 
-class WebhookTold(WebhookCreated):
+class WebhookRecord(WebhookCreated):
     """A webhook, its secret masked. `waiting`, `delivered`, `failed` and `dropped` count its messages."""
 
     status: Literal["enabled", "disabled"]
@@ -51,14 +51,14 @@ class WebhookTold(WebhookCreated):
     dropped: int
 
 
-class WebhooksTold(Told):
+class WebhooksAnswer(LegacyAnswer):
     """Every webhook, the oldest first."""
 
-    webhooks: tuple[WebhookTold, ...]
+    webhooks: tuple[WebhookRecord, ...]
     total: int
 
 
-class WebhookDeleted(Told):
+class WebhookDeleted(LegacyAnswer):
     """The webhook is gone, with all that waited for it."""
 
     status: Literal["deleted"]
@@ -75,7 +75,7 @@ WEBHOOK_CREATE = Operation(
     status=201,
 )
 WEBHOOKS = Operation(
-    "GET", "/api/v1/webhooks", needs("can_edit_settings"), purpose="Every webhook", answer=WebhooksTold
+    "GET", "/api/v1/webhooks", needs("can_edit_settings"), purpose="Every webhook", answer=WebhooksAnswer
 )
 WEBHOOK_DELETE = Operation(
     "DELETE",
@@ -89,7 +89,7 @@ WEBHOOK_DELETE = Operation(
 _MASK = "********"
 
 
-class WebhookDesk(Protocol):
+class WebhookActions(Protocol):
     """Management of webhooks. Raises NotFoundError for an unknown id."""
 
     async def create(self, *, url: str, types: Sequence[str], secret: str | None, by: str) -> Webhook:
@@ -123,8 +123,8 @@ class WebhookDesk(Protocol):
 class LegacyWebhooks:
     """Create, list, delete."""
 
-    def __init__(self, *, desk: WebhookDesk) -> None:
-        self._desk = desk
+    def __init__(self, *, actions: WebhookActions) -> None:
+        self._actions = actions
 
     def routes(self) -> tuple[Route, ...]:
         """The operations of this family."""
@@ -137,7 +137,7 @@ class LegacyWebhooks:
     async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, WebhookBody)
         try:
-            webhook = await self._desk.create(
+            webhook = await self._actions.create(
                 url=wanted.url, types=wanted.events, secret=wanted.secret, by=caller.username
             )
         except ReceiverRefused as error:
@@ -145,21 +145,21 @@ class LegacyWebhooks:
         except SecretRefused as error:
             raise RequestRefused(400, f"secret: {error}") from error
         answer = WebhookCreated(id=webhook.id, url=webhook.url, events=webhook.types, secret=webhook.secret)
-        return told(answer, status=201)
+        return to_response(answer, status=201)
 
     async def _list(self, _request: web.Request, _: Caller) -> web.StreamResponse:
-        known = await self._desk.all()
-        return told(WebhooksTold(webhooks=tuple(map(webhook_told, known)), total=len(known)))
+        known = await self._actions.all()
+        return to_response(WebhooksAnswer(webhooks=tuple(map(webhook_record, known)), total=len(known)))
 
     async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
         webhook_id = request.match_info["id"]
-        await self._desk.remove(webhook_id)
-        return told(WebhookDeleted(status="deleted", id=webhook_id))
+        await self._actions.remove(webhook_id)
+        return to_response(WebhookDeleted(status="deleted", id=webhook_id))
 
 
-def webhook_told(webhook: Webhook) -> WebhookTold:
+def webhook_record(webhook: Webhook) -> WebhookRecord:
     """A webhook without its secret."""
-    return WebhookTold(
+    return WebhookRecord(
         id=webhook.id,
         url=webhook.url,
         events=webhook.types,

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Category, EventKind, RecordedEvent, Severity
-from gateway.domain.read_cursors import PageTold
+from gateway.domain.read_cursors import PageAnswered
 from gateway.runtime.clock import iso_utc
 from gateway.store import Consumer, EventFilter, EventPage, Store
 from gateway.web.auth.admission import Route
@@ -25,7 +25,7 @@ from gateway.web.http.envelope import in_parts, joined_parts, success
 from gateway.web.operation import Operation, needs
 from gateway.web.operations.answers import Answer, CursorListed
 from gateway.web.operations.records import Record
-from gateway.web.read_cursors import Readers
+from gateway.web.read_cursors import Consumers
 
 _Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
 
@@ -113,7 +113,7 @@ Page = EventPage[tuple[bytes, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Which page. `reads`: what of the list a reader by cursor reads, "" for all; None for who is no such reader."""
+    """A page of the list. `reads`: the filter of a consumer by cursor, "" for all; None for a caller that is none."""
 
     which: EventFilter
     cursor: int
@@ -125,9 +125,9 @@ class _Asked:
 class EventsFamily:
     """`/v1/event`. Who asks for the same page again, while nothing was recorded, gets the same bytes."""
 
-    def __init__(self, *, store: Store, zone: ZoneInfo, readers: Readers) -> None:
+    def __init__(self, *, store: Store, zone: ZoneInfo, consumers: Consumers) -> None:
         self._store = store
-        self._readers = readers
+        self._consumers = consumers
         self._zone = zone
         self._asked = Asked(EventListBody, made=self._meant)
         self._answered: OrderedDict[int, tuple[Page, tuple[bytes, ...]]] = OrderedDict()
@@ -138,16 +138,16 @@ class EventsFamily:
 
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         asked = await self._asked.read(request)
-        reader = None if asked.reads is None else Consumer(caller.username, "event", asked.reads)
-        if reader is not None:
-            self._readers.asks(reader, asked.cursor)
+        consumer = None if asked.reads is None else Consumer(caller.username, "event", asked.reads)
+        if consumer is not None:
+            self._consumers.asks(consumer, asked.cursor)
         page = await self._store.events.told(asked.which, before=asked.cursor, offset=asked.offset, limit=asked.limit)
         parts = self._as_json(page)
-        if reader is None:
+        if consumer is None:
             return await in_parts(request, parts)
-        told = PageTold(asked.cursor, page.newest, page.last, is_end=page.next_cursor is None)
-        taken = await self._readers.told(reader, told)
-        return await followed(request, await in_parts(request, parts), taken)
+        answered = PageAnswered(asked.cursor, page.newest, page.last, is_end=page.next_cursor is None)
+        acknowledge = await self._consumers.answered(consumer, answered)
+        return await followed(request, await in_parts(request, parts), acknowledge)
 
     def _as_json(self, page: Page) -> tuple[bytes, ...]:
         """The store gives the very same page as long as nothing was recorded, which is how it is known here."""

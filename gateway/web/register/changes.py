@@ -161,7 +161,7 @@ class KeyShown(_Asked):
 class Answer(_Asked):
     """What became of it: `error` is one sentence when nothing was changed; the lists are what there is afterwards.
 
-    Of the site file: its `faults`, what was `told` of it, and by name what counts from a `restart` only.
+    Of the site file: its `faults`, its `changes` that took effect, and the names of settings that need a `restart`.
     """
 
     error: str = ""
@@ -169,5 +169,5 @@ class Answer(_Asked):
     roles: tuple[RoleShown, ...] = ()
     keys: tuple[KeyShown, ...] = ()
     faults: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Making a change of accounts, roles or keys, and writing down that it was made."""
+"""Changes of accounts, roles and keys, each recorded as an event."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _DAY = 86_400_000_000
 Changed = Callable[[tuple[str, ...]], Awaitable[None]]
 
 
-async def _nobody_to_tell(_usernames: tuple[str, ...]) -> None:
-    """No gateway runs, so nobody keeps accounts in memory."""
+async def _no_gateway(_usernames: tuple[str, ...]) -> None:
+    """Do nothing: no gateway runs that keeps accounts in memory."""
 
 
 class Register:
-    """Makes changes. `changed` is told whose accounts each concerned; `site_file` are names that the site file has."""
+    """Makes changes. `changed` gets the accounts that each concerned; `site_file` are names that the site file has."""
 
     def __init__(
-        self, *, store: Store, clock: Clock, site_file: tuple[str, ...] = (), changed: Changed = _nobody_to_tell
+        self, *, store: Store, clock: Clock, site_file: tuple[str, ...] = (), changed: Changed = _no_gateway
     ) -> None:
         self._store = store
         self._clock = clock
@@ -57,16 +57,16 @@ class Register:
     async def ask(self, change: Change) -> Answer:
         """Make the change. A refusal, also of the disk, is in the answer."""
         try:
-            told, usernames = await self._make(change)
-            if told:
+            sentence, usernames = await self._make(change)
+            if sentence:
                 await self._changed(usernames)
-                await self._note(told)
+                await self._note(sentence)
             return await self._look()
         except (AccountRefused, NotFoundError, StoreError) as error:
             return Answer(error=str(error))
 
     async def _make(self, change: Change) -> tuple[str, tuple[str, ...]]:
-        """What was done, as a sentence, and whose accounts it concerns."""
+        """Make the change; return a sentence that describes it, and the accounts it concerns."""
         match change:
             case Look():
                 return "", ()
@@ -85,30 +85,30 @@ class Register:
             case AddAccount(password_hash=password_hash, role=role):
                 now = self._clock.wall().micros
                 await accounts.add(checked_name(name, "an account"), password_hash=password_hash, role=role, now=now)
-                told = f"The account {name} was added, with the role {role}."
+                sentence = f"The account {name} was added, with the role {role}."
             case SetPassword(password_hash=password_hash):
                 await accounts.set_password(name, password_hash)
-                told = f"{name} has another password."
+                sentence = f"{name} has another password."
             case SetRole(role=role):
                 await accounts.set_role(name, role)
-                told = f"{name} has the role {role}."
+                sentence = f"{name} has the role {role}."
             case SetDisabled(disabled=disabled):
                 await accounts.set_disabled(name, disabled=disabled)
-                told = f"{name} may {'not ' if disabled else ''}sign in."
+                sentence = f"{name} may {'not ' if disabled else ''}sign in."
             case SetSecondFactor(secret=secret, step=step, codes=codes):
                 await accounts.set_second_factor(name, secret, step=step, codes=map(bytes.fromhex, codes))
-                told = f"{name} has {'a' if secret else 'no'} second factor."
+                sentence = f"{name} has {'a' if secret else 'no'} second factor."
             case SetRecoveryCodes(codes=codes):
                 await accounts.set_recovery_codes(name, map(bytes.fromhex, codes))
-                told = f"{name} has other recovery codes."
+                sentence = f"{name} has other recovery codes."
             case RemoveAccount():
                 await accounts.remove(name)
-                told = f"The account {name} was removed."
+                sentence = f"The account {name} was removed."
             case SignOut():
                 ended = await self._store.sessions.remove_of(name)
                 await self._store.remembered_accounts.forget(name, sessions=False)
-                told = f"{name} was signed out of {ended} sessions."
-        return told
+                sentence = f"{name} was signed out of {ended} sessions."
+        return sentence
 
     async def _make_of_role(self, change: PutRole | RemoveRole) -> tuple[str, tuple[str, ...]]:
         name = checked_name(change.name, "a role")
@@ -158,10 +158,10 @@ class Register:
             ),
         )
 
-    async def _note(self, told: str) -> None:
+    async def _note(self, sentence: str) -> None:
         stamp = self._clock.wall()
         event = Event(
-            kind=EventKind.ACCOUNT_CHANGED, date_at=stamp.micros, clock_trusted=stamp.trusted, description=told
+            kind=EventKind.ACCOUNT_CHANGED, date_at=stamp.micros, clock_trusted=stamp.trusted, description=sentence
         )
         try:
             await self._store.journal.record(Entry(events=(event,)))

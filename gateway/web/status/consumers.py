@@ -15,13 +15,13 @@ from gateway.web.auth.sessions import Caller
 from gateway.web.http.bodies import Body, Text, read_body
 from gateway.web.http.envelope import success
 from gateway.web.operation import Operation, needs
-from gateway.web.read_cursors import Readers
+from gateway.web.read_cursors import Consumers
 
-READER_LIST = Operation("POST", "/status/reader/list", needs("can_edit_settings"), "readers", reads=True)
-READER_FORGET = Operation("POST", "/status/reader/forget", needs("can_edit_settings"), "readers")
+CONSUMER_LIST = Operation("POST", "/status/consumer/list", needs("can_edit_settings"), "consumers", reads=True)
+CONSUMER_FORGET = Operation("POST", "/status/consumer/forget", needs("can_edit_settings"), "consumers")
 
 
-class ReaderShown(BaseModel):
+class ConsumerShown(BaseModel):
     """How far an account has read a list. `unread` is counted up to 10,000; `holds`: what it has not read is kept."""
 
     model_config = ConfigDict(frozen=True)
@@ -35,48 +35,48 @@ class ReaderShown(BaseModel):
     holds: bool
 
 
-class ForgottenReader(Body):
+class ForgottenConsumer(Body):
     """Whose marks go."""
 
     account: Annotated[Text, Field(min_length=1)]
 
 
-class StatusReaders:
-    """`/status/reader/list` and `/status/reader/forget`."""
+class StatusConsumers:
+    """`/status/consumer/list` and `/status/consumer/forget`."""
 
-    def __init__(self, *, store: Store, readers: Readers, clock: Clock, reader_days: int) -> None:
+    def __init__(self, *, store: Store, consumers: Consumers, clock: Clock, consumer_days: int) -> None:
         self._store = store
-        self._readers = readers
+        self._consumers = consumers
         self._clock = clock
-        self._reader_days = reader_days
+        self._reader_days = consumer_days
 
     def routes(self) -> tuple[Route, ...]:
         """The operations of this family."""
-        return (Route(READER_LIST, self._list), Route(READER_FORGET, self._forget))
+        return (Route(CONSUMER_LIST, self._list), Route(CONSUMER_FORGET, self._forget))
 
-    async def shown(self) -> tuple[ReaderShown, ...]:
-        """Every reader, as its mark is on disk. Raises StoreError."""
+    async def shown(self) -> tuple[ConsumerShown, ...]:
+        """Every consumer, as its mark is on disk. Raises StoreError."""
         marks = await self._store.read_cursors.all()
         unread = await self._store.read_cursors.unread(marks) if marks else ()
         return tuple(self._shown(mark, count) for mark, count in zip(marks, unread, strict=True))
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         await read_body(request, Body)
-        return success(readers=await self.shown())
+        return success(consumers=await self.shown())
 
     async def _forget(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, ForgottenReader)
-        if not await self._readers.forget(wanted.account, by=caller.username):
+        wanted = await read_body(request, ForgottenConsumer)
+        if not await self._consumers.forget(wanted.account, by=caller.username):
             raise NotFoundError(f"{wanted.account} reads no list by cursor")
-        return success(readers=await self.shown())
+        return success(consumers=await self.shown())
 
-    def _shown(self, mark: ReadCursor, unread: int) -> ReaderShown:
-        return ReaderShown(
-            account=mark.reader.account,
-            list=mark.reader.list,
-            filter=mark.reader.filter,
+    def _shown(self, mark: ReadCursor, unread: int) -> ConsumerShown:
+        return ConsumerShown(
+            account=mark.consumer.account,
+            list=mark.consumer.list,
+            filter=mark.consumer.filter,
             read_to=mark.read_to,
             read_at=iso_utc(mark.read_at),
             unread=unread,
-            holds=mark.holds(now=self._clock.wall().micros, reader_days=self._reader_days),
+            holds=mark.holds(now=self._clock.wall().micros, consumer_days=self._reader_days),
         )

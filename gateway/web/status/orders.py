@@ -56,7 +56,7 @@ class PassbackForgive(Body):
     everybody: Annotated[bool, Field(strict=True)] = False
 
 
-class Standing:
+class StatusOrders:
     """`/status/lane/order`, `/status/lane/stop`, `/status/area/count` and `/status/passback/forgive`.
 
     Success means recorded, of a stop as of any command: `recorded` says otherwise.

@@ -83,8 +83,8 @@ class SettledRow(Body):
     not_there: Annotated[bool, Field(strict=True)] = False
 
 
-class OutboxDesk(Protocol):
-    """Decisions of people on rows that central refused. `by` is recorded.
+class RefusedActions(Protocol):
+    """Actions of people on rows that central refused. `by` is recorded.
 
     Raises NotFoundError for an unknown number, CommandRefused for a row that central has not refused.
     """
@@ -109,8 +109,8 @@ class OutboxDesk(Protocol):
 class StatusOutbox:
     """`/status/outbox/…`."""
 
-    def __init__(self, *, desk: OutboxDesk, outbox: Outbox, refused: RefusedRows) -> None:
-        self._desk = desk
+    def __init__(self, *, actions: RefusedActions, outbox: Outbox, refused: RefusedRows) -> None:
+        self._actions = actions
         self._outbox = outbox
         self._refused = refused
 
@@ -128,9 +128,11 @@ class StatusOutbox:
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, WantedRows)
         if wanted.id is not None:
-            return success(waiting=[row_told(await self._refused.get(wanted.id))], next=None)
+            return success(waiting=[row_record(await self._refused.get(wanted.id))], next=None)
         rows = await self._refused.page(after=wanted.after, limit=wanted.limit, refused=not wanted.all)
-        return success(waiting=[row_told(row) for row in rows], next=rows[-1].id if len(rows) == wanted.limit else None)
+        return success(
+            waiting=[row_record(row) for row in rows], next=rows[-1].id if len(rows) == wanted.limit else None
+        )
 
     async def _books(self, request: web.Request, _: Caller) -> web.StreamResponse:
         await read_body(request, Body)
@@ -139,24 +141,24 @@ class StatusOutbox:
 
     async def _retry(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
-        return success(waiting=row_told(await self._desk.retry(wanted.id, by=caller.username)))
+        return success(waiting=row_record(await self._actions.retry(wanted.id, by=caller.username)))
 
     async def _edit(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EditedRow)
         if not wanted.fields.keys() - {"id"}:
             raise RequestRefused(400, "fields: names none to change")
         fields = judged(await self._refused.get(wanted.id), wanted.fields)
-        return success(waiting=row_told(await self._desk.edit(wanted.id, fields, by=caller.username)))
+        return success(waiting=row_record(await self._actions.edit(wanted.id, fields, by=caller.username)))
 
     async def _settle(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, SettledRow)
         if (wanted.central_id is None) is not wanted.not_there:
             raise RequestRefused(400, "either 'central_id' or 'not_there' is needed")
-        return success(waiting=row_told(await self._desk.settle(wanted.id, wanted.central_id, by=caller.username)))
+        return success(waiting=row_record(await self._actions.settle(wanted.id, wanted.central_id, by=caller.username)))
 
     async def _drop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
-        return success(waiting=row_told(await self._desk.drop(wanted.id, by=caller.username)))
+        return success(waiting=row_record(await self._actions.drop(wanted.id, by=caller.username)))
 
 
 def judged(row: OutboxRow, fields: Fields) -> Fields:
@@ -192,7 +194,7 @@ def judged(row: OutboxRow, fields: Fields) -> Fields:
     return {**taken, **{name: None for name, value in fields.items() if value is None and name != "id"}}
 
 
-def row_told(row: OutboxRow) -> Fields:
+def row_record(row: OutboxRow) -> Fields:
     """A row for the page and the command. A PIN that waits is not shown."""
     body = body_object(row.body) or {}
     return {

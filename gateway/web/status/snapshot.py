@@ -23,7 +23,7 @@ from gateway.web.operations.camera_events.operations import CAMERA_EVENT
 from gateway.web.operations.cameras.operations import CAMERA_LIST
 from gateway.web.operations.devices import DEVICE_LIST, DEVICE_OPEN
 from gateway.web.operations.events import EVENT_LIST
-from gateway.web.status.consumers import ReaderShown
+from gateway.web.status.consumers import ConsumerShown
 from gateway.web.status.orders import AREA_COUNT
 from gateway.web.status.sync import SYNC_REFRESH
 
@@ -121,7 +121,7 @@ class Snapshot:
     events: tuple[EventState, ...]
     central: CentralStatus | None
     books: Annotated[Books, PlainSerializer(books_fields)] | None
-    readers: tuple[ReaderShown, ...]
+    consumers: tuple[ConsumerShown, ...]
     demo: DemoState | None
 
     def visible_to(self, caller: Caller) -> Snapshot:
@@ -136,7 +136,7 @@ class Snapshot:
             cameras=self.cameras if user.view_cameras else (),
             storage=self.storage if user.view_cameras else None,
             events=_visible_events(self.events, user),
-            readers=self.readers if user.edit_settings else (),
+            consumers=self.consumers if user.edit_settings else (),
             demo=self.demo if user.control_devices else None,
         )
 

@@ -16,7 +16,7 @@ from gateway.runtime.clock import Clock
 from gateway.site.models import Site
 from gateway.store import Books, Store
 from gateway.web.operations.health import Readiness
-from gateway.web.status.consumers import ReaderShown
+from gateway.web.status.consumers import ConsumerShown
 from gateway.web.status.snapshot import (
     DemoCard,
     DemoState,
@@ -57,11 +57,11 @@ class Watch:
         readiness: Readiness,
         version: str,
         demo_cards: tuple[DemoCard, ...],
-        readers: Callable[[], Awaitable[tuple[ReaderShown, ...]]],
+        consumers: Callable[[], Awaitable[tuple[ConsumerShown, ...]]],
         notices: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
-        """`notices`: what people must know of the site file. `readers` pull the site's lists."""
-        self._readers = readers
+        """`notices`: what people must know of the site file. `consumers` pull the site's lists."""
+        self._consumers = consumers
         self._notices = notices
         self._site = site
         self._store = store
@@ -100,7 +100,7 @@ class Watch:
         self._store.changes.bump()
 
     async def _take(self) -> Snapshot:
-        events, books, readers, failing = await self._read()
+        events, books, consumers, failing = await self._read()
         return Snapshot(
             gateway=GatewayState(
                 site=self._site.site.name,
@@ -120,20 +120,20 @@ class Watch:
             events=events,
             central=self._central_status() if self._central_status else None,
             books=books,
-            readers=readers,
+            consumers=consumers,
             demo=self._demo,
         )
 
-    async def _read(self) -> tuple[tuple[EventState, ...], Books | None, tuple[ReaderShown, ...], str]:
+    async def _read(self) -> tuple[tuple[EventState, ...], Books | None, tuple[ConsumerShown, ...], str]:
         """What comes from the store, and why it fails. A store that cannot be read must not hide the lanes."""
         try:
             events = await self._events()
             books = await self._store.outbox.books() if self._central_status else None
-            readers = await self._readers()
+            consumers = await self._consumers()
         except StoreError as error:
             last = self._last.snapshot if self._last else None
-            return (last.events, last.books, last.readers, str(error)) if last else ((), None, (), str(error))
-        return events, books, readers, self._store.failing
+            return (last.events, last.books, last.consumers, str(error)) if last else ((), None, (), str(error))
+        return events, books, consumers, self._store.failing
 
     async def _events(self) -> tuple[EventState, ...]:
         events = await self._store.events.latest(limit=_EVENTS)

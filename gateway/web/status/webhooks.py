@@ -12,7 +12,7 @@ from gateway.web.http.bodies import Body, Text, read_body
 from gateway.web.http.dates import from_micros, until_micros
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.legacy.webhooks import WebhookDesk, webhook_told
+from gateway.web.legacy.webhooks import WebhookActions, webhook_record
 from gateway.web.operation import Operation, needs
 
 WEBHOOK_LIST = Operation("POST", "/status/webhook/list", needs("can_edit_settings"), "webhooks", reads=True)
@@ -38,8 +38,8 @@ class WebhookReplay(Body):
 class StatusWebhooks:
     """`/status/webhook/…`."""
 
-    def __init__(self, *, desk: WebhookDesk, zone: ZoneInfo) -> None:
-        self._desk = desk
+    def __init__(self, *, actions: WebhookActions, zone: ZoneInfo) -> None:
+        self._actions = actions
         self._zone = zone
 
     def routes(self) -> tuple[Route, ...]:
@@ -53,13 +53,13 @@ class StatusWebhooks:
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         await read_body(request, Body)
-        known = await self._desk.all()
-        return success(webhooks=[webhook_told(one) for one in known], count=len(known))
+        known = await self._actions.all()
+        return success(webhooks=[webhook_record(one) for one in known], count=len(known))
 
     async def _enable(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, WebhookById)
-        webhook = await self._desk.enable(wanted.id, by=f"user:{caller.username}")
-        return success(webhook=webhook_told(webhook))
+        webhook = await self._actions.enable(wanted.id, by=f"user:{caller.username}")
+        return success(webhook=webhook_record(webhook))
 
     async def _replay(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, WebhookReplay)
@@ -72,11 +72,11 @@ class StatusWebhooks:
             raise RequestRefused(400, f"{place}: {error}") from error
         if until is not None and since is None:
             raise RequestRefused(400, "since: is needed with 'until'")
-        count = await self._desk.replay(wanted.id, since=since, until=until)
+        count = await self._actions.replay(wanted.id, since=since, until=until)
         return success(webhook={"id": wanted.id}, count=count)
 
     async def _test(self, request: web.Request, _: Caller) -> web.StreamResponse:
         """Whether the receiver took a message of the type `webhook.test`; `fault` says why not."""
         wanted = await read_body(request, WebhookById)
-        fault = await self._desk.test(wanted.id)
+        fault = await self._actions.test(wanted.id)
         return success(webhook={"id": wanted.id}, taken=not fault, fault=fault)

@@ -45,7 +45,7 @@ class House:
             self.forgotten.append(number)
 
         limits = ExpiryLimits(**{name: getattr(LIMITS, name) for name in LIMITS.__slots__} | changed)
-        return EventKeeping(store=self.store, clock=self.clock, limits=limits, reader_days=30, forget=forget)
+        return EventKeeping(store=self.store, clock=self.clock, limits=limits, consumer_days=30, forget=forget)
 
     async def happen(self, *, kind: EventKind = EventKind.GATE_OPENED, trusted: bool = True, **more) -> int:
         stamp = self.clock.wall()
@@ -139,7 +139,7 @@ async def test_who_has_not_read_for_its_days_holds_nothing_and_the_record_names_
     assert (await house.ids())[0] == made[3]
     (gap,) = await house.gaps()
     assert (gap["from_id"], gap["to_id"], gap["unread_by"]) == (made[1], made[2], "away")
-    assert [mark.reader.account for mark in await house.store.read_cursors.all()] == ["central"]
+    assert [mark.consumer.account for mark in await house.store.read_cursors.all()] == ["central"]
 
 
 async def test_a_clock_that_is_not_trusted_makes_nothing_old(house, aged):

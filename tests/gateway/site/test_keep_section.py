@@ -15,7 +15,7 @@ def test_what_is_unread_is_kept_for_longer_than_the_rest_not_for_less():
         KeepSection(days=900)
 
 
-@pytest.mark.parametrize("wrong", [{"days": 0}, {"most_events": 9_999}, {"reader_days": 0}, {"weeks": 3}])
+@pytest.mark.parametrize("wrong", [{"days": 0}, {"most_events": 9_999}, {"consumer_days": 0}, {"weeks": 3}])
 def test_limits_of_nothing_and_unknown_keys_are_refused(wrong):
     with pytest.raises(ValidationError):
         KeepSection.model_validate(wrong)

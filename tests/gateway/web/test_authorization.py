@@ -27,7 +27,7 @@ OF_SETTINGS = (
     "/status/webhook/list",
     "/status/outbox/list",
     "/status/outbox/books",
-    "/status/reader/list",
+    "/status/consumer/list",
     "/status/sync",
     "/v1/sso/admin/providers",
 )

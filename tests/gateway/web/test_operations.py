@@ -29,14 +29,14 @@ BODIES = {
     "/status/outbox/retry": {"id": 1},
     "/status/outbox/settle": {"id": 1, "not_there": True},
     "/status/outbox/drop": {"id": 1},
-    "/status/reader/forget": {"account": "sync"},
+    "/status/consumer/forget": {"account": "sync"},
     "/status/passback/forgive": {"everybody": True},
     "/v1/camera": {"id": 201},
     "PUT /v1/camera": {"name": "Yard"},
     "PUT /v1/camera/event": {"camera_id": 201},
     "/v1/camera/event": {"id": 2_000_000_000},
 }
-OF_THEIR_OWN = {("POST", "/status/reader/forget"), ("DELETE", "/v1/camera"), ("DELETE", "/v1/camera/event")}
+OF_THEIR_OWN = {("POST", "/status/consumer/forget"), ("DELETE", "/v1/camera"), ("DELETE", "/v1/camera/event")}
 """Tested where what they need is."""
 READS_BODY = [
     item

@@ -120,28 +120,28 @@ def test_each_command_has_help_with_an_example(command):
     assert "Example: edge-gateway sync" in " ".join(answer.output.split())
 
 
-async def test_readers_are_shown_and_one_is_forgotten(gateway, folder, monkeypatch):
+async def test_consumers_are_shown_and_one_is_forgotten(gateway, folder, monkeypatch):
     monkeypatch.setenv("EDGE_GATEWAY_PASSWORD", "chief")
     monkeypatch.setenv("EDGE_GATEWAY_SECRET_CHIEF", "chief")
 
-    async def readers(*options: str) -> tuple[str, str]:
-        asked = ["readers", *options, "--site", str(folder / "site.toml"), "--user", "chief"]
+    async def consumers(*options: str) -> tuple[str, str]:
+        asked = ["consumers", *options, "--site", str(folder / "site.toml"), "--user", "chief"]
         done = await asyncio.to_thread(CliRunner().invoke, app, asked)
         return done.output, str(done.exception or "")
 
-    assert await readers("--forget", "") == ("", "--forget needs the name of an account")
-    assert await readers() == ("nobody pulls the site's lists by cursor\n", "")
+    assert await consumers("--forget", "") == ("", "--forget needs the name of an account")
+    assert await consumers() == ("nobody pulls the site's lists by cursor\n", "")
     _, first = await gateway.call("/v1/event/list", {"cursor_id": 0, "types": [106]})
-    out, fault = await readers()
+    out, fault = await consumers()
     assert fault == ""
     assert out.startswith(f"chief, event (types 106): read up to {first['next_cursor'] - 1}, ")
     assert "not waited for" not in out
     gateway.clock.stepped = 31 * 86_400
-    assert "; not waited for any more" in (await readers())[0]
-    out, fault = await readers("--forget", "chief")  # the gateway logs to the same output
+    assert "; not waited for any more" in (await consumers())[0]
+    out, fault = await consumers("--forget", "chief")  # the gateway logs to the same output
     assert (out.splitlines()[-1], fault) == ("nobody pulls the site's lists by cursor", "")
     _, told = await gateway.call("/v1/event/list", {"types": [408]})
     (event,) = told["events"]
     assert event["description"].startswith("How far chief has read was forgotten by chief: event (types 106) up to ")
     assert json.loads(event["data"]) == {"account": "chief", "by": "chief", "marks": 1}
-    assert "chief reads no list by cursor" in (await readers("--forget", "chief"))[1]
+    assert "chief reads no list by cursor" in (await consumers("--forget", "chief"))[1]

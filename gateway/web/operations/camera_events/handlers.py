@@ -14,7 +14,7 @@ from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.evidence import Exhibit
 from gateway.domain.footage import Missing, extent_of
 from gateway.domain.passages import CameraEvent, Moment
-from gateway.domain.read_cursors import PageTold
+from gateway.domain.read_cursors import PageAnswered
 from gateway.domain.writes import CAMERA_EVENT_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_EVENT_UPDATE as WRITE_UPDATE
 from gateway.domain.writes import JsonObject, RecordWriter, WaitingWrite
@@ -51,7 +51,7 @@ from gateway.web.operations.camera_events.operations import (
 )
 from gateway.web.operations.evidence import evidence_record
 from gateway.web.operations.records import site_only_among, standing_with_central
-from gateway.web.read_cursors import Readers
+from gateway.web.read_cursors import Consumers
 
 _KIND: Final = "camera_event"
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
@@ -81,12 +81,12 @@ class CameraEventsFamily:
         clock: Clock,
         moments: Moments,
         segments: SegmentFiles,
-        readers: Readers,
+        consumers: Consumers,
         viewers: Viewers,
     ) -> None:
         self._viewers = viewers
         self._segments = segments
-        self._readers = readers
+        self._consumers = consumers
         self._store = store
         self._recording = recording
         self._writes = writes
@@ -112,9 +112,9 @@ class CameraEventsFamily:
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, CameraEventListBody)
         which = self._filter(wanted)
-        reader = Consumer(caller.username, _KIND) if wanted.by_cursor and which == CameraEventFilter() else None
-        if reader is not None:
-            self._readers.asks(reader, wanted.cursor_id)
+        consumer = Consumer(caller.username, _KIND) if wanted.by_cursor and which == CameraEventFilter() else None
+        if consumer is not None:
+            self._consumers.asks(consumer, wanted.cursor_id)
         page = await self._store.camera_events.page(
             which, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
@@ -136,12 +136,12 @@ class CameraEventsFamily:
             for item in known
         )
         cursor = {"next_cursor": known[-1].id} if known else {}
-        if reader is None:
+        if consumer is None:
             return await success_listed(request, "events", events, count=page.count, **cursor)
-        told = PageTold(wanted.cursor_id, page.newest, cursor.get("next_cursor"), is_end=page.is_end)
-        taken = await self._readers.told(reader, told)
+        answered = PageAnswered(wanted.cursor_id, page.newest, cursor.get("next_cursor"), is_end=page.is_end)
+        acknowledge = await self._consumers.answered(consumer, answered)
         return await followed(
-            request, await success_listed(request, "events", events, count=page.count, **cursor), taken
+            request, await success_listed(request, "events", events, count=page.count, **cursor), acknowledge
         )
 
     async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:

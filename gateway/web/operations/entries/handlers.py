@@ -12,7 +12,7 @@ from aiohttp import web
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.parking import ParkingEntry
-from gateway.domain.read_cursors import PageTold
+from gateway.domain.read_cursors import PageAnswered
 from gateway.domain.writes import (
     ENTRY_CREATE,
     ENTRY_UPDATE,
@@ -46,7 +46,7 @@ from gateway.web.operations.entries.operations import (
 )
 from gateway.web.operations.entries.records import COLUMNS, entry_record, entry_row, totals_record, totals_rows
 from gateway.web.operations.records import Record, site_only_among, standing_with_central
-from gateway.web.read_cursors import Readers
+from gateway.web.read_cursors import Consumers
 from gateway.web.spreadsheets import Cell, Spreadsheets
 
 _KIND: Final = "entry"
@@ -72,10 +72,10 @@ class EntriesFamily:
         clock: Clock,
         moments: Moments,
         spreadsheets: Spreadsheets,
-        readers: Readers,
+        consumers: Consumers,
     ) -> None:
         self._store = store
-        self._readers = readers
+        self._consumers = consumers
         self._writes = writes
         self._clock = clock
         self._named = moments
@@ -100,8 +100,8 @@ class EntriesFamily:
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryListBody)
         whole = self._filter(wanted) == EntryFilter()
-        reader = Consumer(caller.username, _KIND) if wanted.by_cursor and whole else None
-        return await self._listed(request, wanted, reader)
+        consumer = Consumer(caller.username, _KIND) if wanted.by_cursor and whole else None
+        return await self._listed(request, wanted, consumer)
 
     async def _report(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryListBody)
@@ -218,11 +218,11 @@ class EntriesFamily:
         return self._clock.wall().micros
 
     async def _listed(
-        self, request: web.Request, wanted: EntryListBody, reader: Consumer | None, **more: object
+        self, request: web.Request, wanted: EntryListBody, consumer: Consumer | None, **more: object
     ) -> web.StreamResponse:
         before = wanted.cursor_id
-        if reader is not None:
-            self._readers.asks(reader, before)
+        if consumer is not None:
+            self._consumers.asks(consumer, before)
         if 0 < before < FIRST_PROVISIONAL_ID:  # central's id of one
             known = await self._store.entries.get(before, now=self._now)
             before = known.id if known is not None else before
@@ -233,13 +233,13 @@ class EntriesFamily:
         site_only = await self._site_only(page.entries, waiting)
         shown = (self._record(entry, waiting.get(entry.id, ()), site_only) for entry in page.entries)
         cursor = {"next_cursor": page.entries[-1].id} if page.entries else {}
-        if reader is None:
+        if consumer is None:
             return await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
         following = cursor.get("next_cursor")
-        told = PageTold(wanted.cursor_id, page.newest, following, is_end=page.next_cursor is None)
-        taken = await self._readers.told(reader, told)
+        answered = PageAnswered(wanted.cursor_id, page.newest, following, is_end=page.next_cursor is None)
+        acknowledge = await self._consumers.answered(consumer, answered)
         answer = await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
-        return await followed(request, answer, taken)
+        return await followed(request, answer, acknowledge)
 
     async def _totals(self, wanted: EntryWhich) -> EntryTotals:
         return await self._store.entries.totals(self._filter(wanted), now=self._now)

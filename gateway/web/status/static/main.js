@@ -10,7 +10,7 @@ import { forgetEvents, setUpEvents, showEvents } from "./events.js";
 import { ageLanes, showLanes } from "./lanes.js";
 import { Live } from "./live.js";
 import { setUpRefused, showRefused } from "./refused.js";
-import { ageReaders, showReaders } from "./readers.js";
+import { ageConsumers, showConsumers } from "./consumers.js";
 import { ageRooms, setUpRooms, showRooms } from "./rooms.js";
 import { clock, follow } from "./time.js";
 
@@ -29,7 +29,7 @@ const live = new Live({
     showRooms(snapshot);
     showBooks(snapshot);
     showRefused(snapshot);
-    showReaders(snapshot);
+    showConsumers(snapshot);
     byId("board").hidden = false;
   },
   here(now) {
@@ -73,7 +73,7 @@ function signedOut() {
   forgetEvents();
   inTouch(true);
   for (const id of ["board", "pills", "user", "trouble"]) byId(id).hidden = true;
-  for (const id of ["lanes", "events", "cameras", "devices", "refused", "held-why", "readers"]) byId(id).replaceChildren();
+  for (const id of ["lanes", "events", "cameras", "devices", "refused", "held-why", "consumers"]) byId(id).replaceChildren();
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   showSignIn();
 }
@@ -101,6 +101,6 @@ setInterval(() => {
   if (document.body.classList.contains("stale")) return; // what is not heard of any more does not grow older
   ageLanes();
   ageRooms();
-  ageReaders();
+  ageConsumers();
 }, 1000);
 begin();

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.read_cursors import UNASKED_SECONDS, PageTold, Reading
+from gateway.domain.read_cursors import UNASKED_SECONDS, PageAnswered, Reading
 
 PAGE = 3
 
@@ -21,10 +21,10 @@ class Site:
     def happen(self, step: int) -> None:
         self.ids.append((self.ids[-1] if self.ids else 0) + step)
 
-    def page(self, cursor: int) -> tuple[list[int], PageTold]:
+    def page(self, cursor: int) -> tuple[list[int], PageAnswered]:
         below = [number for number in reversed(self.ids) if not cursor or number < cursor]
         page = below[:PAGE]
-        told = PageTold(
+        told = PageAnswered(
             cursor=cursor,
             newest=self.ids[-1] if self.ids else 0,
             following=page[-1] if page else None,
@@ -76,10 +76,10 @@ def test_a_mark_is_never_above_what_was_fetched_and_comes_up_to_it(steps):
 
     def ask(lost: bool) -> None:
         nonlocal reading, taken, stored, began
-        reading = reading.asks(program.cursor, taken=taken, uptime=0.0)
+        reading = reading.asks(program.cursor, acknowledged=taken, uptime=0.0)
         page, told = site.page(program.cursor)
         first = reading.mark is None
-        reading = reading.told(told)
+        reading = reading.answered(told)
         if first and reading.mark is not None:
             stored = Reading(mark=reading.mark)  # on disk before the answer goes
             began = page[-1] - 1 if page else told.newest
@@ -118,24 +118,24 @@ def test_a_mark_is_never_above_what_was_fetched_and_comes_up_to_it(steps):
 
 def test_a_walk_that_breaks_off_moves_nothing():
     reading = Reading(mark=10)
-    reading = reading.told(PageTold(cursor=0, newest=40, following=31, is_end=False))
-    reading = reading.asks(31, taken=True, uptime=0.0).told(PageTold(31, 40, 21, is_end=False))
+    reading = reading.answered(PageAnswered(cursor=0, newest=40, following=31, is_end=False))
+    reading = reading.asks(31, acknowledged=True, uptime=0.0).answered(PageAnswered(31, 40, 21, is_end=False))
     assert reading.mark == 10
-    assert reading.asks(0, taken=True, uptime=0.0).mark == 10  # (10, 21) was never asked for
-    met = reading.asks(21, taken=False, uptime=0.0).told(PageTold(21, 40, 9, is_end=False))
+    assert reading.asks(0, acknowledged=True, uptime=0.0).mark == 10  # (10, 21) was never asked for
+    met = reading.asks(21, acknowledged=False, uptime=0.0).answered(PageAnswered(21, 40, 9, is_end=False))
     assert met.mark == 10
-    assert met.asks(0, taken=False, uptime=0.0).mark == 10  # the last answer may be lost
-    assert met.asks(31, taken=True, uptime=0.0).mark == 10  # asked for again, or by somebody else
-    assert met.asks(0, taken=True, uptime=0.0).mark == 40
-    assert met.asks(9, taken=False, uptime=0.0).mark == 40
+    assert met.asks(0, acknowledged=False, uptime=0.0).mark == 10  # the last answer may be lost
+    assert met.asks(31, acknowledged=True, uptime=0.0).mark == 10  # asked for again, or by somebody else
+    assert met.asks(0, acknowledged=True, uptime=0.0).mark == 40
+    assert met.asks(9, acknowledged=False, uptime=0.0).mark == 40
 
 
 def test_a_page_asked_for_twice_and_a_stranger_walk_do_not_matter():
-    reading = Reading(mark=10).told(PageTold(0, 40, 31, is_end=False))
-    reading = reading.asks(31, taken=True, uptime=0.0).told(PageTold(31, 40, 21, is_end=False))
-    again = reading.asks(31, taken=False, uptime=0.0).told(PageTold(31, 40, 21, is_end=False))
+    reading = Reading(mark=10).answered(PageAnswered(0, 40, 31, is_end=False))
+    reading = reading.asks(31, acknowledged=True, uptime=0.0).answered(PageAnswered(31, 40, 21, is_end=False))
+    again = reading.asks(31, acknowledged=False, uptime=0.0).answered(PageAnswered(31, 40, 21, is_end=False))
     assert again == reading
-    stranger = reading.asks(15, taken=True, uptime=0.0).told(PageTold(15, 40, 5, is_end=True))
+    stranger = reading.asks(15, acknowledged=True, uptime=0.0).answered(PageAnswered(15, 40, 5, is_end=True))
     assert stranger == reading
 
 
@@ -144,5 +144,7 @@ def test_a_mark_that_was_set_back_follows_a_reader_that_does_not_ask_for_the_res
     day = 86_400.0
     for uptime in (0.0, day, UNASKED_SECONDS - 1, UNASKED_SECONDS + 1, UNASKED_SECONDS + day):
         newest = 100 + int(uptime)
-        reading = reading.asks(0, taken=True, uptime=uptime).told(PageTold(0, newest, newest - 20, is_end=False))
+        reading = reading.asks(0, acknowledged=True, uptime=uptime).answered(
+            PageAnswered(0, newest, newest - 20, is_end=False)
+        )
     assert reading.mark == 100  # what was there a week before; not what has come since

@@ -13,9 +13,9 @@ import pytest
 
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.read_cursors import PageTold
+from gateway.domain.read_cursors import PageAnswered
 from gateway.store import Consumer, Entry, EventFilter
-from gateway.web.read_cursors import Readers
+from gateway.web.read_cursors import Consumers
 
 WITHIN = 20.0
 
@@ -65,7 +65,7 @@ class Program:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_a_reader_by_cursor_misses_no_event_whoever_writes_meanwhile(gateway, seed):
+async def test_a_consumer_by_cursor_misses_no_event_whoever_writes_meanwhile(gateway, seed):
     chance = random.Random(seed)
     program, written = Program(gateway, page=chance.randint(1, 6)), set[int]()
 
@@ -204,7 +204,7 @@ async def test_the_same_body_means_the_same_page_to_whoever_asks_it(gateway):
         assert (await gateway.call("/v1/event/list", {"cursor_id": 0, "page_limit": 5}, user=user))[0] != 200
 
 
-async def test_who_looks_at_pages_or_searches_is_no_reader_and_each_filter_is_its_own(gateway):
+async def test_who_looks_at_pages_or_searches_is_no_consumer_and_each_filter_is_its_own(gateway):
     first = await gateway.happened("One.", kind=EventKind.DEVICE_LOST, device_id=101)
     newest = await gateway.happened("Two.")
     for body in ({}, {"page": 2}, {"cursor_id": 0, "search": "One"}, {"cursor_id": 0, "start_date": "2026-01-01"}):
@@ -218,7 +218,7 @@ async def test_who_looks_at_pages_or_searches_is_no_reader_and_each_filter_is_it
     assert set(on_disk(gateway)) == {("chief", "event", which)}
 
 
-async def test_marks_live_on_and_a_reader_goes_on_where_it_was(open_gateway):
+async def test_marks_live_on_and_a_consumer_goes_on_where_it_was(open_gateway):
     async with open_gateway() as gateway:
         program = Program(gateway)
         await program.walk()
@@ -272,18 +272,18 @@ async def test_entries_and_camera_events_are_read_by_cursor_too(gateway):
 
 
 async def test_one_program_with_ever_other_filters_takes_no_other_ones_mark(gateway, monkeypatch):
-    monkeypatch.setattr("gateway.web.read_cursors._MOST_READERS", 4)
+    monkeypatch.setattr("gateway.web.read_cursors._MOST_CONSUMERS", 4)
     await gateway.happened("Something.")
-    readers = Readers(store=gateway.store, clock=gateway.clock)
-    assert await readers._recall()
-    page = PageTold(cursor=0, newest=1, following=1, is_end=False)
+    consumers = Consumers(store=gateway.store, clock=gateway.clock)
+    assert await consumers._recall()
+    page = PageAnswered(cursor=0, newest=1, following=1, is_end=False)
     central = Consumer("central", "event")
-    await readers.told(central, page)
+    await consumers.answered(central, page)
     for number in range(9):
-        await readers.told(Consumer("till", "event", f"types {number}"), page)
+        await consumers.answered(Consumer("till", "event", f"types {number}"), page)
     assert ("central", "event", "") in on_disk(gateway)
     assert len(on_disk(gateway)) == 4
-    told = await gateway.store.events.page(EventFilter(types=(int(EventKind.READER_FORGOTTEN),)))
+    told = await gateway.store.events.page(EventFilter(types=(int(EventKind.CONSUMER_FORGOTTEN),)))
     assert all("till has read was forgotten by the gateway" in event.description for event in told.events)
     assert len(told.events) == 6
 
@@ -304,7 +304,7 @@ async def test_a_mark_that_the_disk_did_not_forget_does_not_move_past_what_was_r
 
     with monkeypatch.context() as full:
         full.setattr(gateway.store.read_cursors, "forget", refuse)
-        status, _ = await gateway.call("/status/reader/forget", {"account": "chief"})
+        status, _ = await gateway.call("/status/consumer/forget", {"account": "chief"})
         assert status >= 500
     await program.ask(0)
     await program.ask(0)

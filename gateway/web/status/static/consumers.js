@@ -7,19 +7,19 @@ import { lasting, seconds } from "./time.js";
 const LISTS = { event: "events", camera_event: "camera events", entry: "parking entries" };
 const MOST_COUNTED = 10000;
 
-export function showReaders({ readers }) {
-  byId("readers-section").hidden = readers.length === 0;
+export function showConsumers({ consumers }) {
+  byId("consumers-section").hidden = consumers.length === 0;
   const accounts = new Map();
-  for (const reader of readers) accounts.set(reader.account, [...(accounts.get(reader.account) || []), reader]);
-  keyed(byId("readers"), [...accounts], { key: ([account]) => account, create, update });
+  for (const consumer of consumers) accounts.set(consumer.account, [...(accounts.get(consumer.account) || []), consumer]);
+  keyed(byId("consumers"), [...accounts], { key: ([account]) => account, create, update });
 }
 
-export function ageReaders() {
-  for (const node of byId("readers").children) age(node);
+export function ageConsumers() {
+  for (const node of byId("consumers").children) age(node);
 }
 
 function create([account]) {
-  const node = make("li", "reader");
+  const node = make("li", "consumer");
   const forget = make("button", "quiet", "Forget");
   forget.type = "button";
   forget.setAttribute("aria-label", `Forget ${account}`);
@@ -30,18 +30,18 @@ function create([account]) {
   return node;
 }
 
-function update(node, [, readers]) {
-  node.readers = readers;
+function update(node, [, consumers]) {
+  node.consumers = consumers;
   age(node);
 }
 
 function age(node) {
-  keyed(node.lastElementChild, node.readers, {
+  keyed(node.lastElementChild, node.consumers, {
     key: ({ list, filter }) => `${list} ${filter}`,
     create: () => make("li"),
-    update: (line, reader) => {
-      setText(line, pulled(reader));
-      setClass(line, reader.holds ? "" : "warn");
+    update: (line, consumer) => {
+      setText(line, pulled(consumer));
+      setClass(line, consumer.holds ? "" : "warn");
     },
   });
 }
@@ -60,7 +60,7 @@ async function forgotten(account) {
   );
   if (!sure) return;
   try {
-    await post("/status/reader/forget", { account });
+    await post("/status/consumer/forget", { account });
     toast(`${account} is forgotten.`);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
