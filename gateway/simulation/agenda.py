@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -143,7 +144,18 @@ def day(plan: Plan, number: int) -> list[Happening]:
     for _ in range(_times(dice, 12 * share)):
         at = dice.choice(bursts) + dice.uniform(0, _BURST_SECONDS)
         happenings.append(Wish(at, dice.randrange(plan.lanes), dice.random(), _stops_after(dice)))
+    happenings += _wishes_at_a_hanging_disk(plan, number, happenings)
     return sorted(happenings, key=lambda happening: happening.at)
+
+
+def _wishes_at_a_hanging_disk(plan: Plan, number: int, happenings: list[Happening]) -> Iterator[Wish]:
+    """Yield wishes right after the disk began to hang: by chance alone they would meet once in months."""
+    dice = random.Random(f"{plan.seed}-day-{number}-disk")  # noqa: S311 (chance of a simulation)
+    for trouble in happenings:
+        if isinstance(trouble, Trouble) and trouble.kind is Fault.DISK_HANGS:
+            at = trouble.at + dice.uniform(0.0, 0.5)
+            for lane in range(plan.lanes):
+                yield Wish(at, lane, dice.random())
 
 
 def _hour(dice: random.Random) -> float:
