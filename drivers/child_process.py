@@ -1,4 +1,4 @@
-"""Child processes whose start holds up nobody.
+"""Child processes. Starting one delays nothing else.
 
 asyncio starts a child on the loop, and by `vfork`, which stops the whole interpreter until the child runs its program:
 on a busy machine for a quarter of a second. Here it is forked in a thread, which costs the loop a millisecond or two.
@@ -123,7 +123,7 @@ async def start_child(
     stderr: int | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> ChildProcess:
-    """Start a program in a session of its own: Ctrl-C in a terminal is not for it.
+    """Start a program in its own session, so that Ctrl-C in a terminal does not reach it.
 
     Args:
         words: the program and its arguments.
@@ -155,7 +155,7 @@ async def start_child(
 
 
 async def _forked(make: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-    """In a thread of its own: those of the pool may all wait for a disk that hangs."""
+    """Fork in a thread of its own, because the threads of the pool may all wait for a disk that hangs."""
     starting: Future[subprocess.Popen[bytes]] = Future()
     thread = threading.Thread(target=_start_and_stay, args=(make, starting), name="start-child", daemon=True)
     try:

@@ -116,7 +116,7 @@ class TcpState:
 
 
 class Delivery:
-    """Watches over what is written on one connection. Lines other than TCP need no watch, and get none.
+    """Watch over the delivery of bytes written on one connection. Only TCP needs it.
 
     Args:
         transport: the connection's; it must be open.

@@ -56,7 +56,7 @@ class LimitedGate:
         return self._gate.device_id
 
     async def run(self, reports: Reports) -> None:
-        """Run the gate; its own position is left out."""
+        """Run the gate without reporting its own position."""
 
         def without_position(report: Report) -> None:
             if not isinstance(report, GateMoved):

@@ -36,7 +36,7 @@ class LimitPosition(Part):
     open_point: PartName
 
     def check(self, points: Collection[str]) -> None:
-        """Raise ValueError when a switch is none of these points."""
+        """Raise ValueError if a limit switch is not among these points."""
         for name in (self.closed_point, self.open_point):
             if name not in points:
                 raise ValueError(f"position names the point {name!r}, which is not in points")
@@ -60,7 +60,7 @@ class Output:
 
 
 def why_equal(outputs: Iterable[Output]) -> str:
-    """Say in one sentence which two commands do the same, and what to do about it; "" when none do."""
+    """Return a sentence that names two equal commands and the remedy; "" when all differ."""
     for one, other in combinations(outputs, 2):
         if one.writes == other.writes and not (one.is_step and other.is_step):
             return (
@@ -77,7 +77,7 @@ def why_equal(outputs: Iterable[Output]) -> str:
 
 
 def why_gives_command(outputs: Iterable[Output], others: Iterable[tuple[str, Hashable]]) -> str:
-    """Say which of the other writes, each with its place in the profile, would give a command; "" when none would."""
+    """Return a sentence that names another write that equals a command; "" when there is none."""
     names = {output.writes: output.name for output in outputs}
     for place, written in others:
         if written in names:

@@ -210,7 +210,7 @@ class HikvisionBarrier:
 
 
 async def _judge(response: aiohttp.ClientResponse) -> None:
-    """Judge the answer to a command: DeviceFault when refused, LinkError when nobody knows."""
+    """Judge the answer to a command: DeviceFault when refused, LinkError when the outcome is unknown."""
     body = await read_answer(response)
     if response.status == 200:
         isapi.check_answer(body)

@@ -42,7 +42,7 @@ _NO_STEP: dict[GatePosition, frozenset[GatePosition]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pulse:
-    """A pulse of the host, and the write that ends it. Each is its own: a second one of a command ends by itself."""
+    """A pulse of the host, and the write that ends it. A second pulse of a command ends separately."""
 
     name: str
     release: Write | WriteMany

@@ -67,7 +67,7 @@ class OsdpLine:
 
     @property
     def pid(self) -> int:
-        """The id of the line's process, 0 while there is none."""
+        """Process id of the line's process, 0 while there is none."""
         return self._process.pid if self._process else 0
 
     async def run(self) -> None:
@@ -87,7 +87,9 @@ class OsdpLine:
 
     @contextlib.contextmanager
     def attached(self, address: int, listener: Listener) -> Iterator[None]:
-        """Meanwhile `listener` is told of this address, at once of how it stands. Called on the loop's thread."""
+        """Report the reader at this address to `listener` inside the context, at once its state. Runs on the
+        loop's thread.
+        """
         self._listeners[address] = listener
         if address in self._standing:
             listener(self._standing[address])

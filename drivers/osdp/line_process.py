@@ -79,7 +79,7 @@ class Conversation:
 
 
 def serve(conversation: Conversation) -> None:
-    """Keep the line open and its readers asked. Ends after many openings, to be started anew."""
+    """Keep the line open and poll its readers. Ends after many openings, to be started again."""
     setup = conversation.setup()
     reason_told = ""
     failures = openings = 0

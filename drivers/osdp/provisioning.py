@@ -1,4 +1,4 @@
-"""Giving a reader a key of its own, once.
+"""Setting a reader's own key, once.
 
 A new reader, or one that was put into its install mode, opens a secure channel with the key that every reader knows. In
 it the new key is set; whoever listens on the cable at that moment can learn the key, so it is done by a person who

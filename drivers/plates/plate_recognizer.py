@@ -1,4 +1,4 @@
-"""Plate Recognizer Stream, which posts its webhook: JSON, alone or in a form beside a picture.
+"""Messages of Plate Recognizer Stream's webhook: JSON, alone or in a form with a picture.
 
 Rules:
 - `data.results` holds one object per plate in the picture. `plate` is the best of its `candidates`; the others are

@@ -145,7 +145,7 @@ class AudioTrack:
     def sounds(
         self, packets: Iterable[bytes | memoryview], now: float, picture: PictureTime | None
     ) -> Iterator[EncodedAudio]:
-        """Return the pieces of sound that are whole with these packets; none before the first picture."""
+        """Return the pieces of sound that these packets complete; empty before the first picture."""
         for packet in packets:
             if len(packet) < 2 or packet[1] & 0x7F != self._payload_type:
                 continue
@@ -174,7 +174,7 @@ class Sound:
 
 
 def audible(media: Iterable[Media]) -> Sound | str:
-    """Find the first sound that can be recorded; otherwise say in one sentence why none can."""
+    """Find the first sound track that can be recorded; otherwise explain in one sentence why there is none."""
     why = "the camera offers no audio"
     for medium in media:
         if medium.kind != "audio":
@@ -199,7 +199,7 @@ def _difference(later: int, earlier: int) -> int:
 def _apart(
     before: tuple[SenderReport, SenderReport], after: tuple[SenderReport, SenderReport], picture_rate: int, rate: int
 ) -> int:
-    """By how many ticks two pairs of reports differ in where they put sound among the pictures."""
+    """Return by how many ticks two pairs of reports differ in placing sound against pictures."""
     moved = []
     for earlier, later, clock_rate in zip(before, after, (picture_rate, rate), strict=True):
         by_clock = (later.clock - earlier.clock) * TICKS_PER_SECOND >> 32

@@ -107,7 +107,7 @@ class Depacketizer:
         return at + len(parts)
 
     def push(self, packet: bytes | memoryview) -> list[Picture]:
-        """Return the pictures that are whole now: mostly none or one, two where a mark was lost."""
+        """Return the pictures that this packet completes: mostly none or one, two where a marker was lost."""
         payload_at = payload_offset(packet)
         if payload_at is None:
             self.refused += 1
@@ -234,7 +234,7 @@ class Depacketizer:
             self._recovery = recovery
 
     def _recovery_in(self, unit: bytes) -> int | None:
-        """Read the recovery point that a unit tells, None when it tells none."""
+        """Read the recovery point of a unit, None if it has none."""
         if self.codec is VideoCodec.H265:
             return h265.recovery_pictures(unit) if h265.nal_type(unit) == h265.PREFIX_SEI else None
         return h264.recovery_frames(unit) if h264.nal_type(unit) == h264.SEI else None
@@ -304,7 +304,7 @@ class Reordering:
         self._held: dict[int, tuple[bytes, float]] = {}
 
     def push(self, packet: bytes, now: float) -> list[bytes]:
-        """Return the packets whose turn it is."""
+        """Return the pictures that this packet completes: mostly none or one, two where a marker was lost."""
         if len(packet) < _HEAD.size:
             return []
         sequence = packet[2] << 8 | packet[3]

@@ -1,4 +1,4 @@
-"""The format that a keyframe itself tells, whatever its codec. Pure."""
+"""Format of a video stream, read from a keyframe. Pure."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class ReceptionReport:
 
 
 class RtpReception:
-    """Reception of one stream, in order and counted. A new sender (SSRC) begins anew.
+    """Reception of one stream, in order and counted. A new sender (SSRC) starts it again.
 
     Args:
         payload_types: of the stream.

@@ -19,7 +19,7 @@ class Encoding:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     def sets(self, name: str) -> list[bytes]:
-        """Decode the base64 NAL units of a parameter; those that are none are left out."""
+        """Decode the base64 NAL units of a parameter; invalid ones are left out."""
         units = []
         for part in self.parameters.get(name, "").split(","):
             try:

@@ -92,7 +92,7 @@ class SerialGate(ProfiledGate[Command, Command]):
         forbidden: Forbidden | None,
     ) -> None:
         def stands_against() -> str:
-            """Asked right before the first byte; whoever is asked last lets the command go, so a step is noted here."""
+            """Return what forbids the command, right before its first byte; a step that may go is noted here."""
             reason = self._why_no_step(command)
             if not reason and forbidden is not None:
                 reason = forbidden()

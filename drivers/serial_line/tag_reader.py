@@ -32,7 +32,7 @@ class _Presenter:
         self._hold = TagHold(seconds=hold_seconds)
 
     def cards(self, frame: bytes, *, at: MonotonicSeconds) -> tuple[CardPresented, ...]:
-        """Return the tags of a frame that are news; none for a frame of another kind.
+        """Return the tags of a frame that count as new; none for a frame of another kind.
 
         Raises ProtocolViolation for a frame that contradicts itself.
         """

@@ -174,7 +174,7 @@ class WebRtcLine:
         return taken
 
     async def close(self) -> None:
-        """Leave; the camera is told by DTLS."""
+        """Close the connection and notify the camera by DTLS."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSING_SECONDS):
                 await self._dtls.stop()

@@ -23,7 +23,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class IceAccount:
-    """By what a side's connectivity checks are known (RFC 8445)."""
+    """Credentials of a side's connectivity checks (RFC 8445)."""
 
     user: str
     password: str

@@ -123,7 +123,7 @@ class WhepSource:
                 raise CameraStalled("no picture came through whole: the network loses too many packets")
 
     def gather(self, size: int) -> None:
-        """Without effect: WebRTC's library reads each packet as it comes."""
+        """Do nothing: WebRTC's library reads each packet as it comes."""
 
     def interrupt(self) -> None:
         """End `open` or `frames` in the thread that waits in them; callable from any other."""

@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 @dataclass(slots=True)
 class Invocation:
-    """What the options before the command say."""
+    """Options given before the command."""
 
     debug: bool = False
 

@@ -35,7 +35,7 @@ _BROKE_OFF = "the gateway's answer broke off; look in its log"
 
 
 class Answer(BaseModel):
-    """What a command needs of the gateway's answer; whatever else is in it is passed over."""
+    """The fields that a command reads from the gateway's answer; others are ignored."""
 
     model_config = ConfigDict(frozen=True)
 

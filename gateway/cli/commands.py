@@ -1,4 +1,4 @@
-"""The commands of the program by name. The module of one is imported when it is called; `--help` needs none of them."""
+"""Table of the program's commands. A command's module is imported when it is called, not for `--help`."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ NAMED = (
 
 
 class NamedCommands(TyperGroup):
-    """A group that tells of its commands by their names and summaries, and has the one that is called loaded."""
+    """Group of commands with names and summaries; the called one is loaded on demand."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -103,6 +103,6 @@ class NamedCommands(TyperGroup):
         self._named = {named.name: named for named in NAMED}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """As its base does, and the command is the loaded one."""
+        """Resolve the command and load it."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else self._named[name].loaded(), rest

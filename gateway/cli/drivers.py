@@ -43,7 +43,7 @@ def drivers(
 
 
 def _profiles(folder: Path | None) -> dict[str, Path]:
-    """Profiles by their name; one's own come first."""
+    """Return the profiles by name, the site's own first."""
     folders = (*((folder,) if folder else ()), SHIPPED_PROFILES)
     found = [path for place in folders for path in sorted(place.glob("*.toml"))]
     return dict(sorted({path.stem: path for path in reversed(found)}.items()))

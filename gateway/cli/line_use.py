@@ -1,4 +1,4 @@
-"""Whether somebody on this machine has a line already: two masters on one line spoil each other's answers."""
+"""Detection of a line that is already in use on this machine, because two masters spoil each other's answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
 def is_connected(url: str) -> bool:
-    """Whether a TCP connection of this machine to the line's far end is open. False for serial ports.
+    """Return whether this machine has a TCP connection to the line's far end. False for serial ports.
 
     A serial port needs no such look: whoever has it holds a lock on it.
     """

@@ -1,4 +1,4 @@
-"""`edge-gateway webhooks`: who is told of the site's events, and how that goes."""
+"""`edge-gateway webhooks`: receivers of the site's events, and their deliveries."""
 
 from __future__ import annotations
 

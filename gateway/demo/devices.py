@@ -78,7 +78,7 @@ class CardReaderFarEnd:
 
     @property
     def device(self) -> str | None:
-        """The system's own name of the port while it is plugged in."""
+        """The port's device name while it is plugged in."""
         return self._port.device
 
     def plug_in(self) -> None:

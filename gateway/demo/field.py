@@ -1,4 +1,4 @@
-"""The simulated field in a process of its own: barriers, readers, cameras, central, and the vehicles.
+"""Process with the simulated field: barriers, readers, cameras, central and vehicles.
 
 `python -m gateway.demo.field --folder DIR` prints one line of JSON (`FieldReady`) when all of it is up, and ends when
 its standard input closes. It outlives restarts of the gateway, as a real field does.

@@ -1,4 +1,4 @@
-"""The demo's gateway: the product's own, with a button on its page that presents a card.
+"""Gateway of the demo: the real one, with a button on its page that presents a card.
 
 Run it as `python -m gateway.demo.gateway SITE.toml --data DIR --control URL`.
 """
@@ -16,7 +16,7 @@ from gateway.domain.errors import ConfigError, GatewayError
 
 
 def main() -> None:
-    """Run the gateway until it is told to stop, and end the process as `edge-gateway run` does."""
+    """Run the gateway until it is stopped, and exit as `edge-gateway run` does."""
     parser = argparse.ArgumentParser(description="The gateway of the demo.")
     parser.add_argument("site", type=Path)
     parser.add_argument("--data", type=Path, required=True)

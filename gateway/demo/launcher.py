@@ -1,4 +1,4 @@
-"""Starts the demo: the simulated field, and the real gateway beside it in a process of its own.
+"""Launcher of the demo: the simulated field and the real gateway, each in its own process.
 
 A gateway that dies is started again, as systemd would do it: killing it is part of what one may try.
 """

@@ -39,7 +39,7 @@ class PseudoTerminal:
 
     @property
     def device(self) -> str | None:
-        """The system's own name of the device while it is plugged in."""
+        """The terminal's device name while it is plugged in."""
         return None if self._near is None else os.ttyname(self._near)
 
     def plug_in(self) -> None:
@@ -66,7 +66,7 @@ class PseudoTerminal:
         self._far = self._near = None
 
     def write(self, data: bytes) -> None:
-        """Send bytes to whoever has the port open. Bytes for a device that is away, or that nobody reads, are lost."""
+        """Send bytes to the program that has the port open. They are lost if there is none or it does not read."""
         if self._far is None:
             return
         try:

@@ -38,7 +38,7 @@ def checked_permissions(names: frozenset[str]) -> frozenset[str]:
 
 
 def is_permission(name: str) -> bool:
-    """Whether this can be the name of a permission, or "*"."""
+    """Return whether this is a valid permission name or "*"."""
     return _PERMISSION.fullmatch(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""What of the site's events is announced to webhooks, under which type, and in which words. Pure.
+"""Announcements to webhooks: which events, under which type, in which words. Pure.
 
 The interface has five types. Each event is announced under one at most: a device that comes or goes, a decision, and
 every other event that warns or alarms as an alert. What concerns webhooks themselves is announced to none.
@@ -37,13 +37,13 @@ _OF_WEBHOOKS: Final = frozenset({EventKind.WEBHOOK_DISABLED, EventKind.WEBHOOK_B
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where things are: the names of lanes by their ids, and of the places of devices."""
+    """Names of lanes by id, and locations of devices by id."""
 
     lanes: Mapping[str, str] = field(default_factory=dict)
     devices: Mapping[int, str] = field(default_factory=dict)
 
     def of(self, event: Event) -> str | None:
-        """Where an event happened, None when the site file does not say."""
+        """Return the location of an event, None when the site file does not name it."""
         return self.lanes.get(event.lane_id) or self.devices.get(event.device_id)
 
 

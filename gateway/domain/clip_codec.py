@@ -8,7 +8,8 @@ from gateway.domain.footage import TOUCHING_MICROS, Edge, GapReason, Missing
 
 
 def fits(pieces: Iterable[tuple[str, int]]) -> list[bool]:
-    """Which pieces of footage a clip holds: each is told by its codec and how long it is in the clip's time.
+    """Return for each piece of footage whether the clip contains it. A piece has a codec and a duration in the
+    clip.
 
     Where no codec is known (""), it is that of the piece before. Of two that fill as much, the first is held.
     """
@@ -25,7 +26,7 @@ def fits(pieces: Iterable[tuple[str, int]]) -> list[bool]:
 
 
 def of_clip(edges: Sequence[Edge], begin: int, end: int) -> list[bool]:
-    """Which segments, by start, the clip of `[begin, end)` (wall micros) holds."""
+    """Return for each segment, by start, whether the clip of `[begin, end)` (wall micros) contains it."""
     return fits(
         (edge.format[0].partition(".")[0], min(edge.ended_at, end) - max(edge.started_at, begin)) for edge in edges
     )

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class GateAction(StrEnum):
-    """What a gate can be told."""
+    """Actions of a gate."""
 
     OPEN = "open"
     CLOSE = "close"
@@ -15,7 +15,7 @@ class GateAction(StrEnum):
 
 
 class CommandState(StrEnum):
-    """How far a command has come. The last three are final."""
+    """Progress of a command. The last three states are final."""
 
     RECORDED = "recorded"
     SENT = "sent"

@@ -1,4 +1,4 @@
-"""What both sides changed while they were apart, and whose value counts. Pure.
+"""Conflicts between changes at the site and at central, and which value counts. Pure.
 
 A change that waited carries what its fields were before it. Where central has another value now, both sides changed it.
 The site's value counts, with one exception: a right that central took away meanwhile is not given back, not by a later
@@ -53,14 +53,14 @@ class Conflict:
     of_rights: bool = False
 
     def sentence(self) -> str:
-        """For people."""
+        """Return the conflict in a sentence for people."""
         counts = "central's" if self.centrals_counts else "the site's"
         return f"{self.field}: {self.here} here, {self.central} at central; {counts} counts"
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What goes up of a change: its body without what central has the say of, and what both sides had changed."""
+    """The part of a change to send, without fields for which central's value counts, and the conflicts."""
 
     body: JsonObject
     conflicts: tuple[Conflict, ...]

@@ -25,7 +25,7 @@ _HEXADECIMAL = re.compile(r"(0[xX])?[0-9A-Fa-f][0-9A-Fa-f\s:.-]*")
 
 
 class CardStatus(StrEnum):
-    """What the card list says of a card."""
+    """Status of a card in the card list."""
 
     ACTIVE = "active"
     SUSPENDED = "suspended"
@@ -48,7 +48,7 @@ class Credential:
         return tuple(_aliases(self))
 
     def shown(self) -> str:
-        """How technicians see this reading, as it is printed where the format is known; never the key of anything."""
+        """Return the reading as technicians know it: as printed if the format is known. Not a key."""
         if self.bit_length == 0:
             return self.plate or self.text.strip()
         layout = next(formats_of(self.bit_length, self.bits), None)

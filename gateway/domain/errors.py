@@ -6,23 +6,23 @@ from collections.abc import Iterable
 
 
 class GatewayError(Exception):
-    """Base of the gateway's own errors. Its text is one clear sentence for whoever can mend it."""
+    """Base of the gateway's own errors. Its text is one clear sentence for the person who can mend the cause."""
 
 
 class ConfigError(GatewayError):
     """The site file, a profile or a secret is wrong. Mended by the installer; the gateway does not start."""
 
     def lines(self) -> Iterable[str]:
-        """Each fault by itself, for people; none where the text says all."""
+        """Each fault by itself, for people; empty when the text says everything."""
         return ()
 
 
 class StoreError(GatewayError):
-    """The store cannot take or give data (full, read-only, newer schema). Lanes go on; technicians are told."""
+    """The store cannot take or give data (full, read-only, newer schema). Lanes continue, and technicians see it."""
 
 
 class NoRoom(GatewayError):
-    """As much is held as may be; nothing has changed. Tried again when some of it has gone."""
+    """A limit is reached; nothing was changed. Try again when there is room."""
 
 
 class NotFoundError(GatewayError):

@@ -68,7 +68,7 @@ _SHOWN_IN_PLACE = frozenset(
 
 
 class KeptAs(StrEnum):
-    """For how long an exhibit is kept: as footage of the same class."""
+    """Retention class of evidence, as for footage."""
 
     TRANSACTION = "transaction"
     INCIDENT = "incident"
@@ -112,7 +112,7 @@ class Exhibit:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What people say of an exhibit; `name` is fit to be shown, `username` is who uploads it."""
+    """Labels of evidence for people: a displayable `name`, and the uploader's `username`."""
 
     name: str
     description: str
@@ -141,7 +141,7 @@ class ExhibitLink:
     revoked_at: int | None = None
 
     def is_good(self, *, now: int) -> bool:
-        """Whether it hands anything out."""
+        """Return whether the link gives access."""
         return self.revoked_at is None and now < self.expires_at
 
 
@@ -162,7 +162,7 @@ def sniffed(head: bytes) -> str:
 
 
 def shown_in_place(media_type: str) -> bool:
-    """Whether a browser may show it instead of saving it."""
+    """Return whether a browser may display it instead of saving it."""
     return media_type in _SHOWN_IN_PLACE
 
 

@@ -1,4 +1,4 @@
-"""Which format, bit order and shift make a printed number fit what a reader read. Pure, for a technician's question."""
+"""Search for the format, bit order and shift that turn a reading into a printed number. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Meaning:
     bit_length: int | None = None
 
     def fits(self, bit_length: int, bits: int) -> bool:
-        """Whether these bits carry it, parity included."""
+        """Return whether these bits carry the number, parity included."""
         if self.layout is None:
             return bits == self.number and self.bit_length in (None, bit_length)
         if bit_length != self.layout.bit_length or not self.layout.fits(bits):
@@ -62,7 +62,7 @@ def meanings(printed: str) -> Iterator[Meaning]:
 
 
 def explain(printed: str, bit_length: int, bits: int) -> tuple[Fit, ...]:
-    """Every way in which the number fits the reading, the plainest first."""
+    """Return every way in which the number fits the reading, the simplest first."""
     said = tuple(meanings(printed))
     fits = (
         Fit(meaning, way, *turned)

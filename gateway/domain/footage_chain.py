@@ -1,4 +1,4 @@
-"""The chain of a camera's segments: each link proves the segment it stands for and all that were linked before it.
+"""Chain of a camera's segments: each link proves its own segment and all earlier ones.
 
 A leaf is the SHA-256 of what a segment is: its path (camera, start and duration as they were recorded) and the SHA-256
 of its bytes. A link is the SHA-256 of the link before and the leaf. Links go by number, from 1, in the order in which
@@ -18,7 +18,7 @@ GENESIS = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a segment stands in its camera's chain.
+    """Place of a segment in its camera's chain.
 
     Attributes:
         number: counted from 1 per camera.

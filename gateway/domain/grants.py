@@ -40,7 +40,7 @@ class Grant:
 
     @property
     def shown(self) -> str:
-        """For people, without the code."""
+        """Name of the grant for people, without its code."""
         return f"grant {self.number} of {self.user_id}"
 
     def card(self) -> Card:
@@ -61,7 +61,7 @@ def without_code(credential: Credential, card: Card | None) -> Credential:
 
 
 def listed_id(card: Card | None) -> int | None:
-    """Return a card's id in the list; None for a grant's code, which is in none."""
+    """Return a card's id in central's list; None for a grant's code, which has no card there."""
     return card.card_id if card is not None and card.card_id > 0 else None
 
 

@@ -10,7 +10,7 @@ LONGEST_STAY = 30 * 86_400 * 1_000_000
 
 
 class EntryStatus(StrEnum):
-    """How far an entry has come."""
+    """Status of a parking entry."""
 
     OPEN = "open"
     """It came in and has not left."""

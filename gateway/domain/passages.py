@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class PassageOutcome(StrEnum):
-    """How a vehicle's time in the lane ended."""
+    """Outcome of a vehicle's time in the lane."""
 
     PASSED = "passed"
     BACKED_OUT = "backed_out"

@@ -28,7 +28,7 @@ class NearPlate:
 
 @dataclass(frozen=True, slots=True)
 class PlateMatch:
-    """The card that a misread plate stands for, or None; and what was seen, for the trace."""
+    """The card that matches a misread plate, or None; and the finding, for the trace."""
 
     card: Card | None
     seen: str
@@ -46,14 +46,14 @@ def skeleton(plate: str) -> str:
 
 
 def substitutions(one: str, other: str) -> int | None:
-    """In how many characters two plates differ, or None when they differ in more than confusion explains."""
+    """Count the characters in which two plates differ; None if cameras would not confuse them."""
     if skeleton(one) != skeleton(other):
         return None
     return sum(left != right for left, right in zip(plain_plate(one), plain_plate(other), strict=True))
 
 
 def nearest(plate: str, listed: Iterable[NearPlate], now: int) -> PlateMatch:
-    """Find the listed plate that a misread one stands for. `now` is wall micros UTC."""
+    """Find the listed plate that was probably misread. `now` is wall micros UTC."""
     near = [(count, item) for item in listed if (count := substitutions(plate, item.plate)) is not None]
     near = [(count, item) for count, item in near if count <= MOST_SUBSTITUTIONS]
     valid = [(count, item) for count, item in near if _is_valid(item.card, now)]

@@ -15,7 +15,7 @@ OUTSIDE = ""
 
 
 class AntiPassback(StrEnum):
-    """What follows when a holder enters where they are, or leaves from where they are not.
+    """Reaction when a holder enters an area twice, or leaves one without having entered.
 
     `SOFT` lets pass and notes it, `HARD` refuses, `TIMED` refuses within the area's minutes after the last passage.
     """
@@ -49,7 +49,7 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Where a passage leads: out of one area and into another, each "" for the world outside."""
+    """Direction of a passage: out of one area and into another; "" is the outside world."""
 
     leaves: str = OUTSIDE
     enters: str = OUTSIDE
@@ -60,13 +60,13 @@ class Way:
         return Way(leaves=self.enters, enters=self.leaves)
 
     def __bool__(self) -> bool:
-        """Whether it leads anywhere else at all."""
+        """Return whether the way leads to another area."""
         return self.leaves != self.enters
 
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """A passage as presence sees it. `holder` "" is nobody known; `opens` says that they open the area to others."""
+    """Change of presence by a passage. `holder` "": unknown; `opens`: the holder opens the area to others."""
 
     way: Way
     at: int
@@ -111,7 +111,8 @@ def card_holder(card_id: int) -> str:
 
 
 class Presence:
-    """Counts and whereabouts. Whatever is told here is told to the store too; see `gateway.store.events.presence`.
+    """Counts of areas and places of holders. Every change is written to the store too; see
+    `gateway.store.events.presence`.
 
     A count never falls below 0: whoever leaves uncounted was not counted when they came.
     """
@@ -128,7 +129,7 @@ class Presence:
         self._holders = dict(holders)
 
     def count(self, area_id: str) -> int:
-        """How many are in the area."""
+        """Return the number of vehicles in the area."""
         return self._counts.get(area_id, 0)
 
     @property
@@ -137,11 +138,11 @@ class Presence:
         return MappingProxyType(self._counts)
 
     def opened_at(self, area_id: str) -> int | None:
-        """When a holder who may open it last came in (wall micros), None for never."""
+        """Return when a holder who may open the area last entered (wall micros), None for never."""
         return self._opened.get(area_id)
 
     def whereabouts(self, holder: str) -> Whereabouts | None:
-        """Where a holder went last; None when that is not known."""
+        """Return the holder's last known place; None when it is unknown."""
         return self._holders.get(holder)
 
     def move(self, movement: Movement) -> None:

@@ -1,4 +1,4 @@
-"""How far a program has read a list by its cursors. Pure.
+"""Read marks: how far a program has read a list by cursor. Pure.
 
 A list is read from the newest record (cursor 0) down, page by page, until a record comes that the consumer has; the
 next time from the newest again. Ids only grow and a record is there before any with a higher id, so whoever has read
@@ -41,7 +41,7 @@ class PageAnswered:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Where a consumer stands; frozen, each method gives what is known then.
+    """Progress of one consumer; each method returns a new state.
 
     Attributes:
         mark: everything up to this id was fetched; None before the first page. It begins right below that: what was
@@ -90,7 +90,7 @@ class Reading:
         return replace(self, mark=max(self.top, self.mark or 0), short_top=0)
 
     def _is_met(self) -> bool:
-        """Return whether the walk has come down to what was read before."""
+        """Return whether the walk has reached records that were read before."""
         return self.at_end or self.low <= (self.mark or 0) + 1
 
     def _stopped_short(self, uptime: float) -> Reading:

@@ -1,4 +1,4 @@
-"""How a reader turns the bits of a card around, and back. Pure.
+"""Corrections for readers that change the order or value of a card's bits. Pure.
 
 Readers are wired and set up in many ways: bits may come inverted, last bit first, last byte first, or with bits before
 and behind. Cards are kept as they are; each reader's own way is undone before anything is looked up.
@@ -13,7 +13,7 @@ MOST_BITS = 256
 
 @dataclass(frozen=True, slots=True)
 class ReaderBits:
-    """What undoes a reader's way, in this order.
+    """Steps that undo a reader's changes, in this order.
 
     Attributes:
         skip_first: bits before the card's own.
@@ -45,7 +45,7 @@ class ReaderBits:
         return length, bits
 
     def setting(self) -> str:
-        """As the site file says it; "" when nothing has to be undone."""
+        """Return the setting for the site file; "" when nothing must be undone."""
         words = [f"{name} = {value}" for name in ("skip_first", "skip_last") if (value := getattr(self, name))]
         words += [f"{name} = true" for name in ("inverted", "last_bit_first", "last_byte_first") if getattr(self, name)]
         return f"bits = {{ {', '.join(words)} }}" if words else ""

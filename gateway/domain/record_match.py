@@ -1,4 +1,4 @@
-"""Whether a record of central's is the one that was sent and whose answer was lost. Pure.
+"""Comparison of a record at central with one that was sent and whose answer was lost. Pure.
 
 What was sent says where it comes from (`source_name`, `source_id`), as far as its kind has that: then this counts.
 Otherwise its fields do. What cannot be told by them is for a person: made again it might be there twice, taken for the
@@ -24,7 +24,7 @@ _NEVER_SHOWN = frozenset({"pin"})
 
 
 class Likeness(Enum):
-    """What a record of central's is to what was sent."""
+    """Result of the comparison."""
 
     SAME = "it is that record"
     PERHAPS = "it may be that record"
@@ -69,7 +69,7 @@ def _by_source(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue], 
 
 
 def _other_vehicle(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue]) -> bool:
-    """Return whether both tell of a plate, and not of the same."""
+    """Return whether both have a plate and the plates differ."""
     one, other = stated.get(_PLATE), shown.get(_PLATE)
     return isinstance(one, str) and isinstance(other, str) and plain_plate(one) != plain_plate(other)
 

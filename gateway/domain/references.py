@@ -71,12 +71,12 @@ def may_name_provisional(text: str) -> bool:
 
 
 def provisional_references(body: JsonObject) -> tuple[Reference, ...]:
-    """Every record that a body names by an id of the site's, each once."""
+    """Return every record that a body names by one of the site's ids, each once."""
     return tuple(dict.fromkeys(_references(body)))
 
 
 def translated(body: JsonObject, central_ids: Mapping[Reference, int]) -> JsonObject:
-    """Replace the site's ids in a body by central's; leave out a reference that has none."""
+    """Replace the site's ids in a body with central's; leave out an optional reference without one."""
     return dict(_translated_fields(body, central_ids))
 
 

@@ -1,4 +1,4 @@
-"""Requests that only central can answer, as the interface hands them to whoever carries them there."""
+"""Requests that only central can answer, passed from the interface to the relay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class RelayRefusal(StrEnum):
-    """Why a request got no answer of central's."""
+    """Reason why central did not answer a request."""
 
     AWAY = "away"
     """Central cannot be reached now; nothing was sent."""
@@ -33,7 +33,7 @@ class RelayRefusal(StrEnum):
 
 
 class NotRelayed(GatewayError):
-    """A request got no answer of central's: why, and one sentence."""
+    """Central did not answer a request: the reason, and one sentence."""
 
     def __init__(self, refusal: RelayRefusal, sentence: str) -> None:
         super().__init__(sentence)

@@ -19,7 +19,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From `begins` until before `ends`, on each of `days`; equal times are 24 hours."""
+    """Hours from `begins` until before `ends` on each of `days`; equal times mean 24 hours."""
 
     days: frozenset[Day]
     begins: time
@@ -27,7 +27,7 @@ class Window:
 
     @property
     def is_overnight(self) -> bool:
-        """Whether it ends on the day after its own."""
+        """True if it ends on the next day."""
         return self.ends <= self.begins
 
 
@@ -41,7 +41,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """What local time means at the site: its zone, and its holidays by date with their names."""
+    """The site's time zone and its holidays with their names."""
 
     zone: tzinfo = UTC
     holidays: Mapping[date, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Calendar:
             return end.replace(microsecond=0)
 
     def is_open(self, schedule: Schedule, micros: int) -> bool:
-        """Whether the schedule is open at this moment (wall micros UTC)."""
+        """Return whether the schedule is open at this moment (wall micros UTC)."""
         local = self.local(micros)
         today, moment = local.date(), local.time()
         yesterday = today - timedelta(days=1) if today > date.min else today

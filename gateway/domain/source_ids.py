@@ -1,4 +1,4 @@
-"""The `source_id` by which central tells a record of one box from those of all others of the same site. Pure.
+"""Source ids: they tell central the records of this box from those of the site's other boxes. Pure.
 
 The site's own id is in its lower 32 bits and the number of the box above them. A replaced box begins with the same ids
 as the one before it, but with another number. A box number has 20 bits, so that every JSON reader takes the whole.

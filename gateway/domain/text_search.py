@@ -1,4 +1,4 @@
-"""How a search finds text: in any case, and plates in any spelling. Pure."""
+"""Text search that ignores case, and the spelling of plates. Pure."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class NotShown(GatewayError):
 
 
 class LiveViewing(_Wire):
-    """How viewers are served.
+    """Settings for live viewers.
 
     `addresses`: those of the machine's addresses that are offered to viewers; none named: all of them.
     """
@@ -57,14 +57,14 @@ class LiveViewing(_Wire):
 
 
 class OpenView(_Wire):
-    """`POST /views`: show a camera to whoever offers this."""
+    """`POST /views`: open a live view of a camera for this offer."""
 
     camera_id: int
     offer: str = Field(max_length=200_000, repr=False)
 
 
 class ViewOpened(_Wire):
-    """A viewer is expected. `view` is secret: whoever has it may end the session."""
+    """An opened view. `view` is secret: its holder may end the session."""
 
     view: str = Field(repr=False)
     tag: str

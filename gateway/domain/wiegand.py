@@ -36,16 +36,16 @@ class Format:
     parities: tuple[Parity, ...]
 
     def fits(self, bits: int) -> bool:
-        """Whether bits of this length carry this format's parity."""
+        """Return whether bits of this length have this format's parity."""
         return all(parity.bit(bits) == bits >> parity.place & 1 for parity in self.parities)
 
     def numbers(self, bits: int) -> tuple[int, int]:
-        """Facility (0 for none) and card number of bits of this length, whatever their parity."""
+        """Return facility (0 for none) and card number of bits of this length, whatever their parity."""
         facility = bits >> self.facility_place & (1 << self.facility_bits) - 1
         return facility, bits >> self.number_place & (1 << self.number_bits) - 1
 
     def holds(self, facility: int, number: int) -> bool:
-        """Whether the numbers have room in this format."""
+        """Return whether the format has room for the numbers."""
         return 0 <= facility < 1 << self.facility_bits and 0 <= number < 1 << self.number_bits
 
     def build(self, facility: int, number: int) -> int:

@@ -1,4 +1,5 @@
-"""Writes of records that central also keeps: which there are, what they do, and how a record looks meanwhile. Pure.
+"""Writes of records that central also keeps: the operations, their effects, and a record's state while a write
+waits. Pure.
 
 A write goes through to central while it answers. Otherwise the site holds it: the record changes at the site at once,
 and the write waits in the outbox.
@@ -33,7 +34,7 @@ FIRST_PROVISIONAL_ID = 2_000_000_000
 
 
 class Effect(Enum):
-    """What a write does to its record."""
+    """Effect of a write on its record."""
 
     CREATE = "create"
     CHANGE = "change"
@@ -152,7 +153,7 @@ WRITES: Mapping[tuple[str, str], WriteOperation] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of a write.
+    """Result of a write.
 
     Attributes:
         record_id: the id that the record has now; None when central's answer to a create names none.
@@ -168,7 +169,7 @@ class Written:
 
     @property
     def sync_of_deleted(self) -> Literal["in_step", "waiting", "taken_back"]:
-        """How a deleted record stands with central."""
+        """State of a deleted record at central."""
         return "waiting" if self.held else "taken_back" if self.taken_back else "in_step"
 
 
@@ -177,7 +178,7 @@ class RecordWriter(Protocol):
 
     @property
     def alone(self) -> bool:
-        """Whether there is no central, so that what is written stays at the site."""
+        """True if the site has no central."""
         ...
 
     async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
@@ -205,12 +206,12 @@ class WaitingWrite:
 
     @property
     def holds_up_nothing(self) -> bool:
-        """Whether later writes of the record may pass it: a refused change, of a record that central has."""
+        """True if later writes of the record may overtake it: a refused change of a record that central has."""
         return bool(self.refused) and self.operation.effect is not Effect.CREATE
 
 
 def takes_away(operation: WriteOperation, body: JsonObject) -> bool:
-    """Whether a write may take a right away: a card's lifecycle, a deletion. No waiting of others may hold it up."""
+    """Return whether a write may revoke a right (a card's lifecycle, a deletion). Nothing that waits may delay it."""
     of_a_state = operation.kind == _CARD and ("status" in body or "enabled" in body)
     return operation.effect is Effect.DELETE or (of_a_state and operation.effect is Effect.CHANGE)
 
@@ -256,7 +257,7 @@ def left_to_change(kind: str, changes: Sequence[JsonObject]) -> tuple[JsonObject
 
 
 def is_twin(sent: JsonObject, record: JsonObject) -> bool:
-    """Whether central's record is what was sent: every field that says something is there, alike."""
+    """Return whether central's record equals what was sent in every field with a value."""
     stated = {name: value for name, value in sent.items() if name != "id" and value not in (None, "")}
     return bool(stated) and all(alike(value, record.get(name)) for name, value in stated.items())
 

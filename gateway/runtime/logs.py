@@ -101,7 +101,9 @@ class _Handler(logging.Handler):
 
 
 class _Lines:
-    """A bounded queue of lines with a thread that writes them; what does not fit is counted and said later."""
+    """Bounded queue of log lines with a thread that writes them. Lines that do not fit are counted and reported
+    later.
+    """
 
     def __init__(self, *, stream: TextIO) -> None:
         self._stream = stream

@@ -10,7 +10,7 @@ _LARGE_BYTES = 131_072
 
 
 def give_memory_back() -> None:
-    """From now on what is freed goes back to the system: glibc would keep it, by the thread and by the largest need.
+    """Make glibc return freed memory to the system, instead of keeping it per thread.
 
     Costs a page fault for each large piece; not for a process that handles pictures. Call it before any thread starts.
     Without effect where the C library is another one.
@@ -21,7 +21,7 @@ def give_memory_back() -> None:
 
 
 def share_one_arena() -> None:
-    """From now on all threads allocate from one arena: few of them allocate at the same time."""
+    """Make all threads allocate from one arena; few of them allocate at the same time."""
     _set(_ARENA_MAX, 1)
 
 

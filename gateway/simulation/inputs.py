@@ -1,4 +1,4 @@
-"""An input module's driver with a simulated module behind it: inputs beside the gate."""
+"""Driver of a simulated input module beside the gate."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Box:
 
     @property
     def is_up(self) -> bool:
-        """Whether lanes are under control at this moment."""
+        """True while lanes are under control."""
         return self.life.up
 
     async def run(self) -> None:

@@ -68,7 +68,7 @@ def _profile(poll: float) -> GateProfile:
 
 
 class Controller(asyncio.Protocol):
-    """The controllers at the other end of one connection: the lane's own obeys at once, its neighbour slowly."""
+    """Controllers at the other end of one connection: the lane's own obeys at once, its neighbour slowly."""
 
     def __init__(
         self, *, field: LaneField, see: Callable[[seen.Observation], None], monotonic: Callable[[], float]

@@ -1,4 +1,4 @@
-"""What is wrong between lanes and the areas and schedules that they name."""
+"""Checks of lanes against the areas and schedules that they name."""
 
 from __future__ import annotations
 

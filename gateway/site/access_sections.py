@@ -1,4 +1,4 @@
-"""What a site file says of access: hours, areas, what is done in doubt, and how readers turn bits."""
+"""Site file sections for access: hours, areas, behaviour in doubt, and bit corrections of readers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOUR = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
 
 
 class BitsSection(_Section):
-    """How a reader turns a card's bits around; `edge-gateway cards explain` finds it out."""
+    """Bit corrections of a reader; `edge-gateway cards explain` finds them."""
 
     skip_first: int = Field(default=0, ge=0, le=32, description="bits before the card's own")
     skip_last: int = Field(default=0, ge=0, le=32, description="bits behind the card's own")

@@ -31,7 +31,7 @@ class Endpoint:
     port: int
 
     def is_this_machine(self) -> bool:
-        """Whether the host is a name or address of the machine itself, as far as its text tells."""
+        """Return whether the host is this machine, judged by its text alone."""
         return self.host == "localhost" or _is_local(self.host)
 
     def __str__(self) -> str:

@@ -65,7 +65,7 @@ class ApiSection(Section):
 
     @property
     def listens_on(self) -> str:
-        """The host that is served: loopback alone where a network would get plain HTTP that nobody asked for."""
+        """Host to serve on: loopback only, unless TLS or `plain_http` allows a network."""
         if self.tls is not None or self.plain_http or is_loopback(self.host):
             return self.host
         return "::1" if ":" in self.host else "127.0.0.1"

@@ -26,7 +26,7 @@ class CentralAccountsSection(_Section):
 
 
 class CentralCommand(_Section):
-    """`[[central.commands]]`: an event of central's with these numbers means a command to its device, a lane's gate."""
+    """`[[central.commands]]`: events of central with these numbers command the gate that they are about."""
 
     type: int = Field(strict=True)
     category: int | None = Field(default=None, strict=True, description="none: whatever it is")

@@ -1,4 +1,4 @@
-"""What two site files have different: cameras one by one, the rest by the names of what is in it. Pure."""
+"""Differences between two site files: cameras one by one, the rest by section name. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CameraChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is different. `restart` are the parts that count from the next start only, each by its name."""
+    """The differences. `restart` names the parts that need a restart."""
 
     added: tuple[Camera, ...] = ()
     changed: tuple[CameraChange, ...] = ()

@@ -1,4 +1,4 @@
-"""What a sound site file may mean otherwise than it says: `check` and the log tell, and the gateway starts."""
+"""Warnings for a valid but suspicious site file; `check` and the log show them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _link_doubts(site: Site) -> Iterator[Fault]:
 
 
 def _line_doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
-    """Devices whose maker sets the line otherwise than it is set here. One that was set anew is right all the same."""
+    """Yield warnings for lines whose settings differ from the maker's. A device may have been set differently."""
     links = {link.id: (index, link) for index, link in enumerate(site.links)}
     for device in site.devices:
         if not isinstance(device, ModbusDevice):

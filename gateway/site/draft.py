@@ -33,7 +33,7 @@ class Rows(Generic[Row]):
     all_ids_known: bool = True
 
     def may_hold(self, record_id: int | str) -> bool:
-        """Whether a broken row could be the one with this id; then nobody can say that it is missing."""
+        """Return whether a broken row could be the one with this id, so that it cannot be called missing."""
         return not self.all_ids_known or record_id in self.broken_ids
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a site file: each fault with its place, all of them at once."""
+"""Checks of a site file. All faults are found at once, each with its place."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _duplicates(draft: Draft) -> Iterator[Fault]:
 
 
 def _address_faults(draft: Draft) -> Iterator[Fault]:
-    """Ports used twice: a line by two links, or the gateway's own port by something that it is to connect to."""
+    """Yield faults for ports used twice: a line by two links, or the gateway's own port by a device."""
     lines: dict[Endpoint | str, int] = {}
     for index, link in draft.links.sound.items():
         line = real_line(link.line())
@@ -220,7 +220,7 @@ def _fitting_lines(device: Device) -> tuple[LineKind, ...]:
 
 
 def _may_share(one: Device, other: Device) -> bool:
-    """Whether two devices may be on one line: units of a bus, or what is spoken to over HTTP."""
+    """Return whether two devices may share a line: units of a bus, or HTTP devices."""
     shared_by = (ModbusDevice, SerialDevice, OsdpReaderDevice, HikvisionBarrierDevice | PlateCamera)
     return any(isinstance(one, kind) and isinstance(other, kind) for kind in shared_by)
 

@@ -1,4 +1,4 @@
-"""What the sections of a site file have in common: their kinds of values."""
+"""Value types that the sections of a site file share."""
 
 from __future__ import annotations
 

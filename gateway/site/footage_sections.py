@@ -38,7 +38,7 @@ class StorageSection(_Section):
 
 
 class LiveSection(_Section):
-    """`[live]`: cameras watched live. Addresses are the machine's own; none: all that it has are offered to viewers."""
+    """`[live]`: live views of cameras. `addresses` are the machine's own; empty: offer all of them to viewers."""
 
     addresses: tuple[str, ...] = ()
     viewers_per_camera: int = Field(default=8, ge=0, le=100)

@@ -35,7 +35,7 @@ class _PlateCamera(Section):
 
 
 class _PushingCamera(_PlateCamera):
-    """A camera that pushes to `/plates/<id>` of its link. Who may push is told by its address, a token, or both."""
+    """A camera that pushes to `/plates/<id>` of its link, identified by its address, a token, or both."""
 
     source: str | None = Field(default=None, description="the IP address that it pushes from")
     token: SecretName | None = None
@@ -50,7 +50,7 @@ class _PushingCamera(_PlateCamera):
 
     @property
     def is_pushing(self) -> bool:
-        """Whether the camera comes to the gateway, and not the gateway to the camera."""
+        """True if the camera connects to the gateway."""
         return True
 
 
@@ -71,7 +71,7 @@ class HikvisionPlatesDevice(_PushingCamera):
 
     @property
     def is_pushing(self) -> bool:
-        """Whether the camera comes to the gateway, and not the gateway to the camera."""
+        """True if the camera connects to the gateway."""
         return self.username is None
 
 
@@ -84,7 +84,7 @@ class DahuaPlatesDevice(_PlateCamera):
 
     @property
     def is_pushing(self) -> bool:
-        """Whether the camera comes to the gateway, and not the gateway to the camera."""
+        """True if the camera connects to the gateway."""
         return False
 
 

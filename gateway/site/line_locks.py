@@ -1,4 +1,4 @@
-"""One gateway per line on one machine: two, each with a data folder of its own, would command the same gates.
+"""Lock of a line, so that only one gateway per machine uses it: two would command the same gates.
 
 A line is named by what it occupies, and held by a socket in the kernel's abstract namespace: it is no file, needs no
 right, and is let go of when the process ends, however it ends. It is seen within the machine, or the container; two

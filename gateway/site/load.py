@@ -81,12 +81,12 @@ def secrets_beside(path: Path) -> Secrets:
 
 
 def secrets_folder(path: Path) -> Path:
-    """Where the 0600 files of the site file at `path` are."""
+    """Return the folder of secret files for the site file at `path`."""
     return path.parent / "secrets"
 
 
 def profile_folders(site: Site, path: Path) -> tuple[Path, ...]:
-    """Where device profiles are looked for, the site's own folder first."""
+    """Return the folders of device profiles, the site's own first."""
     return _profile_folders(site.site, path)
 
 
@@ -170,7 +170,9 @@ def _authority_faults(site: Site | None) -> Iterator[Fault]:
 
 
 def _authority_doubts(site: Site) -> Iterator[str]:
-    """Yield the faults of central's authorities. No lane needs them, so they stop no gateway."""
+    """Yield warnings for the certificate authorities of central. No lane needs them, so they do not stop the
+    gateway.
+    """
     ca_file = site.central.ca_file if site.central else None
     if ca_file is not None and (words := _unusable(ca_file)):
         yield f"central.ca_file: {ca_file}: {words}; until it is mended there is no line to central"
@@ -187,7 +189,7 @@ def _certificate_doubts(site: Site) -> Iterator[str]:
 
 
 def _unusable(ca_file: str) -> str:
-    """Why a file is none with authorities; "" for one that is."""
+    """Return why a file has no usable certificate authorities; "" if it has."""
     try:
         ssl.create_default_context(cafile=ca_file)
     except OSError as error:

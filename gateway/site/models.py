@@ -138,12 +138,12 @@ class Link(_Section):
 
     @property
     def kind(self) -> LineKind:
-        """What goes over it."""
+        """Kind of the line: serial, tcp, http or http-listen."""
         return kind_of_line(self.url)
 
 
 class ModbusDevice(_Section):
-    """What any unit on a Modbus line has. Several share a line."""
+    """Fields of every unit on a Modbus line. Several may share a line."""
 
     id: RecordId
     name: Name
@@ -160,7 +160,7 @@ class ModbusGateDevice(ModbusDevice):
 
 
 class ModbusIoDevice(ModbusDevice):
-    """An input module on Modbus: points alone, for loops that are not wired to the gate's own controller."""
+    """An input module on Modbus: points only, for loops that are not wired to the gate's controller."""
 
     driver: Literal["modbus-io"]
 

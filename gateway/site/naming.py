@@ -1,4 +1,4 @@
-"""Records by the names that people gave them, beside their places in the file, which count from nought."""
+"""Names of records for people, beside their zero-based places in the file."""
 
 from __future__ import annotations
 

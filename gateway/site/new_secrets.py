@@ -67,7 +67,7 @@ class NewSecret:
             raise ConfigError(f"{self._place} cannot be made: {error.strerror}") from error
 
     def _begun(self) -> str:
-        """Return the text of an earlier begin; "" when there was none or it was cut off."""
+        """Return the text that an interrupted attempt left; "" if there is none or it was cut off."""
         try:
             text = self._pending.read_bytes()[:_LARGEST].decode("utf-8", "replace")
         except FileNotFoundError:

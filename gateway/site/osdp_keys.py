@@ -1,4 +1,4 @@
-"""What a site file says of OSDP lines: addresses, and keys as they must be."""
+"""Checks of OSDP lines: addresses and keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with devices and lanes that only device profiles can tell."""
+"""Checks of devices and lanes against device profiles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gateway.site.serial_faults import serial_faults
 
 @dataclass(frozen=True, slots=True)
 class ProfiledDevice:
-    """What a device's profile says it has.
+    """A device's points and commands by its profile.
 
     Attributes:
         profile: its name.
@@ -110,7 +110,7 @@ def _fault_of_choice(
 
 
 def _fitting_drivers(raw: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the drivers that a profile is for, judged by its keys; none when it looks like no profile."""
+    """Return the drivers that can use a profile, judged by its keys; empty when it is not a profile."""
     if raw.get("family") == "serial-line":
         return {"gate": ("serial-gate",), "tag-reader": ("serial-tag-reader",)}.get(str(raw.get("kind")), ())
     if "family" in raw:

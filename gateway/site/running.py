@@ -1,4 +1,4 @@
-"""The site file of a gateway that runs: read again when it is told to, and what of it counts from a restart only."""
+"""Site file of a running gateway: reloading, and the parts that need a restart."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What became of it: `faults` are lines, without any change when there are some. `told` is what was changed, and
-    `restart` what is otherwise in the file than in the gateway that runs, by name.
+    """Result of a reload: `faults` (then nothing changed), `told` (what changed), and `restart` (parts that need a
+    restart).
     """
 
     faults: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class RunningSite:
         self._reading = asyncio.Lock()
 
     def notices(self) -> tuple[str, ...]:
-        """Return a sentence for each part of the file that is not in force; none when all of it is."""
+        """Return a sentence for each part of the file that is not in force; empty when all of it is."""
         last = self._last
         if last.faults:
             return (f"the site file was not taken, it has faults: {'; '.join(last.faults)}",)

@@ -1,4 +1,4 @@
-"""What is wrong with devices on serial lines that only their profiles can tell."""
+"""Checks of devices on serial lines against their profiles."""
 
 from __future__ import annotations
 

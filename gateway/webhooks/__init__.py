@@ -1,1 +1,1 @@
-"""Webhooks: what happened at the site, sent to whoever registered for it, at least once."""
+"""Webhooks: events of the site, delivered at least once to each registered receiver."""

@@ -1,4 +1,4 @@
-"""What people and their programs do with webhooks: register, look, remove, replay, enable, try out."""
+"""Operations on webhooks: register, list, remove, replay, enable and test."""
 
 from __future__ import annotations
 

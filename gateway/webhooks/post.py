@@ -107,7 +107,7 @@ def _trust_of_the_machine() -> ssl.SSLContext:
 
 
 class _Resolver(AbstractResolver):
-    """Resolves in threads of its own, so that names without answers hold up nothing else, and judges what comes."""
+    """Resolver with its own threads, so that unanswered names block nothing else; it also checks the addresses."""
 
     def __init__(self, threads: ThreadPoolExecutor, *, allowed: Collection[Network], encrypted: bool) -> None:
         self._threads = threads

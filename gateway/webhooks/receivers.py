@@ -1,4 +1,4 @@
-"""Who may be a receiver: anybody on the public internet by HTTPS; on private networks whom the site file lists. Pure.
+"""Rules for receivers: public ones with HTTPS, private ones if the site file lists them. Pure.
 
 A webhook's URL comes from outside, so it must not become a way to ask this machine, its neighbours or a cloud's own
 addresses. Names are judged by what they resolve to, at every try.
@@ -65,7 +65,7 @@ def check_url(url: str, *, allowed: Collection[Network]) -> None:
 
 
 def _written_as_address(host: str) -> str | None:
-    """Return the address that a host's name stands for in every resolver; None for an ordinary name.
+    """Return the address that a host's name spells in every resolver; None for an ordinary name.
 
     Resolvers take `127.1`, `0x7f000001` and `2130706433` for addresses. `localhost`, and all below it, is this machine
     (RFC 6761).

@@ -1,4 +1,4 @@
-"""How an announcement proves where it comes from: the interface's own header, and Standard Webhooks beside it. Pure."""
+"""Signatures of messages: the interface's own header and Standard Webhooks. Pure."""
 
 from __future__ import annotations
 

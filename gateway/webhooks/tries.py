@@ -1,4 +1,4 @@
-"""What follows from a try: done, again later, given up, or no more at all; and how long the whole queue waits. Pure.
+"""Result of an attempt: done, retry later, given up or disabled, and the pause of the queue. Pure.
 
 2xx alone is success; a redirection is a failure, 410 ends the webhook. 429, 502 and 504, and whoever says Retry-After,
 are overloaded: then nothing more is sent there for a while.
@@ -23,7 +23,7 @@ _LONGEST_PAUSE = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a try: a status with its Retry-After, or why there was none (`status` 0)."""
+    """Result of an attempt: a status with its Retry-After, or the cause of a failure (`status` 0)."""
 
     status: int = 0
     retry_after: str = ""
@@ -31,7 +31,7 @@ class Answer:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the receiver has it."""
+        """True if the receiver accepted it."""
         return 200 <= self.status < 300
 
     def sentence(self) -> str:
@@ -43,7 +43,7 @@ class Answer:
 
 
 class Fate(Enum):
-    """What becomes of a message."""
+    """Fate of a message after an attempt."""
 
     DELIVERED = "delivered"
     AGAIN = "again"
@@ -53,7 +53,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of the message; `wait`: seconds to its next try; `pause`: seconds until any other is sent."""
+    """Fate of a message; `wait`: seconds to its next attempt; `pause`: seconds until any other is sent."""
 
     fate: Fate
     wait: float = 0.0

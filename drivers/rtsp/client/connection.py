@@ -138,7 +138,7 @@ class RtspConnection:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", whole, part))
 
     def fileno(self) -> int:
-        """For polling."""
+        """Return the socket's descriptor, for polling."""
         return -1 if self._socket is None else self._socket.fileno()
 
     def interrupt(self) -> None:
@@ -234,7 +234,7 @@ class RtspConnection:
         return taken
 
     def read(self) -> Packets:
-        """Read the packets of the next piece; none when only answers came, or nothing for 0.1 s (see `gather`).
+        """Read the next packets; empty when only answers came, or nothing for 0.1 s (see `gather`).
 
         They are good until the next call.
 

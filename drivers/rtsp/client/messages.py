@@ -25,7 +25,7 @@ class RtspResponse:
 
     @property
     def sequence(self) -> int:
-        """Number of the request that it answers; -1 when it has none."""
+        """Number of the request that this answers; -1 when it has none."""
         value = self.headers.get("cseq", "")
         return int(value) if value.isdecimal() else -1
 

@@ -83,7 +83,7 @@ class RtpPorts:
         raise CameraUnreachable("no free pair of UDP ports")
 
     def filenos(self) -> tuple[int, int]:
-        """For polling: packets', reports'."""
+        """Return the descriptors of the packets' and the reports' sockets, for polling."""
         if self._packets is None or self._reports is None:
             raise CameraUnreachable("the source is not open")
         return self._packets.fileno(), self._reports.fileno()

@@ -41,7 +41,9 @@ class Arrived:
 
 
 class RtspViewing:
-    """Opens once; `receive` then tells packets until it raises. Only `interrupt` may be called from elsewhere."""
+    """One viewing of a camera. `receive` returns packets until it raises. Only `interrupt` may be called from
+    other threads.
+    """
 
     def __init__(
         self, *, url: str, transport: Transport, seconds: float, monotonic: Callable[[], float] = time.monotonic
@@ -340,7 +342,7 @@ def _fields(transport: str) -> dict[str, str]:
 
 
 def _ssrc(value: str) -> bytes:
-    """Read the eight hexadecimal digits of an SSRC; empty where there are none, or all are 0."""
+    """Read the eight hexadecimal digits of an SSRC; "" if there are none or all are 0."""
     try:
         number = int(value, 16)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What is asked of the person at the terminal: a new password, a code."""
+"""Prompts for a new password or a code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a change is made: by the gateway that runs on the data folder, or here while none does."""
+"""Access to the register of accounts: through the gateway that runs on the data folder, or directly if none runs."""
 
 from __future__ import annotations
 

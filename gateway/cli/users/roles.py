@@ -61,7 +61,7 @@ def remove_role(name: RoleName, data: Data = USUAL_DATA) -> None:
 
 
 def unasked(permissions: list[str]) -> list[str]:
-    """Which of these no operation of the catalogue asks for."""
+    """Return those permissions that no operation needs."""
     from gateway.web import catalogue  # noqa: PLC0415  # other commands answer faster without it
     from gateway.web.operation import EVERYTHING  # noqa: PLC0415  # likewise
 

@@ -59,7 +59,7 @@ def recovery(username: Username, data: Data = USUAL_DATA) -> None:
 
 
 def _known(username: str, data: Data) -> None:
-    """So that nobody scans a code for nothing. Raises NotFoundError."""
+    """Check that the account exists before its code is shown. Raises NotFoundError."""
     found = next((one for one in made(Look(), data).accounts if one.username == username), None)
     if found is None:
         raise NotFoundError(f"there is no account {username!r}")
@@ -77,7 +77,7 @@ def _picture(address: str) -> str:
 
 
 def _proven(secret: str) -> int:
-    """Return the half minute to which the typed code belongs. Raises GatewayError when none fits."""
+    """Return the half minute to which the typed code belongs. Raises GatewayError for a wrong code."""
     from gateway.web.auth.second_factor import step_of  # noqa: PLC0415  # other commands answer faster without it
 
     clock = SystemClock()

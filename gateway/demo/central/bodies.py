@@ -142,7 +142,7 @@ class NewCameraEvent(Asked):
 
 
 def _moment(value: str) -> str:
-    """ISO 8601 as sent; a value that is none raises ValueError."""
+    """Check that a value is ISO 8601; otherwise raise ValueError."""
     datetime.fromisoformat(value)
     return value
 

@@ -1,4 +1,4 @@
-"""The routes over which the simulated central is told how to misbehave, and asked what it holds."""
+"""Routes that make the simulated central misbehave and read its records."""
 
 from __future__ import annotations
 

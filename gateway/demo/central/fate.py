@@ -87,7 +87,7 @@ class Fate:
 
 
 def fate_of(chances: Chances, dice: random.Random) -> Fate:
-    """Draw the next request's fate. Takes as many throws whatever comes of them."""
+    """Draw the next request's fate, with the same number of random draws for each fate."""
     before, after, bend, where, lateness = (dice.random() for _ in range(5))
     return Fate(
         before=_fallen(

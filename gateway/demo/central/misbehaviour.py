@@ -127,7 +127,7 @@ class Misbehaviour:
         return self._errors_left >= 0
 
     async def _left_open(self, request: web.Request) -> CutOff:
-        """Nothing more comes over this connection; nobody waits for ever."""
+        """Leave the connection open without an answer, for a limited time."""
         await asyncio.sleep(self.faults.half_open_seconds)
         return _cut_off(request)
 

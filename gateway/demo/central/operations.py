@@ -98,7 +98,7 @@ def card_of_user(tables: Tables, call: Call) -> JsonObject:
 
 
 def change_lifecycle(tables: Tables, call: Call) -> JsonObject:
-    """Another status; a reason is kept beside it."""
+    """Change the status and store the reason."""
     asked = call.body(Lifecycle)
     fields: JsonObject = {"status": asked.status, "updated_at": iso_utc(call.at.micros)}
     if "reason" in asked.model_fields_set:

@@ -13,7 +13,7 @@ from gateway.runtime.clock import iso_utc
 
 
 def _dated(value: str) -> str:
-    """ISO 8601 as sent; a value that is none raises ValueError."""
+    """Check that a value is ISO 8601; otherwise raise ValueError."""
     datetime.fromisoformat(value)
     return value
 

@@ -1,4 +1,4 @@
-"""What every rule of a decision looks at, and what it answers."""
+"""Input and result types of the decision's rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Case(NamedTuple):
 
     @property
     def asks_time(self) -> bool:
-        """Whether rules of time are to be judged."""
+        """True if rules about time apply."""
         return self.conditions.clock_trusted or self.rules.ladder.clock is not Stance.OPEN
 
     def moment(self, micros: int) -> str:
@@ -41,7 +41,7 @@ class Case(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a rule saw; the reason when it failed; what a person should hear of when it did not.
+    """Result of one rule: its finding, the reason if it failed, and a notice for people if it passed.
 
     `grant`: the number of the grant without which it would have failed.
     """

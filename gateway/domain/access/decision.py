@@ -170,7 +170,7 @@ def _named(card: Card) -> str:
 
 
 def _duress(case: Case) -> Verdict:
-    """Never refuses: whoever is forced must not be seen to call for help."""
+    """Note a duress signal. Never refuse: a forced holder must not be seen to call for help."""
     first = case.shown.first
     signalled = case.card.duress or pins.is_forced(case) or (first is not None and first.duress)
     return Verdict("noted", notice=Reason.DURESS) if signalled else Verdict("none")

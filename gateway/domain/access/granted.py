@@ -1,4 +1,4 @@
-"""Where a grant stands in for what a card may not do by itself: its zones, its days, its schedules."""
+"""Grants in place of a card's own zones, dates and schedules."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def duress_pin(pin: str) -> str:
 
 
 def is_forced(case: Case) -> bool:
-    """Whether the PIN that was typed signals duress."""
+    """Return whether the typed PIN signals duress."""
     own = case.card.pin
     return bool(own) and case.rules.asks_pin and _same(duress_pin(own), case.shown.pin)
 
@@ -40,5 +40,5 @@ def pin(case: Case) -> Verdict:
 
 
 def _same(one: str, other: str) -> bool:
-    """In a time that tells nothing of where they differ."""
+    """Compare two PINs in constant time."""
     return compare_digest(one.encode(), other.encode())

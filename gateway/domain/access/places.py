@@ -19,7 +19,7 @@ def zone(case: Case) -> Verdict:
 
 
 def first_person(case: Case) -> Verdict:
-    """Who may open the area has come today."""
+    """Check that a person who may open the area has entered today."""
     area = case.rules.areas.get(case.rules.way.enters)
     if area is None or not area.first_person:
         return Verdict("not asked for")
@@ -65,7 +65,9 @@ def _passed_back(case: Case, area_id: str, where: str, *, since: int | None = No
 
 
 def room(case: Case) -> Verdict:
-    """Those on their way in count as inside: two lanes at once never let in one too many."""
+    """Check the area's limit. Vehicles on their way in count as inside, so that two lanes never admit one too
+    many.
+    """
     area = case.rules.areas.get(case.rules.way.enters)
     if area is None or area.limit is None:
         return Verdict("no limit")

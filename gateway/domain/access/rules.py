@@ -1,4 +1,4 @@
-"""What a decision is made under: the lane's rules, what is doubtful just now, and what this visit has shown before."""
+"""Conditions of a decision: the lane's rules, what is uncertain now, and earlier credentials of the visit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.domain.schedules import Calendar, Schedule
 
 
 class Stance(StrEnum):
-    """What a lane does when something that it relies on is doubtful.
+    """Behaviour of a lane while something that it relies on is uncertain.
 
     `SECURE` refuses whatever the doubt concerns, `USUAL` decides with what there is, `OPEN` lets pass whatever the
     doubt concerns. No stance lets a card pass that is suspended, lost or blocked.
@@ -87,7 +87,7 @@ def holder_of(card: Card, *, by_owner: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What can be relied on just now.
+    """State of the clock, the card list and the recording at the time of a decision.
 
     Attributes:
         clock_trusted: whether the wall time is known to be right.
@@ -113,7 +113,7 @@ class Coming:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What else is known of the vehicle whose credential is judged, and of others on their way.
+    """Other facts about the vehicle, and about vehicles on their way in.
 
     Attributes:
         first: the card that was found good before, when two are needed.

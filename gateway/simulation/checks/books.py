@@ -7,7 +7,7 @@ from gateway.store import Books
 
 
 class BooksCheck:
-    """Keeps books of its own beside the outbox's: what was acknowledged, and what central has."""
+    """Check with books of its own: what was acknowledged, and what central has."""
 
     promise = "4 books balance"
     wants = (seen.Acknowledged, seen.CentralTook, seen.BooksSeen)

@@ -10,7 +10,7 @@ _OF_A_PERSON = 1.5
 
 
 class DelayCheck:
-    """From a good card at a lane without trouble of its own to the gate's driver: at once, whatever else is wrong.
+    """Check that a valid card at a working lane reaches the gate's driver at once, whatever else is broken.
 
     A person's open waits a moment for the disk, and no longer.
     """

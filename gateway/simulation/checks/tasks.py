@@ -1,4 +1,4 @@
-"""No task of the gateway ends by an error that nobody expected."""
+"""Check that no task of the gateway ends with an unexpected error."""
 
 from __future__ import annotations
 
