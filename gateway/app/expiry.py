@@ -1,5 +1,5 @@
-"""How long events, camera events and entries stay: their days, then longer for those who pull them and have not read
-them yet, and never beyond the most that is kept. What goes unread leaves an event that says so.
+"""Expiry of events, camera events and parking entries. Records stay for their days, longer while a program has not
+read them, and never beyond a maximum number. An event names records that go unread.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class EventKeeping:
             await self._store.read_cursors.forget(left)
 
     async def _tell_what_is_unread(self, name: ListName, passed: list[ReadCursor], upto: int, now: int | None) -> None:
-        """On disk before the first of them goes: after a crash in between some are told twice, and none never."""
+        """Record unread drops before the first deletion, so that a crash may repeat the event but never omit it."""
         if not passed:
             return
         above = min(mark.read_to for mark in passed)
@@ -101,8 +101,8 @@ class EventKeeping:
         accounts = sorted({mark.consumer.account for mark in passed if mark.read_to < unread.high})
         named = ", ".join(accounts[:_MOST_NAMED]) + (" and others" if len(accounts) > _MOST_NAMED else "")
         text = (
-            f"{unread.count} {_WORDS[name]}, {unread.low} to {unread.high}, of {iso_utc(unread.first_at)} to"
-            f" {iso_utc(unread.last_at)}, are dropped as the oldest; not all of them were read by {named}"
+            f"the oldest {unread.count} {_WORDS[name]} ({unread.low} to {unread.high}, from {iso_utc(unread.first_at)}"
+            f" to {iso_utc(unread.last_at)}) are dropped; not all of them were read by {named}"
         )
         return Event(
             kind=EventKind.UNREAD_DROPPED,
@@ -121,7 +121,7 @@ class EventKeeping:
         )
 
     def _settled(self) -> int | None:
-        """Wall micros that nobody has set forward lately; None while the clock is not trusted."""
+        """Return wall micros of a clock that was not set forward lately; None while the clock is not trusted."""
         wall, uptime = self._clock.wall(), self._clock.monotonic()
         known = self._time or SettledTime(wall.micros, uptime, wall.trusted)
         self._time = known.seen(wall, uptime)

@@ -123,7 +123,7 @@ def notices(
     if state.clock_offset is not None and state.clock_offset.exceeds(clock_alert_seconds):
         yield state.clock_offset.sentence()
     if unread_events:
-        yield f"{unread_events:,} of central's events command nothing: their ids or their devices' cannot be read"
+        yield f"{unread_events:,} of central's events were not carried out: their ids or their devices' cannot be read"
     if report is None:
         return
     denied = tuple(f"{operation}:" for operation, _ in state.not_permitted)
@@ -136,7 +136,7 @@ def notices(
     )
     for count, noun in held_back:
         if count:
-            yield f"{count:,} {noun} are missing on central's list; they stay until the next look agrees"
+            yield f"{count:,} {noun} are missing on central's list; they stay until the next list lacks them too"
     if cards.without_credential:
         yield f"{cards.without_credential:,} access cards have no number, tag or plate that a reader could read"
     if cards.unread:

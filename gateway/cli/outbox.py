@@ -23,7 +23,7 @@ _Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="The numbe
 
 
 class _Row(Answer):
-    """What waits for central."""
+    """A record that waits for central."""
 
     id: int
     kind: str
@@ -63,7 +63,7 @@ class _Books(Answer):
 
 
 class _Whole(Answer):
-    """One row with all that the gateway tells of it."""
+    """One row with all its details."""
 
     waiting: tuple[dict[str, object]]
 
@@ -168,7 +168,7 @@ def drop(
             typer.echo("\n".join(_lines(row)))
             typer.confirm("Let go of it?", abort=True)
         gateway.asked("/status/outbox/drop", {"id": number})
-    typer.echo(f"{number} is let go of; central never gets it")
+    typer.echo(f"{number} is dropped; central will never get it")
 
 
 def _rows(gateway: Gateway, *, waiting: bool) -> Iterator[_Row]:
@@ -198,7 +198,7 @@ def _field(text: str) -> tuple[str, object]:
 
 
 def _why(waiting: int, reasons: Sequence[_Reason]) -> list[str]:
-    """How many wait to go up by themselves, and what the last try of each ended with."""
+    """Return lines that say how many records wait, and how their last attempts ended."""
     if not waiting:
         return []
     return [

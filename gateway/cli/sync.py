@@ -1,4 +1,4 @@
-"""`edge-gateway sync`: how the site stands with central, everything fetched anew, and who pulls the site's lists."""
+"""`edge-gateway sync`: state of synchronisation, fetching everything again, and consumers of the site's lists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_COUNTED = 10_000
 
 
 class _State(Answer):
-    """How the site stands with central."""
+    """State of synchronisation with central."""
 
     reachable: bool | None
     since: str
@@ -41,7 +41,7 @@ class _Sync(Answer):
 
 
 class _Books(Answer):
-    """What became of all that was to go up."""
+    """Counts of records for central by outcome."""
 
     accepted: int
     delivered: int
@@ -57,7 +57,7 @@ class _Outbox(Answer):
 
 
 class _Consumer(Answer):
-    """Who pulls one of the site's lists."""
+    """A consumer of one of the site's lists."""
 
     account: str
     list: str
@@ -103,7 +103,9 @@ def refresh(site: SiteFile, user: User) -> None:
     """
     with signed_in(site, user) as gateway:
         gateway.asked("/status/sync/refresh", {})
-        state = _followed(gateway, lambda state: state.refreshing, away="everything is fetched anew as soon as it does")
+        state = _followed(
+            gateway, lambda state: state.refreshing, away="everything is fetched again as soon as it does"
+        )
         typer.echo("\n".join(_lines(state)))
         if state.incomplete:
             raise GatewayError(
@@ -151,7 +153,7 @@ def consumers(
 def _consumer_line(consumer: _Consumer) -> str:
     what = consumer.list.replace("_", " ") + (f" ({consumer.filter})" if consumer.filter else "")
     left = "10000 or more" if consumer.unread >= _MOST_COUNTED else consumer.unread
-    waited = "" if consumer.holds else "; not waited for any more"
+    waited = "" if consumer.holds else "; the gateway no longer waits for it"
     read = f"read up to {consumer.read_to}, {left} unread, asked last at {consumer.read_at}"
     return f"{consumer.account}, {what}: {read}{waited}"
 

@@ -26,7 +26,7 @@ class Category(IntEnum):
 
 
 class Severity(IntEnum):
-    """How much an event matters to a technician; the interface's `subcategory`."""
+    """Severity of an event; the interface's `subcategory`."""
 
     INFO = 0
     NOTICE = 1
@@ -146,7 +146,7 @@ class EventKind(IntEnum):
 
     @property
     def severity(self) -> Severity:
-        """How much the kind matters."""
+        """Severity of the kind."""
         return _NAMES[self][2]
 
 
@@ -165,7 +165,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.CLOSING_TIMED_OUT: ("Gate did not close", Category.LANE, Severity.ALARM),
         EventKind.CARD_IGNORED: ("Card ignored", Category.LANE, Severity.NOTICE),
         EventKind.PLATE_IGNORED: ("Plate ignored", Category.LANE, Severity.INFO),
-        EventKind.READING_UNUSABLE: ("Card or plate could not count", Category.LANE, Severity.WARNING),
+        EventKind.READING_UNUSABLE: ("Card or plate not usable", Category.LANE, Severity.WARNING),
         EventKind.GATE_REOPENED: ("Gate opened again while closing", Category.LANE, Severity.WARNING),
         EventKind.COMMAND_RECORDED: ("Command recorded", Category.LANE, Severity.INFO),
         EventKind.COMMAND_SENT: ("Command sent", Category.LANE, Severity.INFO),
@@ -182,23 +182,23 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.INPUT_CHATTERS: ("Input chatters", Category.LANE, Severity.WARNING),
         EventKind.LOCAL_CONTROL: ("Gate under local control", Category.LANE, Severity.NOTICE),
         EventKind.FIRE_INPUT: ("Fire input active", Category.LANE, Severity.ALARM),
-        EventKind.TROUBLE_ENDED: ("Trouble is over", Category.LANE, Severity.INFO),
+        EventKind.TROUBLE_ENDED: ("Trouble ended", Category.LANE, Severity.INFO),
         EventKind.ORDER_BEGAN: ("Standing order began", Category.LANE, Severity.NOTICE),
         EventKind.ORDER_ENDED: ("Standing order ended", Category.LANE, Severity.NOTICE),
         EventKind.HOLD_FAILED: ("Gate could not be held open", Category.LANE, Severity.ALARM),
         EventKind.OPENED_LATE: ("Gate opened late", Category.LANE, Severity.WARNING),
-        EventKind.SCHEDULE_DOUBTED: ("Schedule doubted", Category.LANE, Severity.WARNING),
+        EventKind.SCHEDULE_DOUBTED: ("Schedule uncertain", Category.LANE, Severity.WARNING),
         EventKind.STOP_BEGAN: ("Gate stopped", Category.LANE, Severity.NOTICE),
         EventKind.STOP_ENDED: ("Gate no longer stopped", Category.LANE, Severity.INFO),
         EventKind.POSITION_UNKNOWN: ("Gate position unknown", Category.LANE, Severity.ALARM),
         EventKind.DEVICE_TAMPERED: ("Device tampered with", Category.SECURITY, Severity.ALARM),
-        EventKind.TAMPER_ENDED: ("Device closed again", Category.SECURITY, Severity.INFO),
+        EventKind.TAMPER_ENDED: ("Device housing closed", Category.SECURITY, Severity.INFO),
         EventKind.COUNT_CORRECTED: ("Count corrected", Category.LANE, Severity.NOTICE),
         EventKind.PASSBACK_FORGIVEN: ("Anti-passback forgiven", Category.LANE, Severity.NOTICE),
         EventKind.PASSBACK_NOTED: ("Card used twice", Category.LANE, Severity.WARNING),
         EventKind.DURESS_SIGNALLED: ("Duress", Category.SECURITY, Severity.ALARM),
         EventKind.PIN_LOCKED: ("Wrong PINs", Category.SECURITY, Severity.ALARM),
-        EventKind.SECOND_AWAITED: ("Second credential awaited", Category.LANE, Severity.INFO),
+        EventKind.SECOND_AWAITED: ("Waiting for a second credential", Category.LANE, Severity.INFO),
         EventKind.GRANT_GIVEN: ("Access grant given", Category.LANE, Severity.NOTICE),
         EventKind.GRANT_REVOKED: ("Access grant revoked", Category.LANE, Severity.NOTICE),
         EventKind.DEVICE_CONNECTED: ("Device connected", Category.DEVICE, Severity.INFO),
@@ -224,16 +224,16 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.STORAGE_LOW: ("Storage low", Category.SYSTEM, Severity.ALARM),
         EventKind.RECORDS_WAITED: ("Nothing could be recorded", Category.SYSTEM, Severity.ALARM),
         EventKind.UNREAD_DROPPED: ("Dropped before it was read", Category.SYSTEM, Severity.WARNING),
-        EventKind.CONSUMER_FORGOTTEN: ("Consumer forgotten", Category.SYSTEM, Severity.NOTICE),
+        EventKind.CONSUMER_FORGOTTEN: ("Program no longer waited for", Category.SYSTEM, Severity.NOTICE),
         EventKind.POWER_LOST: ("Stopped without warning", Category.SYSTEM, Severity.WARNING),
         EventKind.CENTRAL_REACHED: ("Central reached", Category.SYNC, Severity.INFO),
         EventKind.CENTRAL_LOST: ("Central lost", Category.SYNC, Severity.WARNING),
         EventKind.CARDS_CHANGED: ("Access cards changed", Category.SYNC, Severity.INFO),
-        EventKind.SWEEP_SUSPENDED: ("List of central not believed", Category.SYNC, Severity.ALARM),
+        EventKind.SWEEP_SUSPENDED: ("Central's list not trusted", Category.SYNC, Severity.ALARM),
         EventKind.RECORD_PARKED: ("Record refused by central", Category.SYNC, Severity.WARNING),
         EventKind.RECORD_RELEASED: ("Refused record sent again", Category.SYNC, Severity.NOTICE),
-        EventKind.RECORD_DROPPED: ("Refused record let go", Category.SYNC, Severity.WARNING),
-        EventKind.WRITES_REFUSED: ("Too many changes wait", Category.SYNC, Severity.WARNING),
+        EventKind.RECORD_DROPPED: ("Refused record dropped", Category.SYNC, Severity.WARNING),
+        EventKind.WRITES_REFUSED: ("Too many changes waiting", Category.SYNC, Severity.WARNING),
         EventKind.CHANGED_ON_BOTH_SIDES: ("Record changed on both sides", Category.SYNC, Severity.NOTICE),
         EventKind.ID_GIVEN_TWICE: ("Central gave an id twice", Category.SYNC, Severity.ALARM),
         EventKind.CENTRAL_COMMAND_LATE: ("Central's command not carried out", Category.SYNC, Severity.WARNING),
@@ -286,7 +286,7 @@ class Event:
 
     @property
     def severity(self) -> Severity:
-        """How much the kind matters."""
+        """Severity of the kind."""
         return self.kind.severity
 
 

@@ -71,18 +71,18 @@ WHY_MISSING: Mapping[GapReason, str] = MappingProxyType(
         GapReason.CAMERA: "the camera stopped sending",
         GapReason.NETWORK: "the camera could not be reached",
         GapReason.BACK_PRESSURE: "the machine could not keep up",
-        GapReason.DISK: "the media folder took no data",
+        GapReason.DISK: "the media folder could not be written to",
         GapReason.CLOCK: "the clock was set",
         GapReason.WORKER: "the camera worker was restarted",
-        GapReason.NO_EVENT: "nothing that was to be kept happened then, or it is no longer on the disk",
+        GapReason.NO_EVENT: "nothing happened then that had to be recorded, or the footage is no longer on the disk",
         GapReason.CHANGED: "the camera's settings were changed",
         GapReason.PACKETS: "packets of the camera were lost on the network",
         GapReason.REFUSED: "the camera refused the connection",
         GapReason.UNSUPPORTED: "the camera sent a codec that cannot be recorded",
         GapReason.NEVER: "the camera has never delivered a picture",
-        GapReason.AWAY: "nothing has been recorded of the camera since",
+        GapReason.AWAY: "nothing has been recorded from the camera since",
         GapReason.REMOVED: "the camera was taken out of the site file",
-        GapReason.DELETED: "the footage was deleted, for its time was over or its room was needed",
+        GapReason.DELETED: "the footage was deleted: its time was over, or its space was needed",
         GapReason.LOST: "its files are no longer on the disk",
         GapReason.CODEC: "the camera changed its codec, and the clip holds only what is in the other one",
     }
@@ -93,7 +93,7 @@ WHY_AWAY: Mapping[GapReason, str] = MappingProxyType(
     {
         GapReason.CAMERA: "the camera sends nothing now",
         GapReason.NETWORK: "the camera cannot be reached now",
-        GapReason.DISK: "the media folder takes no data now",
+        GapReason.DISK: "the media folder cannot be written to now",
         GapReason.WORKER: "the camera worker is being restarted now",
         GapReason.REFUSED: "the camera refuses the connection now",
         GapReason.UNSUPPORTED: "the camera sends a codec that cannot be recorded",
@@ -103,7 +103,7 @@ WHY_AWAY: Mapping[GapReason, str] = MappingProxyType(
 
 
 class CameraCondition(StrEnum):
-    """What a camera is doing, as its worker sees it."""
+    """Condition of a camera, reported by its worker."""
 
     STARTING = "starting"
     RECORDING = "recording"
@@ -128,7 +128,7 @@ class WorkerCamera(_Wire):
 
 
 class RtspServing(_Wire):
-    """Serve cameras on by RTSP at this address, to whoever knows the account by digest."""
+    """Address and account for re-serving cameras by RTSP, with digest authentication."""
 
     host: str
     port: int = Field(ge=0, le=65535)
@@ -148,7 +148,7 @@ class WorkerAssignment(_Wire):
 
 
 class Pin(_Wire):
-    """Footage of a camera from `begin` until `until` (wall micros) is wanted."""
+    """Request to keep a camera's footage from `begin` until `until` (wall micros)."""
 
     camera_id: int
     begin: int
@@ -159,7 +159,7 @@ class Pin(_Wire):
 
 
 class PinnedFootage(_Wire):
-    """`PUT /pins`: all that is wanted of cameras that are recorded for events only."""
+    """`PUT /pins`: all footage to keep, of cameras that record events only."""
 
     pins: tuple[Pin, ...] = Field(max_length=10_000)
 
@@ -270,7 +270,7 @@ class WorkerFailed(_Wire):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What of a segment decides whether another can be played right after it: wall micros, and its format."""
+    """The facts that decide whether another segment can follow this one: times (wall micros) and format."""
 
     started_at: int
     ended_at: int
@@ -279,7 +279,7 @@ class Edge:
 
 
 def continues(before: Edge, after: Edge) -> bool:
-    """Whether a player can go from one segment to the other without being told. Pure."""
+    """Return whether a player can go from one segment to the other without a discontinuity mark. Pure."""
     touches = abs(after.started_at - before.ended_at) <= TOUCHING_MICROS
     return after.gap is GapReason.NONE and touches and before.format == after.format
 
@@ -327,7 +327,7 @@ Extent = Literal["coming", "whole", "part", "none"]
 
 
 def extent_of(missing: Sequence[Missing], begin: int, end: int) -> Extent:
-    """How much of `[begin, end)` there is footage of. Pure."""
+    """Return how much of `[begin, end)` the footage covers. Pure."""
     if not missing:
         return "whole"
     return "none" if (missing[0].begin, missing[0].end) == (begin, end) else "part"

@@ -135,7 +135,7 @@ class Decisions:
         stamp, shown = self._clock.wall(), without_code(wanted.credential, decision.card).shown()
         noted = [(_NOTICES[reason], sentence_of(reason)) for reason in decision.notices]
         if self._is_locked_by(decision):
-            text = f"{TRIES} wrong PINs: it waits {LOCKED_SECONDS / 60:g} minutes at every lane that wants one"
+            text = f"{TRIES} wrong PINs; it must wait {LOCKED_SECONDS / 60:g} minutes at every lane that asks for a PIN"
             noted.append((EventKind.PIN_LOCKED, text))
         for kind, text in noted:
             event = Event(

@@ -35,9 +35,11 @@ class Granting:
             if len(lanes) != 1:
                 names = {device.id: device.name for device in self.site.devices}
                 name = names.get(device_id, f"device {device_id}")
-                raise CommandRefused(f"{name} serves several lanes; name the gate or a reader of the one that is meant")
+                raise CommandRefused(
+                    f"{name} serves several lanes; name the gate or a reader of the lane that you mean"
+                )
         if not lanes:
-            raise NotFoundError(f"device {device_id} is of no lane of this site")
+            raise NotFoundError(f"device {device_id} belongs to no lane of this site")
         return lanes[0]
 
     def standing(self) -> tuple[Grant, ...]:
@@ -60,8 +62,8 @@ class Granting:
             valid_until=until,
             given_by=by,
         )
-        how_long = "for good" if length is None else f"for {length / 3_600_000_000:g} h"
-        text = f"{by.removeprefix('user:')} lets {user_id} pass {lane.name} {how_long}"
+        how_long = "until it is revoked" if length is None else f"for {length / 3_600_000_000:g} h"
+        text = f"{by.removeprefix('user:')} lets user {user_id} pass {lane.name} {how_long}"
         told = _event(EventKind.GRANT_GIVEN, text, stamp, lane, device_id, user_id=user_id, by=by)
         grant = await self.grants.give(new, told=told, most=MOST_GRANTS, forgets=stamp.trusted)
         if grant is None:
@@ -84,7 +86,7 @@ class Granting:
             await self.grants.revoke(access_id, by=by, now=stamp.micros, told=told)
         except StoreError as error:
             raise StoreError(
-                "the grant opens nothing any more, but that is not recorded: it may come back with a restart"
+                "the grant no longer opens anything, but that could not be recorded: it may come back after a restart"
             ) from error
 
 

@@ -197,7 +197,7 @@ class Lanes:
         runner.post(m.OrderGiven(order=order, by=source))
         handled = await runner.caught_up(within=_RECORDED_WITHIN)
         if not handled or not await self.recorder.recorded(lost=lost, within=_RECORDED_WITHIN):
-            raise StoreError("the order holds from now on, but is not recorded: it may not outlive a restart")
+            raise StoreError("the order is in force, but could not be recorded: it may be lost at a restart")
 
     def report(self, report: Report) -> None:
         """Take a driver's report. Called on the loop's thread; never blocks."""

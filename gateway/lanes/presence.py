@@ -69,7 +69,7 @@ class Areas:
             raise NotFoundError(f"area '{area_id}' is not of this site")
         correction = CountCorrection(area_id, count)
         before, who = self._presence.count(area_id), source.removeprefix("user:")
-        text = f"{area.name}: {count} inside, says {who} ({before} were counted)"
+        text = f"{area.name}: {who} set the count to {count} (it was {before})"
         await self._correct(correction, EventKind.COUNT_CORRECTED, text, area=area_id, count=count, counted=before)
 
     async def forgive(self, card_id: int | None, *, source: str) -> None:
@@ -83,7 +83,7 @@ class Areas:
             if known is None:
                 raise NotFoundError(f"there is no access card {card_id}")
             holder, whom = holder_of(known.card, by_owner=self._by_owner), f"card {known.card.number or card_id}"
-        text = f"the next passage of {whom} counts as the first, says {who}"
+        text = f"{who} forgave anti-passback for {whom}; the next passage counts as the first"
         await self._correct(Forgiveness(holder), EventKind.PASSBACK_FORGIVEN, text, holder=holder)
 
     async def _correct(self, correction: Correction, kind: EventKind, text: str, **data: str | int) -> None:
@@ -94,4 +94,4 @@ class Areas:
         self._presence.correct(correction)
         self._recorder.put(Entry(events=(event,), corrections=(correction,)))
         if not await self._recorder.recorded(lost=lost, within=_RECORDED_WITHIN):
-            raise StoreError("the correction counts from now on, but is not recorded: it may not outlive a restart")
+            raise StoreError("the correction is in force, but could not be recorded: it may be lost at a restart")

@@ -13,14 +13,14 @@ from gateway.site import LaneSection, Site
 
 _BY = "schedule"
 _LOCKS = {
-    Stance.SECURE: "begins and does not end",
-    Stance.USUAL: "begins and ends by the clock as it is",
-    Stance.OPEN: "does not begin",
+    Stance.SECURE: "locks the lane down and does not unlock it",
+    Stance.USUAL: "locks and unlocks the lane by the clock as it is",
+    Stance.OPEN: "does not lock the lane down",
 }
 _HOLDS = {
-    Stance.SECURE: "the gate is not held open",
-    Stance.USUAL: "the gate is not held open",
-    Stance.OPEN: "the gate is held open by the clock as it is",
+    Stance.SECURE: "does not hold the gate open",
+    Stance.USUAL: "does not hold the gate open",
+    Stance.OPEN: "holds the gate open by the clock as it is",
 }
 
 
@@ -62,10 +62,10 @@ class Timetable:
             return ""
         parts = []
         if self.lock_down is not None:
-            parts.append(f"a lock-down {_LOCKS[self.stance]}")
+            parts.append(_LOCKS[self.stance])
         if self.hold_open is not None:
             parts.append(_HOLDS[self.stance])
-        return f"the time is not certain; until it is, by the schedule {' and '.join(parts)}"
+        return f"the time is not certain; until it is, the schedule {' and '.join(parts)}"
 
     def _by_clock(self, stamp: Stamp) -> Order | None:
         if self.lock_down is not None and self.calendar.is_open(self.lock_down, stamp.micros):

@@ -249,7 +249,7 @@ class Retention:
     def _low(self, use: StorageUse, *, short: int, paused: bool) -> Event:
         now = self._clock.wall()
         text = (
-            f"Storage is short of {short / _GIGABYTE:.2f} GB and no more footage may go:"
+            f"Storage lacks {short / _GIGABYTE:.2f} GB of free space, and no more footage may be deleted:"
             f" {use.footage / _GIGABYTE:.2f} GB are kept for events, {use.free / _GIGABYTE:.2f} GB of the disk are free"
             f" and {self._limits.floor / _GIGABYTE:.2f} GB must stay free"
         )

@@ -170,7 +170,7 @@ class CameraWatch:
                     kind=EventKind.WORKER_LOST,
                     date_at=now.micros,
                     clock_trusted=now.trusted,
-                    description=f"{worker.name} was lost and is started again: {reason}. Its cameras: {named}",
+                    description=f"{worker.name} stopped and is started again: {reason}. Its cameras: {named}",
                     data={"worker": worker.name, "reason": reason},
                 )
             )

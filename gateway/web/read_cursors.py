@@ -160,7 +160,7 @@ class Consumers:
             most = max(counts.values())
             many = [known for consumer, known in self._followed.items() if counts[consumer.account] == most]
             gone = min(many, key=lambda known: known.read_at)
-            await self._forget_marks((gone.stored,), by=f"the gateway, which follows {_MOST_CONSUMERS}")
+            await self._forget_marks((gone.stored,), by=f"the gateway (it follows at most {_MOST_CONSUMERS})")
 
     async def _forget_marks(self, marks: Sequence[ReadCursor], *, by: str) -> None:
         first, stamp = marks[0].consumer, self._clock.wall()
@@ -170,7 +170,7 @@ class Consumers:
             kind=EventKind.CONSUMER_FORGOTTEN,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=f"How far {first.account} has read was forgotten by {by}: {places}{more}.",
+            description=f"{by} deleted how far {first.account} has read: {places}{more}.",
             data={"account": first.account, "by": by, "marks": len(marks)},
         )
         consumers = [mark.consumer for mark in marks]

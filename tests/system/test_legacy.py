@@ -108,7 +108,7 @@ def test_a_program_lets_people_in_and_hears_of_it(make_site, wait_until, inbox):
 
     site.present("entry", CARDS_SENT[EXPIRED])
     told = wait_until(lambda: inbox.of("access.granted", user_id="9003"), within=30, why="the grant opens")
-    assert "a grant lets its holder pass" in told[0]["data"]["description"]
+    assert "a grant lets the holder pass" in told[0]["data"]["description"]
     assert program(site, key, "GET", "/api/v1/access/permissions")[1]["total"] == 2
     assert program(site, key, "POST", "/api/v1/access/revoke", {"access_id": guest["access_id"]})[0] == 200
     site.present("exit", guest["access_id"])

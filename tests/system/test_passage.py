@@ -85,7 +85,7 @@ def test_unknown_card_is_refused_and_nothing_moves(site, wait_until):
         within=15,
         why="the denial is recorded",
     )
-    assert "no card has this number" in denied["description"]
+    assert "no card has this number or plate" in denied["description"]
     assert json.loads(denied["data"])["reason"] == "unknown_credential"
     wait_until(
         lambda: EventKind.VEHICLE_BACKED_OUT in kinds_since(site, before, "exit"), within=20, why="the vehicle leaves"

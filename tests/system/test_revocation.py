@@ -32,7 +32,7 @@ def test_a_card_is_refused_at_the_lane_soon_after_central_took_its_right_away(si
     central = api_of(0)
     central.base = site.ready.central_url
     central.session = central.call("/v1/auth/login", username="gateway", password="demo")["session"]
-    ways = (("PATCH", {"status": "suspended"}, "suspended"), ("DELETE", {}, "no card has this number"))
+    ways = (("PATCH", {"status": "suspended"}, "suspended"), ("DELETE", {}, "no card has this number or plate"))
     for (method, change, reason), card, number in zip(ways, GOOD_CARDS, (4001, 4002), strict=False):
         before, taken = site.newest(), time.monotonic()
         assert central.raw(method, "/v1/access", {"id": number, **change})[0] == 200

@@ -44,7 +44,7 @@ def line_words(error: BaseException, host: str) -> str:
 def _system(error: OSError, host: str) -> str:
     match error:
         case socket.gaierror():
-            return f"the name {host} is not known: look at its spelling, and at this machine's DNS"
+            return f"the name {host} is not known: check its spelling and this machine's DNS"
         case ssl.SSLCertVerificationError():
             return _certificate(error, host)
         case ssl.SSLError():

@@ -57,9 +57,9 @@ class Verdict(Enum):
     """Decision about an event that means a command."""
 
     ACT = "act"
-    BEFORE_START = "it was given before this gateway's start"
+    BEFORE_START = "it was given before this gateway started"
     LATE = "it came too late"
-    NOT_YET = "it bears a time that is still to come"
+    NOT_YET = "its time is in the future"
     UNDATED = "its time cannot be read"
 
 
@@ -207,7 +207,9 @@ class LaneCommands:
             return
         command_id = f"central-{number}"
         if verdict is not Verdict.ACT:
-            await self._tell(device, f"{action} by central (its event {number}) was not carried out: {verdict.value}")
+            await self._tell(
+                device, f"central's command to {action} (its event {number}) was not carried out: {verdict.value}"
+            )
         elif await self._store.commands.get(command_id) is None:
             try:
                 await self._lanes.command(

@@ -33,6 +33,7 @@ PARTS: Final[tuple[Part, ...]] = get_args(Part)
 
 _NAME = "to_fetch_anew"
 _MOST_DOUBTFUL = 5
+_UNTIL_NEXT = "they stay until the next list lacks them too"
 
 
 class Refresh:
@@ -243,7 +244,7 @@ class DownSync:
         self._progress_of(part)
         pulled = await self._part(part, lambda anew: pull.pull(anew=anew), missed)
         if pulled is not None and pulled.newly_held_back:
-            text = f"central lists {pulled.held_back} {noun}s fewer than before; they stay until the next pull agrees"
+            text = f"central's list has {pulled.held_back} {noun}s fewer than before; {_UNTIL_NEXT}"
             await self._record(EventKind.SWEEP_SUSPENDED, self._clock.wall(), text)
         return pulled
 
@@ -254,10 +255,10 @@ class DownSync:
             text = f"{cards.added} access cards added, {cards.changed} changed, {cards.removed} removed"
             await self._record(EventKind.CARDS_CHANGED, stamp, text)
         if cards.newly_held_back:
-            text = f"central lists {cards.held_back} cards fewer than before; they stay until the next pull agrees"
+            text = f"central's list has {cards.held_back} cards fewer than before; {_UNTIL_NEXT}"
             await self._record(EventKind.SWEEP_SUSPENDED, stamp, text)
         if cards.problem and not self._doubted:
-            text = f"{cards.problem}; a card goes only when central says so of that card"
+            text = f"{cards.problem}; a card is removed only when central says that it has no such card"
             await self._record(EventKind.SWEEP_SUSPENDED, stamp, text)
         self._doubted = bool(cards.problem)
 

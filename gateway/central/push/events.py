@@ -53,19 +53,19 @@ class OutboxEvents:
         log.warning("record_parked", kind=row.kind, record_id=row.record_id, error=reason)
         suppressed = self._parked.admit()
         if suppressed is not None:
-            more = f"; {suppressed} more were refused since one was told last" if suppressed else ""
-            await self._about(row, f"{row.kind} {row.record_id} waits for a person: {reason}{more}")
+            more = f"; {suppressed} more were refused since the last event of this kind" if suppressed else ""
+            await self._about(row, f"{_named(row)} waits for a person: {reason}{more}")
 
     async def dropped(self, row: OutboxRow, reason: str) -> None:
         """Record that a change was dropped."""
-        await self._about(row, f"{row.kind} {row.record_id} was changed here, but central has it no more: {reason}")
+        await self._about(row, f"{_named(row)} was changed here, but central no longer has it: {reason}")
 
     async def conflicts(self, row: OutboxRow, conflicts: Sequence[Conflict]) -> None:
         """Record which fields were changed on both sides, and which side counts."""
         said = "; ".join(conflict.sentence() for conflict in conflicts)
         await self._tell(
             EventKind.CHANGED_ON_BOTH_SIDES,
-            f"{row.kind} {row.record_id} was changed here and at central: {said}"[:_LONGEST_TOLD],
+            f"{_named(row)} was changed here and at central: {said}"[:_LONGEST_TOLD],
             {
                 "kind": row.kind,
                 "record_id": row.record_id,
@@ -82,3 +82,7 @@ class OutboxEvents:
         stamp = self._clock.wall()
         event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
         await self._store.journal.record(Entry(events=(event,)))
+
+
+def _named(row: OutboxRow) -> str:
+    return f"{row.kind.replace('_', ' ')} {row.record_id}"

@@ -22,7 +22,7 @@ from gateway.store import OutboxRow, PendingWrite, Store
 from gateway.store.outbox.rows import body_object, body_text
 
 _LONGEST_TOLD = 300
-_UNLOOKED = ", who is believed: the gateway's account may not look at it there"
+_UNLOOKED = ", unchecked: the gateway's account may not look at it there"
 
 
 class OutboxDesk:
@@ -55,12 +55,12 @@ class OutboxDesk:
         body = body_object(row.body)
         operation = WRITES.get((row.kind, row.action))
         if body is None or operation is None:
-            raise CommandRefused("it is of no operation that this program knows: let it go")
+            raise CommandRefused("this gateway knows no operation that sends it: drop it")
         if operation.effect is Effect.DELETE:
-            raise CommandRefused("a deletion has no fields to edit: send it again, or let it go")
+            raise CommandRefused("a deletion has no fields to edit: send it again, or drop it")
         edited: JsonObject = {name: value for name, value in changed_by(body, fields).items() if value is not None}
         if not edited.keys() - {"id"}:
-            raise CommandRefused("nothing would be left of it: let it go instead")
+            raise CommandRefused("no field would be left of it: drop it instead")
         what = f"edited ({', '.join(sorted(fields))}) and sent again by {by}"
         event = self._event(EventKind.RECORD_RELEASED, row, what)
         async with self._store.cards.turn:
@@ -96,7 +96,7 @@ class OutboxDesk:
         """
         name = f"central's {row.kind} {central_id}"
         if await self._store.unknown_outcomes.was_here(row.kind, central_id, row.created_at):
-            raise CommandRefused(f"{name} is another one, which the site has had from before")
+            raise CommandRefused(f"{name} is another record, which this site already knows")
         path, operation = READS.get(row.kind), WRITES.get((row.kind, row.action))
         if self._client is None or path is None or operation is None or operation.lookup is None:
             return False
@@ -119,13 +119,13 @@ class OutboxDesk:
             return False
         sent = (await self._store.references.resolve(sent)).body
         if likeness(operation.lookup, sent, record, newer=None) is Likeness.OTHER:
-            raise CommandRefused(f"{name} is another one: it differs in what such a record is known by")
+            raise CommandRefused(f"{name} is another record: its identifying fields differ")
         return True
 
     async def drop(self, row_id: int, *, by: str) -> OutboxRow:
         """Let go of it. Central's record counts again with the next pull; one that central never had goes."""
         row = await self._store.refused.get(row_id)
-        event = self._event(EventKind.RECORD_DROPPED, row, f"let go by {by}; central never gets it")
+        event = self._event(EventKind.RECORD_DROPPED, row, f"dropped by {by}; central will never get it")
         async with self._store.cards.turn:
             row, gone = await self._store.refused.drop(row_id, event)
             if gone and row.kind == CARD:
@@ -134,14 +134,14 @@ class OutboxDesk:
 
     def _event(self, kind: EventKind, row: OutboxRow, what: str) -> Event:
         stamp = self._clock.wall()
-        why = "of which it was not known whether central has it" if row.begun else "refused by central"
+        why = "which central may already have" if row.begun else "refused by central"
         if row.lost:
             why = "whose file is lost"
         return Event(
             kind=kind,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=f"{row.kind} {row.record_id} ({row.action}), {why}, was {what}",
+            description=f"{row.kind.replace('_', ' ')} {row.record_id} ({row.action}), {why}, was {what}",
             data={
                 "outbox_id": row.id,
                 "kind": row.kind,

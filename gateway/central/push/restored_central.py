@@ -62,7 +62,7 @@ class RestoreDetector:
             return
         missed, self._missed = self._missed, bool(gone)
         if gone and missed:
-            await self._begin(f"it has none of the records any more that this site sent last ({gone})")
+            await self._begin(f"it no longer has the records that this site sent last ({gone})")
 
     async def on_reconciled(self) -> None:
         """Note that central has everything again."""
@@ -84,7 +84,7 @@ class RestoreDetector:
     async def _begin(self, why: str) -> None:
         now = self._clock.wall()
         text = (
-            f"central was set back to an older state: {why}. What this site has sent since is to be sent again:"
+            f"central was set back to an older state: {why}. To send again what this site has sent since,"
             " run edge-gateway sync reconcile"
         )
         event = Event(kind=EventKind.CENTRAL_SET_BACK, date_at=now.micros, clock_trusted=now.trusted, description=text)

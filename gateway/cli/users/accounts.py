@@ -76,7 +76,7 @@ def password(username: Username, data: Data = USUAL_DATA) -> None:
     """
     made(Look(), data)
     made(SetPassword(username=username, password_hash=_hashed(username)), data)
-    typer.echo(f"{username} has another password, and no session any more")
+    typer.echo(f"{username} has a new password; its sessions have ended")
 
 
 @app.command("role")

@@ -1,4 +1,4 @@
-"""What a decision says: granted or denied, why, and each rule on the way."""
+"""Decision: granted or denied, with the reason and the result of each rule."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Reason(StrEnum):
 
 _SENTENCES = {
     Reason.VALID_CARD: "the card is valid",
-    Reason.NEAR_PLATE: "the plate is one letter or two from a valid one, and from no other",
-    Reason.GRANT: "a grant lets its holder pass",
-    Reason.FAIL_OPEN: "the lane lets pass while the card list cannot be relied on",
-    Reason.UNKNOWN_CREDENTIAL: "no card has this number",
-    Reason.AMBIGUOUS_CREDENTIAL: "more than one card has this number",
+    Reason.NEAR_PLATE: "the plate was probably misread; it is close to one valid plate and to no other",
+    Reason.GRANT: "a grant lets the holder pass",
+    Reason.FAIL_OPEN: "the lane opens while the card list cannot be relied on",
+    Reason.UNKNOWN_CREDENTIAL: "no card has this number or plate",
+    Reason.AMBIGUOUS_CREDENTIAL: "more than one card has this number or plate",
     Reason.SUSPENDED: "the card is suspended",
     Reason.RECORD_UNREADABLE: "the card's record could not be understood, so it opens nothing",
     Reason.LOST: "the card is reported lost",
@@ -62,14 +62,14 @@ _SENTENCES = {
     Reason.UNKNOWN_SCHEDULE: "the card has a schedule that this site does not know",
     Reason.OUTSIDE_SCHEDULE: "the card is not valid at this time",
     Reason.LANE_CLOSED: "the lane is not open at this time",
-    Reason.ANTI_PASSBACK: "the card was used for this way already and has not come back",
+    Reason.ANTI_PASSBACK: "the card was already used in this direction and has not come back",
     Reason.AREA_FULL: "the area is full",
-    Reason.FIRST_PERSON_AWAITED: "nobody who may open the area has come today",
+    Reason.FIRST_PERSON_AWAITED: "nobody who may open the area has entered today",
     Reason.SECOND_CREDENTIAL_AWAITED: "a second card or plate is needed",
-    Reason.NO_PIN: "this lane wants a PIN, and the card has none",
-    Reason.PIN_MISSING: "this lane wants a card and its PIN",
+    Reason.NO_PIN: "this lane asks for a PIN, and the card has none",
+    Reason.PIN_MISSING: "this lane asks for a card and its PIN",
     Reason.WRONG_PIN: "the PIN is wrong",
-    Reason.PIN_LOCKED: "too many wrong PINs were typed; the card waits before it may try again",
+    Reason.PIN_LOCKED: "too many wrong PINs were typed; the card must wait before the next try",
     Reason.CARDS_STALE: "the card list is too old",
     Reason.CLOCK_UNTRUSTED: "the time is not certain, and the card depends on it",
     Reason.NOTHING_RECORDED: "nothing can be recorded",

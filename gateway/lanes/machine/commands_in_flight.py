@@ -26,7 +26,7 @@ def send(lane: Transition, command: Command, deadline: float, *, instead_of: Clo
     """
     flight = lane.state.commands.flight
     if flight is not None:
-        _supersede(lane, flight, f"superseded by {command.action}")
+        _supersede(lane, flight, f"replaced by {command.action}")
     patience = (
         lane.rules.lane.closing_seconds if command.action is GateAction.CLOSE else lane.rules.lane.opening_seconds
     )
@@ -143,7 +143,7 @@ def deadlines(state: LaneState) -> tuple[float, ...]:
 
 
 def _away(reason: str) -> str:
-    return f"the gate's controller is away: {reason}"
+    return f"the gate's controller is offline: {reason}"
 
 
 def _supersede(lane: Transition, flight: InFlight, reason: str) -> None:

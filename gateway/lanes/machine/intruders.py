@@ -119,7 +119,7 @@ def without_own_decision(lane: Transition, visit: Visit, *, since: float, behind
         lane.put(lane.state.visits.without_grant(before))
         lane.tell(
             EventKind.VEHICLE_PASSED,
-            f"a vehicle passed ({before.credential}), let in before the gateway restarted",
+            f"a vehicle passed ({before.credential}); it was let in before the gateway restarted",
             passage=lane.passage(visit, PassageOutcome.PASSED, reason="granted_before_restart", before=before),
             filmed_from=visit.arrived.micros,
             credential=before.credential,
@@ -131,7 +131,7 @@ def without_own_decision(lane: Transition, visit: Visit, *, since: float, behind
     kind, text = EventKind.UNAUTHORISED_PASSAGE, f"something passed without a decision while {gate}"
     if behind:
         kind = EventKind.VEHICLE_TAILGATED
-        text = "a second vehicle followed over the closing loop without a decision of its own"
+        text = "a second vehicle followed over the closing loop and had not been let in"
     if visit.decision is not None and not visit.decision.granted and visit.credential:
         text += f"; {named(visit.credential)} had been denied: {visit.decision.sentence()}"
     lane.tell(kind, text, passage=lane.passage(visit, PassageOutcome.UNAUTHORISED), filmed_from=visit.arrived.micros)
@@ -159,7 +159,7 @@ def went_wrong_way(lane: Transition, visit: Visit) -> None:
     passage = lane.passage(visit, outcome, reason=reason, direction=against)
     lane.tell(
         EventKind.WRONG_WAY,
-        f"a vehicle came over the closing loop first: it went against the lane's direction ({direction})",
+        f"a vehicle went against the lane's direction ({direction}): it reached the closing loop first",
         passage=passage,
         filmed_from=visit.arrived.micros,
     )

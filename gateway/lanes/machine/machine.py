@@ -194,7 +194,7 @@ def _command_requested(lane: Transition, event: m.CommandRequested) -> None:
     if lane.now.at >= event.deadline:
         lane.refuse(command, "its deadline passed before it could be sent")
     elif lane.state.inputs.gate_lost:
-        lane.refuse(command, f"the gate's controller is away: {lane.state.inputs.gate_lost}")
+        lane.refuse(command, f"the gate's controller is offline: {lane.state.inputs.gate_lost}")
     elif command.action is GateAction.OPEN:
         if lane.state.locked_down:
             lane.refuse(command, lane.state.locked_down)

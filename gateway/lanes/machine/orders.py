@@ -42,7 +42,7 @@ def ordered(lane: Transition, event: m.OrderGiven | m.OrderScheduled) -> None:
         return
     if before is not None:
         by = event.by.removeprefix("user:") if isinstance(event, m.OrderGiven) else "schedule"
-        lane.tell(EventKind.ORDER_ENDED, f"no longer: {before.sentence()} (ended by {by})", order=before.kind.value)
+        lane.tell(EventKind.ORDER_ENDED, f"ended by {by}: {before.sentence()}", order=before.kind.value)
     if order is not None:
         lane.tell(EventKind.ORDER_BEGAN, order.sentence(), order=order.kind.value, by=order.by, reason=order.reason)
     _changed(lane, was_kept=was_kept, order=order)

@@ -76,10 +76,14 @@ def plate_read(lane: Transition, reading: m.PlateRead) -> None:
     votes, stands = state.readings.votes, state.visits.phase in {Phase.ARMED, Phase.DECIDING}
     if reading.direction == "leaving" and not rules.two_way:
         if stands:
-            _plate_ignored(lane, reading, "the camera says that it leaves")
+            _plate_ignored(lane, reading, "the camera says that the vehicle leaves")
     elif reading.confidence < rules.lane.plate_least:
         if stands and not votes.readings:
-            _plate_ignored(lane, reading, f"{reading.confidence:.2f} sure, and {rules.lane.plate_least:g} is wanted")
+            _plate_ignored(
+                lane,
+                reading,
+                f"the camera is {reading.confidence:.2f} sure, and the lane needs {rules.lane.plate_least:g}",
+            )
     elif state.visits.phase in visits.HAS_RIGHT_OF_WAY:
         _read_while_one_passes(lane, reading)
     elif stands and (why := votes.why_not(reading)):
@@ -327,7 +331,7 @@ def _missing(lane: Transition, visit: Visit, text: str, reason: str) -> None:
 
 
 _COMES_OUT = "while a vehicle that came the other way is on the closing loop"
-_WAY_IS_GIVEN = "a vehicle already has its right of way"
+_WAY_IS_GIVEN = "a vehicle that was let in has not passed yet"
 _NO_VEHICLE = "without a vehicle on the arming loop"
 _LOOP_UNKNOWN = "while the arming loop is not known: its device does not answer"
 

@@ -162,7 +162,9 @@ def _why_open(lane: Transition) -> str:
 
 def _tell_unacknowledged(lane: Transition, job: Closing) -> None:
     if job.reopens_for:
-        text = f"the gate was closing and was asked to open again, which nobody acknowledged: {job.reopens_for}"
+        text = (
+            f"the gate was told to open again while closing, but its controller did not acknowledge: {job.reopens_for}"
+        )
         lane.tell(EventKind.OPENING_TIMED_OUT, text, filmed_from=job.reopens_since)
 
 

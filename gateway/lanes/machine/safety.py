@@ -26,7 +26,7 @@ def why_not_close(rules: LaneRules, state: LaneState, now: float) -> str:
 def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa: PLR0911 (one per reason)
     """Return what is in the way, or not known, at `now`; "" for nothing."""
     if state.inputs.gate_lost:
-        return f"the gate's controller is away: {state.inputs.gate_lost}"
+        return f"the gate's controller is offline: {state.inputs.gate_lost}"
     if state.kept_open:
         return state.kept_open
     if state.inputs.gate.fresh(now, rules.policy.stale_seconds) is GatePosition.UNKNOWN:
@@ -89,7 +89,7 @@ def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> st
         if point.missed >= _MISSED_WHILE_CLOSING:
             return f"{name} does not answer"
         if now < point.returned + rules.lane.clear_after_loss_seconds:
-            return f"{name} has just come back and is not believed yet"
+            return f"{name} has just come back and is not trusted yet"
     return ""
 
 

@@ -93,9 +93,9 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
         found.append(_Condition(Trouble(kind, subject, text), since, until))
 
     if state.inputs.on_fire:
-        when(EventKind.FIRE_INPUT, "", "the fire input is active; the gate is to be open", state.inputs.fire.since)
+        when(EventKind.FIRE_INPUT, "", "the fire input is active, so the gate must be open", state.inputs.fire.since)
     if rules.lane.local is not None and state.inputs.local.is_on():
-        when(EventKind.LOCAL_CONTROL, "", "the gate is under the control of its key switch", state.inputs.local.since)
+        when(EventKind.LOCAL_CONTROL, "", "the key switch controls the gate", state.inputs.local.since)
     if state.orders.doubt:
         when(EventKind.SCHEDULE_DOUBTED, "", state.orders.doubt, state.orders.doubted_since + DOUBTED_SECONDS)
     if (
@@ -104,7 +104,7 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
         and not state.inputs.gate_lost
     ):
         text = (
-            f"the gate's position has not been known for {_span(rules.travel_seconds)}; it may stand half-way: look"
+            f"the gate's position has been unknown for {_span(rules.travel_seconds)}; it may stand half open. Make sure"
             " that nobody and nothing is under it, open it, then close it"
         )
         when(EventKind.POSITION_UNKNOWN, "", text, state.inputs.gate.since + rules.travel_seconds)
@@ -122,7 +122,7 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
             text = f"{name} has been on for {_span(rules.lane.stuck_seconds)}"
             when(EventKind.INPUT_STUCK, name, text, point.since + rules.lane.stuck_seconds)
         if point.changes and point.chatters_until() > point.changes[-1]:
-            text = f"{name} changes too often to be believed"
+            text = f"{name} changes too often to be trusted"
             when(EventKind.INPUT_CHATTERS, name, text, point.changes[-1], point.chatters_until())
     return found
 
@@ -153,7 +153,7 @@ def _unwanted(lane: Transition) -> None:
     if now - lane.state.commands.unanswered_open_at > LATE_OPENING_SECONDS:
         lane.put(lane.state.troubles.forced(now))
         return
-    text = "the gate opened late, after its command had been given up; it is closed again"
+    text = "the gate opened late, after the gateway had given up the command; the gateway closes it again"
     lane.put(lane.state.commands.open_took_effect())
     lane.note(text)
     lane.tell(EventKind.OPENED_LATE, text)
@@ -167,16 +167,16 @@ def why_unable(rules: LaneRules, state: LaneState, now: float) -> tuple[str, ...
 
 def _why_unable(rules: LaneRules, state: LaneState, now: float) -> Iterator[str]:
     if state.inputs.gate_lost:
-        yield f"the gate's controller is away: {state.inputs.gate_lost}"
+        yield f"the gate's controller is offline: {state.inputs.gate_lost}"
     elif any(trouble.kind is EventKind.POSITION_UNKNOWN for trouble in state.troubles.present):
         yield "the gate's position is not known: open it, then close it"
     far = [("the far arming loop", state.inputs.far)] if rules.two_way else []
     for name, loop in [("the arming loop", state.inputs.arming), *far]:
         if loop.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
-            yield f"{name} is not known, so no card counts: look at its device and its wiring"
+            yield f"{name} is not known, so no card counts: check its device and its wiring"
     if state.inputs.closing.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
-        yield "the closing loop is not known, so no passage is seen: look at its device and its wiring"
+        yield "the closing loop is not known, so no passage is seen: check its device and its wiring"
     if not rules.closes_itself:
         for name, point in points_that_forbid(rules, state)[1:]:
             if point.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
-                yield f"{name} is not known, so the gate is not closed: look at its device and its wiring"
+                yield f"{name} is not known, so the gate stays open: check its device and its wiring"

@@ -254,7 +254,7 @@ def _open(lane: Transition, visit: Visit) -> None:
     lane.enter(Phase.OPENING, visit.opening())
     if lane.state.inputs.gate_lost:
         _tell_decision(lane, visit)
-        not_opened(lane, f"the gate's controller is away: {lane.state.inputs.gate_lost}")
+        not_opened(lane, f"the gate's controller is offline: {lane.state.inputs.gate_lost}")
         return
     deadline = lane.now.at + lane.rules.policy.command_seconds
     commands_in_flight.send(lane, lane.command(GateAction.OPEN), deadline, instead_of=close)
@@ -343,7 +343,7 @@ def _backed_out(lane: Transition, visit: Visit, text: str) -> None:
 def _give_up(lane: Transition) -> None:
     visit = lane.state.visits.present
     if visit is not None and visit.vehicle_seen:
-        _backed_out(lane, visit, "the vehicle left backwards; its right of way is taken back")
+        _backed_out(lane, visit, "the vehicle backed out after it was let in")
     _next(lane)
 
 

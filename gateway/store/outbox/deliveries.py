@@ -144,9 +144,10 @@ def take_id_from(
     if isinstance(ids, SiteIds):
         take_out(connection, (row.id for row in outbox_rows(connection, kind, central_id)), "dropped")
     ids.disown(connection, record_id, central_id)
+    noun = kind.replace("_", " ")
     text = (
-        f"central gave {kind} {to} the id {central_id}, which {kind} {record_id} had: it may have been set back to an"
-        f" older state. {kind} {record_id} counts as not at central"
+        f"central gave {noun} {to} the id {central_id}, which {noun} {record_id} had: central may have been set back to"
+        f" an older state. {noun} {record_id} now counts as not at central"
     )
     told = Event(
         kind=EventKind.ID_GIVEN_TWICE,

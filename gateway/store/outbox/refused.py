@@ -96,9 +96,9 @@ class RefusedRows:
             if row.key != key:
                 raise CommandRefused(f"number {row_id} was changed by somebody else just now: look at it again")
             if row.kind == FILES:
-                raise CommandRefused("a file has no fields to edit: send it again, or let it go")
+                raise CommandRefused("a file has no fields to edit: send it again, or drop it")
             if row.begun:
-                raise CommandRefused("nobody knows whether central has it as it was: that is to be said first")
+                raise CommandRefused("it is not known whether central already has it: settle that first")
             rewrite(connection, row_id, body)
             try_again(connection, row_id)
             insert_event(connection, told)

@@ -108,5 +108,5 @@ def unknown_row(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
     row = row_of(connection, row_id)
     if not (row.parked and row.begun):
         why = "central has refused it" if row.parked else "it goes up by itself"
-        raise CommandRefused(f"of number {row_id} nobody has to say whether central has it: {why}")
+        raise CommandRefused(f"number {row_id} has nothing to settle: {why}")
     return row

@@ -90,7 +90,7 @@ def _make_room(connection: sqlite3.Connection, webhook_id: str, event: Event, *,
     ).rowcount
     connection.execute("UPDATE webhook SET dropped = dropped + ?, full = 1 WHERE id = ?", (gone, webhook_id))
     if not is_told:
-        text = f"webhook {webhook_id} has {most} messages waiting: from now on the oldest are dropped, and counted"
+        text = f"webhook {webhook_id} has {most} messages waiting; from now on the oldest are dropped and counted"
         told = Event(
             kind=EventKind.WEBHOOK_BACKLOG_FULL,
             date_at=event.date_at,

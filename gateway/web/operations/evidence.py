@@ -233,7 +233,7 @@ class EvidenceFamily:
             EventKind.EVIDENCE_LINKED,
             exhibit,
             now,
-            f"{caller.username} made a link to evidence {exhibit.id}, good until {iso_utc(until)}.",
+            f"{caller.username} made a link to evidence {exhibit.id}, valid until {iso_utc(until)}.",
             {"link_id": link.id},
         )
         access = EvidenceAccess(
@@ -248,9 +248,9 @@ class EvidenceFamily:
     async def _revoked(self, exhibit: Exhibit, link_id: int | None, caller: Caller, now: Stamp) -> EvidenceAccess:
         revoked = await self._store.exhibits.revoke(exhibit.id, link_id=link_id, now=now.micros)
         if link_id is not None and not revoked:
-            raise NotFoundError(f"evidence {exhibit.id} has no link {link_id} that is still good")
+            raise NotFoundError(f"evidence {exhibit.id} has no valid link {link_id}")
         if revoked:
-            text = f"{caller.username} took back {revoked} links to evidence {exhibit.id}."
+            text = f"{caller.username} revoked {revoked} links to evidence {exhibit.id}."
             await self._tell(EventKind.EVIDENCE_LINK_REVOKED, exhibit, now, text, {"revoked": revoked})
         return EvidenceAccess(evidence_id=exhibit.id, link_id=link_id, revoked=revoked)
 

@@ -88,7 +88,7 @@ class Register:
                 sentence = f"The account {name} was added, with the role {role}."
             case SetPassword(password_hash=password_hash):
                 await accounts.set_password(name, password_hash)
-                sentence = f"{name} has another password."
+                sentence = f"{name} has a new password."
             case SetRole(role=role):
                 await accounts.set_role(name, role)
                 sentence = f"{name} has the role {role}."
@@ -100,7 +100,7 @@ class Register:
                 sentence = f"{name} has {'a' if secret else 'no'} second factor."
             case SetRecoveryCodes(codes=codes):
                 await accounts.set_recovery_codes(name, map(bytes.fromhex, codes))
-                sentence = f"{name} has other recovery codes."
+                sentence = f"{name} has new recovery codes."
             case RemoveAccount():
                 await accounts.remove(name)
                 sentence = f"The account {name} was removed."

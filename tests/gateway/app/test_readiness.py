@@ -72,7 +72,7 @@ async def test_ready_is_503_with_the_lane_named_while_it_cannot_work(tmp_path):
         (why,) = await ready(503)
         assert why.startswith("Entry cannot work: the arming loop is not known")
         far_end.misbehave(1, Misbehaviour(deaf=True))
-        while "controller is away" not in why:
+        while "controller is offline" not in why:
             (why,) = await ready(503)
         far_end.misbehave(1)
         far_end.misbehave(2)

@@ -80,7 +80,7 @@ async def test_the_sites_value_counts_and_an_event_has_both(central, store, writ
     (said,) = await told(store)
     assert (
         said
-        == "access_card 4001 was changed here and at central: note: 'here' here, 'there' at central; the site's counts"
+        == "access card 4001 was changed here and at central: note: 'here' here, 'there' at central; the site's counts"
     )
     assert (await store.outbox.books()).balance()
 

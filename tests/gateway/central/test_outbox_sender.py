@@ -202,7 +202,7 @@ async def test_a_flood_of_refusals_is_told_twenty_times_an_hour_with_how_many_mo
     await send_all(sender)
     first, *others = await told()
     assert len(others) == 20
-    assert first.endswith("camera 998 not found; 5 more were refused since one was told last")
+    assert first.endswith("camera 998 not found; 5 more were refused since the last event of this kind")
     assert not any("more were refused" in text for text in others)
 
 

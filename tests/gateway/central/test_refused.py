@@ -106,7 +106,7 @@ async def test_it_is_edited_and_counts_at_the_site_too(central, store, desk, ref
 
 async def test_an_edit_that_leaves_nothing_is_refused(desk, store, refused):
     change, _ = refused
-    with pytest.raises(CommandRefused, match="let it go"):
+    with pytest.raises(CommandRefused, match="drop it"):
         await desk.edit(change.id, {"number": None, "note": None}, by="tess")
     assert (await store.refused.get(change.id)).parked
 
@@ -121,8 +121,8 @@ async def test_what_is_let_go_of_is_counted_and_told_and_central_counts_again(
     assert (books.parked, books.waiting, books.dropped, books.accepted) == (0, 0, 3, 3)
     assert await store.cards.get(create.record_id) is None
     assert {event.description.partition(",")[0] for event in await told(store, EventKind.RECORD_DROPPED)} == {
-        "access_card 4001 (update)",
-        f"access_card {create.record_id} (create)",
+        "access card 4001 (update)",
+        f"access card {create.record_id} (create)",
     }
     await DownSync(client=client, store=store, clock=SystemClock()).pull()
     assert json.loads((await store.cards.get(4001)).record)["number"] == central.cards[4001]["number"]
@@ -174,13 +174,13 @@ async def test_an_id_that_a_person_mistypes_is_refused(central, client, store, s
     row, given = unknown
     desk = OutboxDesk(store=store, clock=SystemClock(), client=client)
     before = await store.cards.get(4001)
-    with pytest.raises(CommandRefused, match="4001 is another one, which the site has had from before"):
+    with pytest.raises(CommandRefused, match="4001 is another record, which this site already knows"):
         await desk.settle(row.id, 4001, by="tess")
     with pytest.raises(CommandRefused, match="central has no access_card 999999"):
         await desk.settle(row.id, 999_999, by="tess")
     made = await client.call("PUT", "/v1/access", {"number": "112233", "status": "active", "holder_name": "Olaf"})
     theirs = made["access_card"]["id"]
-    with pytest.raises(CommandRefused, match="is another one: it differs"):
+    with pytest.raises(CommandRefused, match="is another record: its identifying"):
         await desk.settle(row.id, theirs, by="tess")
     await central.stop()
     with pytest.raises(CommandRefused, match="cannot be looked at now"):
@@ -198,5 +198,5 @@ async def test_who_sees_more_than_the_gateways_account_is_believed(central, clie
     central.faults = Faults(deny="can_view_access_cards")
     await OutboxDesk(store=store, clock=SystemClock(), client=client).settle(row.id, given, by="tess")
     (told,) = (await store.events.page(EventFilter(types=(int(EventKind.RECORD_RELEASED),)))).events
-    assert told.description.endswith("by tess, who is believed: the gateway's account may not look at it there")
+    assert told.description.endswith("by tess, unchecked: the gateway's account may not look at it there")
     assert (await settle()).waiting == 0

@@ -277,7 +277,7 @@ async def test_a_change_of_what_central_has_deleted_is_dropped_and_told(central,
     assert (books.dropped, books.delivered, books.parked) == (1, 1, 0)
     assert await store.cards.get(4001) is None
     (event,) = (await store.events.page(EventFilter(types=(int(EventKind.RECORD_PARKED),)))).events
-    assert "central has it no more" in event.description
+    assert "central no longer has it" in event.description
 
 
 async def test_a_refused_write_that_was_held_waits_for_a_person_and_is_shown(central, store, down, writes, sender):

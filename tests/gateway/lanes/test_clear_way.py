@@ -220,7 +220,7 @@ def test_an_opening_again_that_nobody_acknowledged_is_not_on_record(lane):
     lane.closing(OFF)
     lane.wait(2)
     assert E.GATE_REOPENED not in lane.events
-    assert any("which nobody acknowledged: the closing loop is active" in text for text in lane.texts)
+    assert any("but its controller did not acknowledge: the closing loop is active" in text for text in lane.texts)
 
 
 def test_gate_that_is_closed_before_its_open_moves_it_is_closed_again_later(lane):
@@ -795,7 +795,7 @@ def test_what_a_person_stopped_while_it_opened_is_not_closed(lane):
     lane.wish(STOP)
     lane.acknowledge()
     lane.gate(GatePosition.STOPPED)
-    assert lane.state.stop_sentence.startswith("the gate stands stopped by demo: until somebody opens or closes it")
+    assert lane.state.stop_sentence.startswith("demo stopped the gate; it stays so until somebody opens or closes it")
     lane.wait(120)
     assert lane.actions() == [OPEN, STOP]
 

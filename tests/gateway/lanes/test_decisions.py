@@ -165,8 +165,8 @@ async def test_a_passage_moves_its_owner_and_a_correction_lets_them_in_again(ope
         await desk.areas.correct_count("roof", 2, source="user:tech")
     page = await store.events.page(EventFilter())
     assert [event.description for event in page.events[:2]] == [
-        "Garage: 2 inside, says tech (1 were counted)",
-        "the next passage of card 2 counts as the first, says tech",
+        "Garage: tech set the count to 2 (it was 1)",
+        "tech forgave anti-passback for card 2; the next passage counts as the first",
     ]
 
 

@@ -52,7 +52,7 @@ async def test_boom_half_way_at_the_start_is_told_with_the_way_out_and_whoever_p
             await lane.lanes.command(device_id=GATE, action=GateAction.CLOSE, source="user:tech")
         await lane.lanes.command(device_id=GATE, action=GateAction.OPEN, source="user:tech")
         await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
-        assert "position has not been known" in await lane.told(E.TROUBLE_ENDED)
+        assert "position has been unknown" in await lane.told(E.TROUBLE_ENDED)
         await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
         assert lane.shown().troubles == ()
 
@@ -224,4 +224,4 @@ async def test_lane_whose_gate_or_readers_are_away_is_unable(far_end, tmp_path):
         assert lane.lanes.unable() == ()
         modbus.misbehave(1, Misbehaviour(deaf=True))
         shown = await lane.sees(lambda shown: shown.unable)
-        assert "controller is away" in shown.unable[0]
+        assert "controller is offline" in shown.unable[0]

@@ -202,7 +202,7 @@ async def house(tmp_path):
 async def test_plate_on_the_loop_is_decided_on_and_shown(house):
     house.point("near", PointState.ON)
     house.lanes.report(PlateSeen(102, "ABC123", 0.99, "", "", house.clock.monotonic()))
-    assert "plate ABC123: no card has this number" in await house.told(E.ACCESS_DENIED)
+    assert "plate ABC123: no card has this number or plate" in await house.told(E.ACCESS_DENIED)
     assert house.reader.shown == [Feedback.DENIED]
 
 
@@ -323,7 +323,7 @@ async def test_the_newest_reason_of_a_loss_is_shown_and_who_refuses_is_not_calle
     at = house.clock.monotonic()
     house.lanes.report(LossExplained(101, "unit 1 refused reading: illegal data address", at, answers=True))
     await house.until(lambda: "illegal data address" in house.lane().note)
-    assert house.lane().note == "the gate's controller is away: unit 1 refused reading: illegal data address"
+    assert house.lane().note == "the gate's controller is offline: unit 1 refused reading: illegal data address"
     assert house.lanes.devices()[0].detail == "unit 1 refused reading: illegal data address"
     with pytest.raises(CommandRefused, match=r"^Barrier cannot be used: unit 1 refused reading: illegal data address$"):
         await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:x")
@@ -346,7 +346,7 @@ async def test_of_commands_that_wait_for_the_line_the_newest_alone_goes_out(hous
     async with asyncio.timeout(30):
         while (await house.events()).count(E.COMMAND_REFUSED) < 3:
             await asyncio.sleep(0.01)
-    assert await house.told(E.COMMAND_REFUSED) == "open by x: superseded by stop before it was sent"
+    assert await house.told(E.COMMAND_REFUSED) == "open by x: replaced by stop before it was sent"
     assert house.gate.told == [GateAction.STOP]
 
 
@@ -371,7 +371,7 @@ async def test_what_a_person_stopped_stays_so_over_a_restart_until_an_order_ends
         await house.lanes.order(lane_id="main", kind=OrderKind.HOLD_OPEN, reason="", source="user:chief")
         await house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard")
         sentence = await house.told(E.STOP_BEGAN)
-        assert sentence.startswith("the gate stands stopped by guard, though the lane is held open by chief: until")
+        assert sentence.startswith("guard stopped the gate, though the lane is held open by chief; it stays so until")
         await house.until(lambda: house.lane().troubles == (sentence,))
     async with alive(tmp_path, "two") as house:
         await house.until(lambda: house.lane().troubles == (sentence,))
@@ -415,7 +415,7 @@ async def test_who_was_let_in_before_a_restart_passes_under_that_name(tmp_path):
         house.report(GateMoved, GatePosition.OPEN)
         house.point("under", PointState.ON)
         house.point("under", PointState.OFF)
-        assert "(0007), let in before the gateway restarted" in await house.told(E.VEHICLE_PASSED)
+        assert "(0007); it was let in before the gateway restarted" in await house.told(E.VEHICLE_PASSED)
 
 
 def granting(house: House) -> Granting:
@@ -432,13 +432,13 @@ async def test_a_grant_opens_at_once_and_its_decision_names_it(house):
     grant = await granting(house).give(user_id="17", device_id=102, length=3_600_000_000, by="key:till")
     present(house, grant.access_id)
     await house.until(lambda: GateAction.OPEN in house.gate.told)
-    assert "a grant lets its holder pass" in await house.told(E.ACCESS_GRANTED)
+    assert "a grant lets the holder pass" in await house.told(E.ACCESS_GRANTED)
     event = next(one for one in await house.store.events.latest(limit=50) if one.type == E.ACCESS_GRANTED)
     assert '"grant":1' in event.data
     assert '"card_id":null' in event.data, "its code is in no list of cards"
     assert '"user_id":"17"' in event.data
     assert "grant 1 of 17" in event.data
-    assert event.description == "card grant 1 of 17: a grant lets its holder pass"
+    assert event.description == "card grant 1 of 17: a grant lets the holder pass"
     house.report(GateMoved, GatePosition.OPEN)
     for name, state in (("under", "on"), ("near", "off"), ("under", "off")):
         house.point(name, PointState(state))
@@ -446,7 +446,7 @@ async def test_a_grant_opens_at_once_and_its_decision_names_it(house):
     written = await house.store.events.latest(limit=50)
     assert not [one for one in written if grant.access_id in one.description + one.data]
     told = await house.told(E.GRANT_GIVEN)
-    assert told == "key:till lets 17 pass Main for 1 h"
+    assert told == "key:till lets user 17 pass Main for 1 h"
     assert grant.access_id not in told
 
 
@@ -479,7 +479,7 @@ async def test_who_was_let_in_by_a_grant_before_a_restart_passes_under_its_name(
         house.report(GateMoved, GatePosition.OPEN)
         house.point("under", PointState.ON)
         house.point("under", PointState.OFF)
-        assert "let in before the gateway restarted" in await house.told(E.VEHICLE_PASSED)
+        assert "it was let in before the gateway restarted" in await house.told(E.VEHICLE_PASSED)
         (found,) = await house.store.passages.page()
         assert (found.passage.card_id, found.passage.credential) == (-1, "grant 1")
 
@@ -500,7 +500,7 @@ async def test_a_revoked_grant_opens_nothing_at_once_and_after_a_restart(tmp_pat
         await granting(house).revoke(gone.access_id, by="user:chief")
         assert [grant.user_id for grant in granting(house).standing()] == ["17"]
         present(house, gone.access_id)
-        assert "no card has this number" in await house.told(E.ACCESS_DENIED)
+        assert "no card has this number or plate" in await house.told(E.ACCESS_DENIED)
         await granting(house).revoke(gone.access_id, by="user:chief")  # once more changes nothing
         assert (await house.events()).count(E.GRANT_REVOKED) == 1
         with pytest.raises(NotFoundError):

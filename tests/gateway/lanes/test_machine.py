@@ -66,7 +66,7 @@ def test_unknown_card_is_denied_with_its_reason_and_footage(lane):
     assert lane.state.visits.phase is Phase.ARMED
     assert lane.actions() == []
     assert lane.events[-1] is E.ACCESS_DENIED
-    assert "no card has this number" in lane.texts[-1]
+    assert "no card has this number or plate" in lane.texts[-1]
     assert lane.filmed == 2
     lane.card()
     assert lane.actions() == [OPEN]
@@ -182,7 +182,7 @@ def test_of_open_and_close_thrice_at_once_the_last_alone_may_act(lane):
         lane.do(m.CommandFailed(command_id, "a later command has taken its place", sent=False))
     assert lane.reached[first] is CommandState.UNKNOWN
     assert {lane.reached[one] for one in overtaken} == {CommandState.REFUSED}
-    assert lane.texts[-1] == "close by demo: superseded by open before it was sent"
+    assert lane.texts[-1] == "close by demo: replaced by open before it was sent"
     assert lane.reached[newest] is CommandState.SENT
     lane.do(m.CommandAcknowledged(newest, lane.at))
     lane.at += 0.1
@@ -203,7 +203,7 @@ def test_card_takes_the_place_of_the_lanes_own_close_that_waits_for_the_line(lan
     close = lane.sent[1].command_id
     lane.do(m.CommandFailed(close, "a later command has taken its place", sent=False))
     assert lane.reached[close] is CommandState.REFUSED
-    assert lane.texts[-1] == "close by the lane: superseded by open before it was sent"
+    assert lane.texts[-1] == "close by the lane: replaced by open before it was sent"
     lane.wait(5)
     assert lane.actions() == [OPEN, CLOSE, OPEN], "and is not tried again before the vehicle"
 

@@ -173,7 +173,7 @@ def test_plate_that_was_read_beside_the_first_vehicles_is_not_taken_for_the_one_
     lane.arming(ON)
     lane.plate("XXXXXX", 0.6)
     lane.plate("BBB222", 0.97, card=2)
-    assert ignored(lane) == ["plate BBB222 does not count: the vehicle that stands there was read as XXXXXX"]
+    assert ignored(lane) == ["plate BBB222 does not count: the vehicle was already read as XXXXXX"]
     lane.card()
     lane.open_gate()
     lane.closing(ON)
@@ -198,12 +198,15 @@ def test_plate_nobody_knows_whose_while_one_passes_opens_for_nobody(lane):
     lane.closing(OFF)
     lane.wait(3)
     assert asked(lane) == [""]
-    assert ignored(lane) == ["plate BBB222 does not count: a vehicle already has its right of way"]
+    assert ignored(lane) == ["plate BBB222 does not count: a vehicle that was let in has not passed yet"]
 
 
 @pytest.mark.parametrize(
     ("confidence", "direction", "why"),
-    [(0.3, "", "0.30 sure, and 0.5 is wanted"), (0.99, "leaving", "the camera says that it leaves")],
+    [
+        (0.3, "", "the camera is 0.30 sure, and the lane needs 0.5"),
+        (0.99, "leaving", "the camera says that the vehicle leaves"),
+    ],
 )
 def test_what_does_not_count_is_told_with_why(lane, confidence, direction, why):
     lane.arming(ON)

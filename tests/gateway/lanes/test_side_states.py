@@ -216,7 +216,7 @@ def test_chattering_input_is_named_forbids_closing_and_is_believed_again_when_qu
         lane.safety(state)
         lane.wait(0.25)
     assert lane.events[-1] is E.INPUT_CHATTERS
-    assert lane.texts[-1] == "safety point 1 changes too often to be believed"
+    assert lane.texts[-1] == "safety point 1 changes too often to be trusted"
     lane.wish(CLOSE)
     assert lane.actions() == [OPEN, CLOSE, OPEN]
     assert "chatters" in lane.texts[-1]

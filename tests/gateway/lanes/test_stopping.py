@@ -294,7 +294,7 @@ def test_a_gate_that_was_left_stopped_open_is_not_closed_after_a_restart(fresh_l
     lane.gate(GatePosition.OPEN)
     lane.wait(60)
     assert lane.sent == []
-    assert "stopped by demo" in lane.state.stop_sentence
+    assert "demo stopped the gate" in lane.state.stop_sentence
 
 
 # What ends it
@@ -389,8 +389,8 @@ def test_what_is_said_outlives_arrivals_and_denials(lane):
     lane.arming(OFF)
     lane.wait(60)
     assert lane.state.stop_sentence == (
-        "the gate stands stopped by demo: until somebody opens or closes it or gives the lane an order, "
-        "or a vehicle is let in"
+        "demo stopped the gate; it stays so until somebody opens or closes it, somebody gives the lane an "
+        "order, or a vehicle is let in"
     )
     lane.order(OrderKind.HOLD_OPEN)
     assert lane.state.stop_sentence == ""
@@ -402,5 +402,5 @@ def test_what_is_said_while_an_order_holds_the_lane_open(lane):
     lane.gate(GatePosition.OPENING)
     stop_it(lane)
     assert lane.state.stop_sentence.startswith(
-        "the gate stands stopped by demo, though the lane is held open by guard: market day: until"
+        "demo stopped the gate, though the lane is held open by guard: market day; it stays so until"
     )

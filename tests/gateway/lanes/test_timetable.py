@@ -87,8 +87,8 @@ def test_by_a_clock_that_is_not_trusted_the_lanes_stance_counts(stance, lock_beg
 def test_what_a_clock_that_is_not_trusted_means_is_said_where_there_are_schedules():
     unsure = at("2026-01-15T08:00:00", trusted=False)
     assert TIMETABLE.doubt(unsure) == (
-        "the time is not certain; until it is, by the schedule a lock-down begins and ends by the clock as it is and "
-        "the gate is not held open"
+        "the time is not certain; until it is, the schedule locks and unlocks the lane by the clock as it is and "
+        "does not hold the gate open"
     )
     assert TIMETABLE.doubt(at("2026-01-15T08:00:00")) == ""
     assert Timetable(calendar=HERE).doubt(unsure) == ""

@@ -42,13 +42,13 @@ async def test_everything_is_fetched_anew_and_what_is_wrong_with_central_is_seen
         await expect(central.locator("#central-notices li")).to_have_text(
             "central's clock is 90 s behind this machine's"
         )
-        await central.get_by_role("button", name="Fetch everything anew").click()
-        await expect(page.get_by_text("Everything is fetched anew, as soon as central answers.")).to_be_visible()
+        await central.get_by_role("button", name="Fetch everything again").click()
+        await expect(page.get_by_text("Everything is fetched again as soon as central answers.")).to_be_visible()
         assert gateway.central.asked_by == ["user:chief"]
         gateway.central.show(progress="access cards: 20 of 40")
         gateway.store.changes.bump()
         await expect(central).to_contain_text("Fetching access cards: 20 of 40")
-        await expect(central.get_by_role("button", name="Fetching everything anew")).to_be_disabled()
+        await expect(central.get_by_role("button", name="Fetching everything again")).to_be_disabled()
 
 
 async def test_what_central_refused_is_changed_and_let_go_of_by_who_may(gateway, browser_page, tmp_path):
@@ -70,7 +70,7 @@ async def test_what_central_refused_is_changed_and_let_go_of_by_who_may(gateway,
         await page.get_by_label("Field").fill("number=0043")
         await page.get_by_role("button", name="Change and send").click()
         await expect(refused).to_have_count(1)
-        await refused.get_by_role("button", name="Let go").click()
+        await refused.get_by_role("button", name="Drop").click()
         await page.locator("#confirm-yes").click()
         await expect(refused).to_have_count(0)
     (row,) = await gateway.store.pending_writes.waiting("access_card", 4001)
@@ -160,7 +160,7 @@ async def test_why_something_waits_and_books_that_do_not_balance_are_said(gatewa
         await gateway.store.outbox.failed(row, error=error, next_at=SINCE)
     async with browser_page(size=PHONE) as page:
         await sign_in(page, gateway)
-        why = page.get_by_role("list", name="Why they wait").get_by_role("listitem")
+        why = page.get_by_role("list", name="Why records wait").get_by_role("listitem")
         await page.locator("#held-title").press("Enter")
         await expect(why.filter(has_text="access card: update")).to_have_text(
             [re.compile(f"^2 . access card: update, since .*: {error}$"), re.compile("^1 . .*: not tried yet$")]
@@ -179,9 +179,9 @@ async def test_a_program_that_will_not_come_again_is_forgotten(gateway, browser_
     await gateway.call("/v1/entry/list", {"cursor_id": 0})
     async with browser_page(size=PHONE) as page:
         await sign_in(page, gateway)
-        consumers = page.get_by_role("list", name="Programs that pull from here")
+        consumers = page.get_by_role("list", name="Programs that read this site's records")
         await expect(consumers).to_contain_text("parking entries: all read")
-        await expect(consumers).to_contain_text(re.compile("events: .* asked .* ago"))
+        await expect(consumers).to_contain_text(re.compile("events: .* last read .* ago"))
         await page.get_by_role("button", name="Forget chief").click()
         await page.locator("#confirm-yes").click()
         await expect(consumers).to_be_hidden()

@@ -168,8 +168,10 @@ async def test_what_of_an_events_footage_is_missing_is_told(gateway):
     record, item = await shown()
     assert record["footage"] == "part"
     assert record["clip"]
-    assert [(gap["seconds"], gap["reason"]) for gap in record["gaps"]] == [(2.5, "the media folder took no data")]
-    assert item["missing"] == "2.5 s are missing: the media folder took no data"
+    assert [(gap["seconds"], gap["reason"]) for gap in record["gaps"]] == [
+        (2.5, "the media folder could not be written to")
+    ]
+    assert item["missing"] == "2.5 s are missing: the media folder could not be written to"
 
 
 async def test_playlists_and_segments(gateway, footage):

@@ -52,7 +52,7 @@ async def test_a_stop_goes_to_the_gate_of_its_lane_as_a_command(gateway):
 async def test_a_count_is_corrected_and_recorded(gateway):
     status, _ = await gateway.call("/status/area/count", {"area_id": "garage", "count": 2})
     assert status == 200
-    assert await told(gateway, EventKind.COUNT_CORRECTED) == ["Garage: 2 inside, says chief (0 were counted)"]
+    assert await told(gateway, EventKind.COUNT_CORRECTED) == ["Garage: chief set the count to 2 (it was 0)"]
     for body, expected in (
         ({"area_id": "roof", "count": 1}, 404),
         ({"area_id": "garage", "count": -1}, 400),
@@ -67,8 +67,8 @@ async def test_anti_passback_is_forgiven_to_one_or_to_everybody_by_name(gateway)
     assert (await gateway.call("/status/passback/forgive", {"card_id": 7}))[0] == 200
     assert (await gateway.call("/status/passback/forgive", {"everybody": True}))[0] == 200
     assert await told(gateway, EventKind.PASSBACK_FORGIVEN) == [
-        "the next passage of every card counts as the first, says chief",
-        "the next passage of card 0007 counts as the first, says chief",
+        "chief forgave anti-passback for every card; the next passage counts as the first",
+        "chief forgave anti-passback for card 0007; the next passage counts as the first",
     ]
     assert (await gateway.call("/status/passback/forgive", {"card_id": 8}))[0] == 404
     assert (await gateway.call("/status/passback/forgive", {}))[0] == 400

@@ -90,7 +90,7 @@ async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(gatewa
     await gateway.store.outbox.park(row, error="note: too short")
     assert (await outbox("drop", str(refused), "--yes"))[:2] == (
         0,
-        f"{refused} is let go of; central never gets it\n",
+        f"{refused} is dropped; central will never get it\n",
     )
     books = await gateway.store.outbox.books()
     assert books.balance()

@@ -115,7 +115,7 @@ async def test_a_lane_is_watched_and_commanded_without_reloading(gateway, browse
         await expect(lane.get_by_text("Gate closed")).to_be_visible()
         assert [command.source for command in gateway.board.commands] == ["user:chief"] * 2
         await lane.get_by_role("button", name="Stop Main entry").click()
-        await expect(page.get_by_text("Stop recorded for Main entry. Look whether the gate stands.")).to_be_visible()
+        await expect(page.get_by_text("Stop recorded for Main entry. Check that the gate has stopped.")).to_be_visible()
         gateway.board.records = False
         await lane.get_by_role("button", name="Stop Main entry").click()
         await expect(lane.get_by_text("Gate stopped")).to_be_visible()
@@ -144,9 +144,9 @@ async def test_events_arrive_are_filtered_and_never_become_markup(gateway, brows
         await expect(rows.first).to_contain_text("Gate did not open")
         await expect(rows.nth(1)).to_contain_text("<img src=x onerror=alert(1)> passed.")
         await expect(page.locator("#announcer")).to_contain_text("Gate did not open")
-        await page.get_by_label("Least severity").select_option("alarm")
+        await page.get_by_label("Lowest severity shown").select_option("alarm")
         await expect(rows).to_have_count(1)
-        await page.get_by_label("Least severity").select_option("info")
+        await page.get_by_label("Lowest severity shown").select_option("info")
         await page.get_by_label("Find in events").fill("onerror")
         await expect(rows).to_have_count(1)
 
@@ -311,7 +311,7 @@ async def test_a_lane_is_locked_down_with_a_reason_and_works_again(gateway, brow
         lane = page.locator("#lanes article")
         await lane.get_by_label("Standing order of Main entry").select_option("lock_down")
         dialog = page.get_by_role("dialog")
-        await expect(dialog).to_contain_text("Nobody is let in")
+        await expect(dialog).to_contain_text("No card lets anybody in")
         await page.get_by_role("button", name="Cancel").click()
         await expect(lane.get_by_label("Standing order of Main entry")).to_have_value("")
         await lane.get_by_label("Standing order of Main entry").select_option("lock_down")
@@ -343,7 +343,7 @@ async def test_a_card_that_was_passed_back_is_forgiven_from_its_event(gateway, b
         EventKind.ACCESS_DENIED,
         stamp.micros,
         clock_trusted=True,
-        description="card 0007: the card was used for this way already",
+        description="card 0007: the card was already used in this direction",
         lane_id="entry",
         data={"reason": "anti_passback", "card_id": 7, "trace": "anti-passback: FAILED (last seen entering garage)"},
     )
@@ -355,7 +355,9 @@ async def test_a_card_that_was_passed_back_is_forgiven_from_its_event(gateway, b
         await page.get_by_role("button", name="Let this card in again").click()
         await page.get_by_role("button", name="Forgive").click()
         await expect(page.get_by_text("Anti-passback forgiven")).to_be_visible()
-        await expect(page.get_by_text("the next passage of card 0007 counts as the first, says chief")).to_be_visible()
+        await expect(
+            page.get_by_text("chief forgave anti-passback for card 0007; the next passage counts as the first")
+        ).to_be_visible()
 
 
 async def test_who_only_looks_is_offered_neither(gateway, browser_page):
@@ -367,7 +369,7 @@ async def test_who_only_looks_is_offered_neither(gateway, browser_page):
 
 
 async def test_lane_that_cannot_work_is_red_and_so_is_the_header(gateway, browser_page):
-    why = "the arming loop is not known, so no card counts: look at its device and its wiring"
+    why = "the arming loop is not known, so no card counts: check its device and its wiring"
     for size, scheme in (({"width": 1280, "height": 900}, "light"), ({"width": 390, "height": 844}, "dark")):
         async with browser_page(size=size, scheme=scheme) as page:
             await sign_in(page, gateway)

@@ -87,7 +87,7 @@ async def test_a_refresh_without_central_says_so(gateway, folder):
     gateway.central.show(reachable=False, error="POST /v1/auth/login: no answer within 15 s")
     status, out, err = await ended(await begin(folder, "refresh"))
     assert (status, out) == (1, "")
-    assert "no answer within 15 s; everything is fetched anew as soon as it does" in err
+    assert "no answer within 15 s; everything is fetched again as soon as it does" in err
 
 
 async def test_comparing_with_central_is_followed_to_its_end(gateway, folder):
@@ -137,11 +137,11 @@ async def test_consumers_are_shown_and_one_is_forgotten(gateway, folder, monkeyp
     assert out.startswith(f"chief, event (types 106): read up to {first['next_cursor'] - 1}, ")
     assert "not waited for" not in out
     gateway.clock.stepped = 31 * 86_400
-    assert "; not waited for any more" in (await consumers())[0]
+    assert "; the gateway no longer waits for it" in (await consumers())[0]
     out, fault = await consumers("--forget", "chief")  # the gateway logs to the same output
     assert (out.splitlines()[-1], fault) == ("nobody pulls the site's lists by cursor", "")
     _, told = await gateway.call("/v1/event/list", {"types": [408]})
     (event,) = told["events"]
-    assert event["description"].startswith("How far chief has read was forgotten by chief: event (types 106) up to ")
+    assert event["description"].startswith("chief deleted how far chief has read: event (types 106) up to ")
     assert json.loads(event["data"]) == {"account": "chief", "by": "chief", "marks": 1}
     assert "chief reads no list by cursor" in (await consumers("--forget", "chief"))[1]

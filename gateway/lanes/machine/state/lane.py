@@ -125,8 +125,8 @@ class LaneState:
         if not self.stop.by:
             return ""
         though = f", though {self.kept_open}" if self.kept_open else ""
-        until = "until somebody opens or closes it or gives the lane an order, or a vehicle is let in"
-        return f"the gate stands stopped by {self.stop.by}{though}: {until}"
+        until = "until somebody opens or closes it, somebody gives the lane an order, or a vehicle is let in"
+        return f"{self.stop.by} stopped the gate{though}; it stays so {until}"
 
     def kept_at(self, since: float, now: float) -> Kept | None:
         """Return why whoever came at `since` was welcome: the gate is kept open, or was until then. None: neither."""

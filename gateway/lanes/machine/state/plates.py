@@ -62,7 +62,7 @@ class Votes:
         """Return why the reading is not of the vehicle that was read first; "" when it may be."""
         if not self.readings or _same(reading, self.readings[0]):
             return ""
-        return f"the vehicle that stands there was read as {self.readings[0].plate}"
+        return f"the vehicle was already read as {self.readings[0].plate}"
 
     def is_anothers(self, reading: m.PlateRead) -> bool:
         """Return whether it is exactly the plate of another card than the vehicle was read as."""

@@ -28,7 +28,7 @@ export function showAreas({ areas, user }) {
 async function correct(area) {
   await asked({
     title: `How many are in ${area.name}?`,
-    text: `${area.count} were counted. Your number is recorded with your name.`,
+    text: `The gateway counted ${area.count}. Your number is recorded with your name.`,
     label: "Vehicles inside",
     yes: "Correct the count",
     value: String(area.count),

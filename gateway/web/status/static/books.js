@@ -37,11 +37,11 @@ export function showBooks({ books, user }) {
   });
   const found = books.delivered + books.replaced + books.dropped + books.waiting + books.parked;
   const fault = `The books do not balance: ${books.accepted} were accepted for central, ${found} are accounted for.`
-    + " Keep the log and the data folder, and tell whoever looks after the gateway.";
+    + " Keep the log and the data folder, and tell the person who looks after the gateway.";
   setText(byId("books-fault"), books.balance ? "" : fault);
   waits = books.waiting > 0 && user.edit_settings;
   byId("held").hidden = !waits;
-  setText(byId("held-title"), books.waiting === 1 ? "Why 1 waits" : `Why ${books.waiting} wait`);
+  setText(byId("held-title"), books.waiting === 1 ? "Why 1 record waits" : `Why ${books.waiting} records wait`);
   askWhy();
 }
 

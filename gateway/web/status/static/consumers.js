@@ -49,14 +49,14 @@ function age(node) {
 function pulled({ list, filter, unread, read_at: readAt, holds }) {
   const what = LISTS[list] + (filter ? ` (${filter})` : "");
   const left = unread >= MOST_COUNTED ? `${MOST_COUNTED} or more unread` : unread ? `${unread} unread` : "all read";
-  const waited = holds ? "" : "; not waited for any more";
-  return `${what}: ${left}, asked ${lasting(seconds(readAt))} ago${waited}`;
+  const waited = holds ? "" : "; the gateway no longer waits for it";
+  return `${what}: ${left}, last read ${lasting(seconds(readAt))} ago${waited}`;
 }
 
 async function forgotten(account) {
   const sure = await confirmed(
     `Forget how far ${account} has read?`,
-    "What it has not read is no longer kept for it. If it comes again, it counts as new. Recorded with your name.", "Forget",
+    "The gateway no longer keeps records for it. If it reads again, it starts as a new program. This is recorded with your name.", "Forget",
   );
   if (!sure) return;
   try {

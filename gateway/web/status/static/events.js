@@ -90,7 +90,7 @@ function update(node, event, lanes, cameras) {
 
 async function forgive(event) {
   const sure = await confirmed(
-    "Let this card in again?", "Its next passage counts as the first, whichever way it goes. That is recorded with your name.",
+    "Let this card in again?", "Its next passage counts as the first, in either direction. This is recorded with your name.",
     "Forgive",
   );
   if (!sure) return;

@@ -34,7 +34,7 @@ function create(lane) {
   node.querySelector(".open").addEventListener("click", () => command(node, "open"));
   node.querySelector(".close").addEventListener("click", async () => {
     const sure = await confirmed(
-      `Close ${node.lane.name}?`, "Look first: nobody and nothing may be under the arm.", "Close the gate",
+      `Close ${node.lane.name}?`, "Look first: nobody and nothing may be under the gate.", "Close the gate",
     );
     if (sure) command(node, "close");
   });
@@ -118,9 +118,9 @@ async function command(node, action) {
     const { command: told } = action === "stop"
       ? await post("/status/lane/stop", { lane_id }) : await post(`/v1/device/${action}`, { id: gate_id });
     const word = { open: "Open", close: "Close", stop: "Stop" }[action];
-    const look = action === "stop" ? "Look whether the gate stands." : "Watch the gate for the movement.";
+    const look = action === "stop" ? "Check that the gate has stopped." : "Watch the gate for the movement.";
     if (told.recorded) toast(`${word} recorded for ${node.lane.name}. ${look}`);
-    else toast(`${word} sent to ${node.lane.name}, but NOT recorded: the disk takes nothing. Note who and why.`, true);
+    else toast(`${word} sent to ${node.lane.name}, but NOT recorded: the disk cannot be written to. Write down who did it and why.`, true);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     toast(`${node.lane.name}: ${error.message}`, true);
@@ -131,9 +131,9 @@ async function command(node, action) {
 
 const ORDERS = {
   hold_open: ["Hold", "open", "The gate opens and stays open until somebody ends this. Nobody is asked for a card."],
-  lock_down: ["Lock", "down", "Nobody is let in, whatever card they have, until somebody ends this. A fire still opens."],
-  normal: ["Let", "work as usual", "Cards decide, whatever the schedule says, until somebody ends this."],
-  "": ["Let", "work as scheduled", "What a person ordered ends; the schedule counts again."],
+  lock_down: ["Lock", "down", "No card lets anybody in until somebody ends this. The fire input still opens the gate."],
+  normal: ["Let", "work as usual", "Cards decide, and the schedule does not count, until somebody ends this."],
+  "": ["Let", "work as scheduled", "A person's order ends, and the schedule counts again."],
 };
 
 async function order(node, select) {

@@ -43,7 +43,7 @@ function inTouch(yes) {
   document.body.classList.toggle("stale", !yes);
   byId("board").inert = !yes; // nobody commands a gate by an old picture
   byId("lost").hidden = yes;
-  if (!yes) setText(byId("lost-text"), `Connection lost${heardAt ? `: this is how it was at ${clock(heardAt)}` : ""}. Trying again…`);
+  if (!yes) setText(byId("lost-text"), `Connection lost${heardAt ? `: the page shows the state at ${clock(heardAt)}` : ""}. Trying again…`);
 }
 
 function showBar({ gateway, central, user }) {
@@ -54,12 +54,12 @@ function showBar({ gateway, central, user }) {
   setClass(byId("pill-gateway"), `pill ${ready ? "good" : "bad"}`);
   byId("pill-central").hidden = central === null;
   if (central) {
-    const touch = { true: ["Central", "good"], false: ["Central away", "warn"], null: ["Central", ""] }[String(central.reachable)];
+    const touch = { true: ["Central", "good"], false: ["Central offline", "warn"], null: ["Central", ""] }[String(central.reachable)];
     setText(byId("pill-central"), touch[0]);
     setClass(byId("pill-central"), `pill ${touch[1]}`);
   }
   byId("pill-clock").hidden = gateway.clock_trusted;
-  const all = [...gateway.not_ready, ...(gateway.store_failing ? [`Store: ${gateway.store_failing}`] : []), ...gateway.notices];
+  const all = [...gateway.not_ready, ...(gateway.store_failing ? [`Database: ${gateway.store_failing}`] : []), ...gateway.notices];
   const trouble = all.length > MOST_TOLD ? [...all.slice(0, MOST_TOLD), `and ${all.length - MOST_TOLD} more`] : all;
   setClass(byId("trouble"), `banner soft ${ready ? "" : "bad"}`);
   byId("trouble").hidden = trouble.length === 0;

@@ -1,4 +1,4 @@
-// What central refused: a person sends it again, changes a field of it, or lets go of it.
+// What central refused: a person sends it again, changes a field of it, or drops it.
 import { Refused, post } from "./api.js";
 import { asked, confirmed, toast } from "./dialogs.js";
 import { byId, keyed, make, setText } from "./dom.js";
@@ -64,7 +64,7 @@ function create() {
   const node = make("li");
   const buttons = make("p", "actions");
   const all = [
-    ["Send again", sendAgain], ["Change", change], ["Central has it", isThere], ["Central lacks it", isNotThere], ["Let go", letGo],
+    ["Send again", sendAgain], ["Change", change], ["Central has it", isThere], ["Central lacks it", isNotThere], ["Drop", drop],
   ];
   for (const [name, act] of all) {
     const button = make("button", "quiet", name);
@@ -91,7 +91,7 @@ function update(node, row) {
 }
 
 function sendAgain(row) {
-  return done("/status/outbox/retry", { id: row.id }, row.unknown ? "Looked for again." : "Sent again.");
+  return done("/status/outbox/retry", { id: row.id }, row.unknown ? "The gateway looks for it again." : "Sent again.");
 }
 
 function isThere(row) {
@@ -99,12 +99,12 @@ function isThere(row) {
     title: "Under which id does central have it?",
     text: "Look for it at central first. It then counts as delivered and is not sent again.",
     label: "Central's id",
-    yes: "It is this one",
+    yes: "It has this id",
     act: async (said) => {
       const found = Number(said.trim());
       if (!(Number.isSafeInteger(found) && found > 0)) throw new Refused("Central's id is a whole number, for example 5012.");
       await post("/status/outbox/settle", { id: row.id, central_id: found });
-      toast("Counts as delivered.");
+      toast("It counts as delivered.");
     },
   });
 }
@@ -116,8 +116,8 @@ async function isNotThere(row) {
 
 function change(row) {
   return asked({
-    title: "What shall go up instead?",
-    text: "One field as name=value. It counts at the site too, and goes up with the rest.",
+    title: "What should be sent instead?",
+    text: "Write one field as name=value. The site uses the new value too.",
     label: "Field",
     yes: "Change and send",
     value: `${Object.keys(row.fields)[0]}=`,
@@ -147,9 +147,9 @@ function meant(text, before) {
   return value;
 }
 
-async function letGo(row) {
-  const sure = await confirmed("Let go of it?", "Central never gets it. What central has counts again with the next pull.", "Let go");
-  if (sure) await done("/status/outbox/drop", { id: row.id }, "Let go of.");
+async function drop(row) {
+  const sure = await confirmed("Drop it?", "Central will never get it. After the next fetch, the site uses central's own record again.", "Drop");
+  if (sure) await done("/status/outbox/drop", { id: row.id }, "Dropped.");
 }
 
 async function done(path, body, said) {

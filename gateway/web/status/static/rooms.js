@@ -16,7 +16,7 @@ export function setUpRooms() {
   byId("central-refresh").addEventListener("click", async () => {
     try {
       await post("/status/sync/refresh", {});
-      toast("Everything is fetched anew, as soon as central answers.");
+      toast("Everything is fetched again as soon as central answers.");
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       toast(error.message, true);
@@ -45,7 +45,7 @@ export function ageRooms() {
     ["Clock", gateway.clock_trusted ? "synchronised" : "not synchronised", gateway.clock_trusted ? "" : "warn"],
     ["Time zone", gateway.timezone, ""],
     ...(last.storage ? [["Footage", last.storage.text, last.storage.short ? "bad" : ""]] : []),
-    ["Store", gateway.store_failing || "in order", gateway.store_failing ? "bad" : ""],
+    ["Database", gateway.store_failing || "working", gateway.store_failing ? "bad" : ""],
   ];
   const list = byId("facts");
   if (list.children.length !== rows.length * 2) list.replaceChildren(...rows.flatMap(() => [make("dt"), make("dd")]));
@@ -117,7 +117,7 @@ function updateDevice(node, device) {
 
 function ageDevice(node) {
   const { online, since, detail } = node.device;
-  const word = online === null ? "Not heard yet" : online ? "Online" : "Offline";
+  const word = online === null ? "No contact yet" : online ? "Online" : "Offline";
   const state = online === null ? word : `${word} for ${lasting(seconds(since))}`;
   setText(node.querySelector(".state"), detail ? `${state}: ${detail}` : state);
 }
@@ -127,7 +127,7 @@ function showCentral({ central, user }) {
   if (central === null) return;
   const { reachable } = central;
   setClass(byId("central-lamp"), `lamp ${reachable === null ? "unknown" : reachable ? "good" : "bad"}`);
-  const word = reachable === null ? "Not tried yet" : reachable ? "In touch" : "Out of touch; the site goes on alone";
+  const word = reachable === null ? "Not tried yet" : reachable ? "Online" : "Offline; the site works on its own";
   setText(byId("central-state"), word);
   const signedIn = central.last_sign_in ? `last signed in ${clock(central.last_sign_in)}` : "never signed in yet";
   const parts = [reachable === null ? "" : `since ${clock(central.since)}`, central.error, signedIn];
@@ -143,5 +143,5 @@ function showCentral({ central, user }) {
   const refresh = byId("central-refresh");
   refresh.hidden = !user.edit_settings;
   refresh.disabled = central.refreshing;
-  setText(refresh, central.refreshing ? "Fetching everything anew …" : "Fetch everything anew");
+  setText(refresh, central.refreshing ? "Fetching everything again …" : "Fetch everything again");
 }
