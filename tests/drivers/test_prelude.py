@@ -111,11 +111,11 @@ async def test_a_deadline_that_passes_in_the_silence_before_the_frame(bus, wire)
 
 async def test_silence_is_kept(bus, wire, eventually):
     async with bus() as line:
+        began = time.monotonic()
         await send(line, exchange("one"))
         await send(line, exchange("two", prelude=Prelude(silence=0.1)))
+        assert time.monotonic() - began >= 0.1
         await eventually(lambda: wire.order == ["one", "two"])
-    (_, one), (_, two) = wire.happened
-    assert two - one >= 0.09
 
 
 async def test_what_is_never_answered_is_done_at_once_and_still_takes_its_time_on_the_line(bus, wire, eventually):
