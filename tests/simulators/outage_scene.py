@@ -7,8 +7,6 @@ import http.client
 import json
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -16,7 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gateway.demo.scene import FieldReady, write_site
+from forked import Field, Forked
+
+from gateway.demo.scene import write_site
 
 GENEROUS = 120.0
 CARDS = 30
@@ -65,30 +65,20 @@ class Scene:
         self.base = f"http://127.0.0.1:{port}"
         words = ["--folder", str(folder / "field"), "--cards", str(CARDS), "--no-traffic", "--seed", str(seed)]
         with (folder / "field.log").open("ab") as log:
-            self.field = subprocess.Popen(
-                [sys.executable, "-m", "gateway.demo.field", *words, "--central-keys"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-            )
-        assert self.field.stdout is not None
-        self.ready = FieldReady.model_validate_json(self.field.stdout.readline())
+            self.field = Field(*words, "--central-keys", errors=log.fileno())
+        self.ready = self.field.ready
         self.site = write_site(folder / "site", self.ready, port=port)
         self.site.write_text(self.site.read_text().replace("pull_seconds = 5", "pull_seconds = 1"))
         self.data = folder / "data"
         self.log = folder / "gateway.log"
-        self.gateway: subprocess.Popen[bytes] | None = None
+        self.gateway: Forked | None = None
         self.session = ""
 
     def start(self) -> None:
         """Start the gateway and wait until it serves."""
         with self.log.open("ab") as log:
-            self.gateway = subprocess.Popen(
-                [sys.executable, "-m", "gateway", "run", str(self.site), "--data", str(self.data)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+            words = ("gateway", "run", self.site, "--data", self.data)
+            self.gateway = Forked(*words, output=log.fileno(), errors=log.fileno())
         until(self._signed_in, "the gateway serves")
 
     def _signed_in(self) -> bool:
@@ -143,12 +133,4 @@ class Scene:
         if self.gateway is not None and self.gateway.poll() is None:
             self.gateway.kill()
             self.gateway.wait()
-        assert self.field.stdin is not None
-        assert self.field.stdout is not None
-        self.field.stdin.close()
-        try:
-            self.field.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self.field.kill()
-            self.field.wait()
-        self.field.stdout.close()
+        self.field.end()

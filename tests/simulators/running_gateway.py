@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from forked import Forked
+
 PROGRAM = Path(sys.executable).with_name("edge-gateway")
 BARE_SITE = """
 [site]
@@ -50,9 +52,12 @@ class RunningGateway:
 
     def __init__(self, folder: Path, *options: str | Path, **environ: str) -> None:
         self.site = folder / "site.toml"
-        self.process = subprocess.Popen(
-            [PROGRAM, "run", "site.toml", *options], cwd=folder, env=_ENVIRON | environ, stderr=subprocess.PIPE
-        )
+        self._log, errors = os.pipe()
+        words = ("gateway", "run", "site.toml", *options)
+        try:
+            self.process = Forked(*words, output=1, errors=errors, cwd=folder, env=_ENVIRON | environ)
+        finally:
+            os.close(errors)
         self.heard = ""
 
     def __enter__(self) -> Self:
@@ -61,19 +66,17 @@ class RunningGateway:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
+        self.process.kill()
         self._ended()
+        os.close(self._log)
 
     def hears(self, pattern: str, *, times: int = 1) -> str:
         """Wait for this in its log; the last of it."""
         deadline = time.monotonic() + _SECONDS
         while len(found := re.findall(pattern, self.heard)) < times:
             assert time.monotonic() < deadline, self.heard
-            if select.select([self.process.stderr], [], [], 1)[0]:
-                read = os.read(self.process.stderr.fileno(), 65536)
-                assert read, f"the gateway ended: {self.heard}"
-                self.heard += read.decode(errors="replace")
+            if select.select([self._log], [], [], 1)[0]:
+                assert self._hear(), f"the gateway ended: {self.heard}"
         return str(found[-1])
 
     def serves(self) -> int:
@@ -83,9 +86,15 @@ class RunningGateway:
     def end(self) -> int:
         """Stop it as systemd does; its exit status."""
         self.process.send_signal(signal.SIGTERM)
-        self._ended()
-        return self.process.returncode
+        return self._ended()
 
-    def _ended(self) -> None:
-        if self.process.stderr is not None and not self.process.stderr.closed:
-            self.heard += self.process.communicate(timeout=_SECONDS)[1].decode(errors="replace")
+    def _ended(self) -> int:
+        """Hear all that it still says; its exit status."""
+        while self._hear():
+            pass
+        return self.process.wait(timeout=_SECONDS)
+
+    def _hear(self) -> bool:
+        read = os.read(self._log, 65536)
+        self.heard += read.decode(errors="replace")
+        return bool(read)

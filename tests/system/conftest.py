@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
@@ -19,10 +18,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from forked import Field, Forked
 from lacks import lacks
 from playwright.sync_api import sync_playwright
 
-from gateway.demo.scene import FieldReady, write_site
+from gateway.demo.scene import write_site
 
 T = TypeVar("T")
 
@@ -103,22 +103,19 @@ class Api:
 class RunningSite:
     """A simulated field and a gateway of its own, in a folder of its own."""
 
-    def __init__(self, folder: Path, *, traffic: bool, cards: int = 500, demo_page: bool = False) -> None:
+    def __init__(self, folder: Path, *, traffic: bool, cards: int = 60, demo_page: bool = False) -> None:
         self.folder = folder
         words = ["--folder", str(folder / "field"), "--cards", str(cards), *([] if traffic else ["--no-traffic"])]
-        self.field = subprocess.Popen(
-            [sys.executable, "-m", "gateway.demo.field", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        assert self.field.stdout is not None
-        self.ready = FieldReady.model_validate_json(self.field.stdout.readline())
+        self.field = Field(*words)
+        self.ready = self.field.ready
         self.port = free_port()  # now that the field has taken its own
         self.api = Api(self.port)
         self.site = write_site(folder / "site", self.ready, port=self.port)
         self.data = folder / "data"
-        demo = ["gateway.demo.gateway", "--control", self.ready.control_url]
-        self.program = demo if demo_page else ["gateway", "run"]
+        demo = ("gateway.demo.gateway", "--control", self.ready.control_url)
+        self.program = demo if demo_page else ("gateway", "run")
         self.log = folder / "gateway.log"
-        self.gateway: subprocess.Popen[bytes] | None = None
+        self.gateway: Forked | None = None
 
     def start_gateway(self, **environment: str) -> None:
         self.spawn_gateway(**environment)
@@ -128,13 +125,8 @@ class RunningSite:
 
     def spawn_gateway(self, **environment: str) -> None:
         with self.log.open("ab") as log:
-            self.gateway = subprocess.Popen(
-                [sys.executable, "-m", *self.program, str(self.site), "--data", str(self.data)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, **environment},
-            )
+            words = (*self.program, self.site, "--data", self.data)
+            self.gateway = Forked(*words, output=log.fileno(), errors=log.fileno(), env={**os.environ, **environment})
 
     def up(self) -> bool:
         assert self.gateway is not None
@@ -156,8 +148,7 @@ class RunningSite:
 
         A name left behind would soon lead to another field's port: the kernel gives a terminal's number out again.
         """
-        self.field.kill()
-        self.field.wait()
+        self.field.lose()
         for port in (self.folder / "field").rglob("*"):
             if port.is_symlink():
                 port.unlink()
@@ -219,12 +210,7 @@ class RunningSite:
                     self.gateway.kill()
                     self.gateway.wait()
         finally:
-            assert self.field.stdin is not None
-            assert self.field.stdout is not None
-            self.field.stdin.close()
-            self.field.terminate()
-            self.field.wait(timeout=20)
-            self.field.stdout.close()
+            self.field.end()
 
 
 @pytest.fixture(scope="session")
@@ -247,7 +233,7 @@ def _sites() -> Iterator[Callable[..., RunningSite]]:
     sites: list[RunningSite] = []
     folders: list[Path] = []
 
-    def make(*, traffic: bool = False, cards: int = 500, start: bool = True, demo_page: bool = False) -> RunningSite:
+    def make(*, traffic: bool = False, cards: int = 60, start: bool = True, demo_page: bool = False) -> RunningSite:
         folders.append(Path(tempfile.mkdtemp(prefix="eg-")))  # short: Unix sockets have short names
         site = RunningSite(folders[-1], traffic=traffic, cards=cards, demo_page=demo_page)
         sites.append(site)

@@ -1,10 +1,9 @@
 """A gateway works whatever the path of its data folder."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from forked import done
 
 from gateway.demo.scene import GOOD_CARDS
 
@@ -27,9 +26,8 @@ def test_cameras_record_and_commands_reach_the_gateway_in_a_long_and_odd_folder(
     site.data = (site.folder / "linked" / "data").relative_to(site.folder)
     site.start_gateway()
     wait_until(lambda: conditions(site) == {"recording"}, within=30, why=f"all cameras record\n{site.tail()}")
-    words = [sys.executable, "-m", "gateway", "reload", "--data", str(site.folder / LONG / "data")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 0, done.stderr
+    reload = done("gateway", "reload", "--data", site.folder / LONG / "data")
+    assert reload.returncode == 0, reload.stderr
     site.present("entry", GOOD_CARDS[0].sent)
     filmed = lambda: [event for event in site.api.camera_events() if event["ready"]]  # noqa: E731
     event = wait_until(filmed, within=40, why="the passage is on film")[0]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked import done
 
 from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
@@ -84,8 +84,7 @@ def _footage(disk: Path) -> set[str]:
 def test_a_new_read_only_folder_is_refused_in_one_sentence(make_site, small_disk):
     site = make_site(start=False)
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    words = [sys.executable, "-m", "gateway", "run", str(site.site), "--data", str(small_disk / "data")]
-    answer = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    answer = done("gateway", "run", site.site, "--data", small_disk / "data")
     assert answer.returncode in {1, 2}
     assert "read-only" in answer.stderr.lower()
     assert "Traceback" not in answer.stderr

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import done
 
 HOOKS = Path(__file__).with_name("fuzz_hooks.py")
 CHECKS = (
@@ -45,8 +46,8 @@ def of_central(site: Any) -> tuple[str, list[str]]:
 
 
 def of_programs(site: Any) -> tuple[str, list[str]]:
-    words = [sys.executable, "-m", "gateway", "users", "key", "add", "fuzz", "--may", "*", "--data", str(site.data)]
-    made = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True)
+    made = done("gateway", "users", "key", "add", "fuzz", "--may", "*", "--data", site.data)
+    made.check_returncode()
     return f"Authorization:Bearer {made.stdout.split()[-1]}", ["--include-path-regex", LEGACY]
 
 

@@ -6,13 +6,12 @@ import hashlib
 import hmac
 import json
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from forked import done
 
 from gateway.demo.scene import CARDS_SENT, LANES
 from gateway.domain.events import EventKind
@@ -71,8 +70,8 @@ def program(site, key, method, path, body=None):
 
 def key_of(site) -> str:
     """A key for a program that may do all."""
-    words = [sys.executable, "-m", "gateway", "users", "key", "add", "till", "--may", "*", "--data", str(site.data)]
-    answer = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True)
+    answer = done("gateway", "users", "key", "add", "till", "--may", "*", "--data", site.data)
+    answer.check_returncode()
     return re.search(r"egk_\S+", answer.stdout)[0]
 
 

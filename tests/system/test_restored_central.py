@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-
 import pytest
-from running_gateway import PROGRAM
+from forked import done
 
 from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
@@ -47,15 +44,9 @@ def test_what_central_lost_is_there_again_after_the_command(make_site, api_of, w
         why="the notice is shown",
     )
 
-    done = subprocess.run(
-        [PROGRAM, "sync", "reconcile", "--days", "7", "--site", str(site.site), "--user", "demo"],
-        env={**os.environ, "EDGE_GATEWAY_PASSWORD": "demo"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert f"{len(had)} camera events" in done.stdout
+    words = ("sync", "reconcile", "--days", "7", "--site", site.site, "--user", "demo")
+    command = done("gateway", *words, EDGE_GATEWAY_PASSWORD="demo")
+    assert command.returncode == 0, command.stderr
+    assert f"{len(had)} camera events" in command.stdout
     wait_until(lambda: sources(site) == had, within=40, why="central has each of them once")
     wait_until(lambda: not site.api.call("/status/sync")["sync"]["notices"], within=5, why="the notice goes")

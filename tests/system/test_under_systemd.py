@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 import pytest
+from forked import done
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -51,12 +52,8 @@ def test_lanes_work_while_somebody_else_has_the_port(make_site, notices, wait_un
 
 
 def test_a_second_gateway_on_the_same_data_is_refused_in_one_sentence(make_site):
-    import subprocess
-    import sys
-
     site = make_site()
-    words = [sys.executable, "-m", "gateway", "run", str(site.site), "--data", str(site.data)]
-    second = subprocess.run(words, capture_output=True, timeout=20, text=True, check=False)
+    second = done("gateway", "run", site.site, "--data", site.data)
     assert second.returncode == 2
     assert str(site.gateway.pid) in second.stderr
     assert "Traceback" not in second.stderr

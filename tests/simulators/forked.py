@@ -1,0 +1,136 @@
+"""Processes of the gateway and of the simulated field, forked from one that has imported both.
+
+Two thirds of what a start costs are imports. A site that a test begins is a process of its own all the same, with the
+program's own `main`, pipes, environment and signals. Tests of the command itself start it by its name instead.
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from gateway.demo.scene import FieldReady
+
+_MAINS = {
+    "gateway": ("gateway.cli", "gateway.app.gateway"),
+    "gateway.demo.gateway": ("gateway.demo.gateway",),
+    "gateway.demo.field": ("gateway.demo.field", "drivers.rtsp.server.testcard"),
+}
+"""Of each program the module that has its `main`, and what that imports only when it runs."""
+
+_SECONDS = 50
+"""As long as a command may take, on a machine with other work."""
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload([module for modules in _MAINS.values() for module in modules])
+
+
+class Forked:
+    """A process as `subprocess.Popen` has it, with one of the programs above in it."""
+
+    def __init__(
+        self,
+        program: str,
+        *words: str | Path,
+        output: int,
+        errors: int,
+        source: int | None = None,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start it with copies of these descriptors as its standard streams."""
+        ends = [os.open(os.devnull, os.O_RDONLY) if source is None else os.dup(source), os.dup(output), os.dup(errors)]
+        handed = [Connection(end, writable=place > 0, readable=place == 0) for place, end in enumerate(ends)]
+        environ = dict(os.environ if env is None else env)
+        self._process = _FORKS.Process(
+            target=_become, args=(program, [str(word) for word in words], str(cwd or Path.cwd()), environ, handed)
+        )
+        self._process.start()
+        for end in handed:
+            end.close()
+        self.pid: int = self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; its exit status. Raises subprocess.TimeoutExpired."""
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired(self._process.name, timeout or 0.0)
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+
+def done(program: str, *words: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run it to its end, as `subprocess.run` does, with these variables added to the environment."""
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        ends = {"output": output.fileno(), "errors": errors.fileno()}
+        process = Forked(program, *words, **ends, env={**os.environ, **environ})
+        try:
+            status = process.wait(timeout=_SECONDS)
+        finally:
+            process.kill()
+        output.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(words, status, output.read(), errors.read())
+
+
+def _become(program: str, words: list[str], folder: str, environ: dict[str, str], handed: list[Connection]) -> None:
+    """Run the program in the child, with its own folder, environment, arguments and standard streams."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environ)
+    for place, end in enumerate(handed):
+        os.dup2(end.fileno(), place)
+        end.close()
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 (the process's own)
+    sys.argv = [program, *words]
+    sys.exit(importlib.import_module(_MAINS[program][0]).main())
+
+
+class Field:
+    """A simulated field that is up; it ends with its standard input."""
+
+    def __init__(self, *words: str | Path, errors: int = 2) -> None:
+        source, hold = os.pipe()
+        told, output = os.pipe()
+        self._hold, self._told = os.fdopen(hold, "wb"), os.fdopen(told, "rb")
+        try:
+            self._process = Forked("gateway.demo.field", *words, source=source, output=output, errors=errors)
+        finally:
+            os.close(source)
+            os.close(output)
+        self.ready = FieldReady.model_validate_json(self._told.readline())
+
+    def end(self) -> None:
+        """End it in order."""
+        self._hold.close()
+        self._process.wait(timeout=20)
+        self._told.close()
+
+    def lose(self) -> None:
+        """Kill it; `end` frees what its starter still holds of it."""
+        self._process.kill()
+        self._process.wait()
