@@ -35,13 +35,13 @@ BeforeBytes = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """User name and password of the gateway at a device."""
+    """Who the gateway is to a device."""
 
     username: str
     password: str
 
     def __repr__(self) -> str:
-        """Leave the password out."""
+        """Without the password."""
         return f"Account({self.username!r})"
 
     def digest(self) -> aiohttp.DigestAuthMiddleware:

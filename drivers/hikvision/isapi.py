@@ -1,4 +1,4 @@
-"""Messages to and from a barrier, pure (ISAPI, vehicle access control)."""
+"""What is said to a barrier and what it says, pure (ISAPI, vehicle access control)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Control(StrEnum):
 
 
 def control_path(channel: int) -> str:
-    """Return the path for commands."""
+    """Where a command is put."""
     return f"/ISAPI/Parking/channels/{channel}/barrierGate"
 
 
 def status_path(channel: int) -> str:
-    """Return the path of the position."""
+    """Where the position is read."""
     return f"/ISAPI/Parking/channels/{channel}/barrierGate/barrierGateStatus"
 
 

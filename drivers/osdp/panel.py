@@ -70,7 +70,7 @@ class _Stage(Enum):
 
 @dataclass(slots=True)
 class _Standing:
-    """State of one reader. `offset` is its number in libosdp."""
+    """What the panel knows of one reader. `offset` is libosdp's number for it."""
 
     offset: int
     address: int

@@ -1,4 +1,4 @@
-"""File operations whose names survive a power cut."""
+"""What it takes that a file's name outlasts a power cut, besides its content."""
 
 from __future__ import annotations
 

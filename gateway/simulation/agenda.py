@@ -1,4 +1,4 @@
-"""Plan of a day from the seed: vehicles in bursts, and faults, most of them while vehicles are there."""
+"""What comes in a day: vehicles in bursts, and faults, most of them while vehicles are there. All from the seed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PER_BURST = 8
 
 
 class Fault(StrEnum):
-    """Faults that can be injected. The value is for people."""
+    """What can be injected. The value is what people read."""
 
     AWAY = "controller without power"
     LOSING = "requests and replies lost"
@@ -159,7 +159,7 @@ def _wishes_at_a_hanging_disk(plan: Plan, number: int, happenings: list[Happenin
 
 
 def _hour(dice: random.Random) -> float:
-    """Draw the time of a burst: half of them in rush hours, none in the last quarter of an hour of a day."""
+    """Half of all bursts in the rush hours; none in the last quarter of an hour, so that a day ends with its own."""
     return dice.choice(_RUSH_HOURS) + dice.random() if dice.random() < 0.5 else dice.uniform(0.05, 23.75)
 
 
@@ -190,5 +190,5 @@ def _stops_after(dice: random.Random) -> float | None:
 
 
 def _times(dice: random.Random, mean: float) -> int:
-    """Draw a number of times, on average `mean`."""
+    """How often, on average `mean`."""
     return int(mean) + (dice.random() < mean % 1)

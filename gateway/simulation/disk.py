@@ -25,7 +25,7 @@ _HEADER = 32
 
 
 class CutAt(StrEnum):
-    """Moment of the power cut."""
+    """In which moment the power is cut."""
 
     REST = "between commits"
     BEFORE = "in a commit, nothing of it written"

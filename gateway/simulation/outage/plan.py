@@ -1,4 +1,4 @@
-"""Plan of an outage: a frozen value. Everything else follows from it and its seed."""
+"""What an outage is asked for: a frozen value. Everything else follows from it and its seed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BAD_LINE = Chances(
 
 @dataclass(frozen=True, slots=True)
 class OutagePlan:
-    """Length of the outage, what happens meanwhile, and the state of the line afterwards.
+    """How long central is away, what happens meanwhile, and how the line is when it comes back.
 
     Attributes:
         days: days without central.

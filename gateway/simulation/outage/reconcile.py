@@ -1,4 +1,4 @@
-"""Comparison of both sides after an outage. Pure."""
+"""What both sides hold after an outage, compared. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class SiteHolds:
-    """Contents of the site's files.
+    """What the site's own files say.
 
     Attributes:
         camera_events: central's id of each, by the site's.
@@ -42,7 +42,7 @@ class SiteHolds:
 
 @dataclass(frozen=True, slots=True)
 class CentralHolds:
-    """Contents of central's tables."""
+    """What central's tables say."""
 
     books: CentralBooks
     camera_events: Mapping[int, JsonObject]
@@ -52,7 +52,7 @@ class CentralHolds:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """Records that were acknowledged as on disk: camera events by the site's ids, and writes of people."""
+    """What was said to be on disk: camera events by the site's ids, and what people were promised."""
 
     camera_events: frozenset[int]
     promised: Promised

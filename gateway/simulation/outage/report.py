@@ -1,4 +1,4 @@
-"""Report of an outage, for people."""
+"""What an outage came to, for people."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class OutageReport:
 
     @property
     def passed(self) -> bool:
-        """True if both sides hold the same records, each once."""
+        """Whether both sides hold the same, each thing once."""
         return not self.faults
 
     def as_json(self) -> str:
