@@ -1,4 +1,4 @@
-"""What every driver promises its caller, and the values it reports.
+"""Contract of every driver with its caller, and the values that drivers report.
 
 A driver owns its connection: `run()` connects, reconnects with backoff and reports through `Reports` until it is
 cancelled, and it stops within a second of that. All instants are seconds on the monotonic clock of the process.
@@ -43,11 +43,11 @@ class DeadlinePassed(DriverError):
 
 
 class NotPermitted(DriverError):
-    """What would have forbidden the command came up before its first byte was written. Nothing was sent."""
+    """A reason that forbids the command appeared before its first byte was written. Nothing was sent."""
 
 
 class GatePosition(StrEnum):
-    """Where the leaf or arm is, as far as the device itself says. `UNKNOWN` is never a reason to move."""
+    """Position of the gate as the device itself reports it. `UNKNOWN` is never a reason to move."""
 
     UNKNOWN = "unknown"
     CLOSED = "closed"
@@ -186,7 +186,7 @@ class DeviceLost:
 
 @dataclass(frozen=True, slots=True)
 class LossExplained:
-    """A device that is lost still is, and for another reason than was told last; otherwise as `DeviceLost`."""
+    """A lost device is still lost, for another reason than reported last; otherwise like `DeviceLost`."""
 
     device_id: int
     reason: str
@@ -262,7 +262,7 @@ class Gate(Driver, Protocol):
 
 
 class Feedback(StrEnum):
-    """What a reader can show whoever stands before it. `AWAITING`: more is wanted, a PIN or a second card."""
+    """Signals that a reader can show to people. `AWAITING` asks for a PIN or a second card."""
 
     GRANTED = "granted"
     DENIED = "denied"

@@ -35,13 +35,13 @@ BeforeBytes = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who the gateway is to a device."""
+    """User name and password of the gateway at a device."""
 
     username: str
     password: str
 
     def __repr__(self) -> str:
-        """Without the password."""
+        """Leave the password out."""
         return f"Account({self.username!r})"
 
     def digest(self) -> aiohttp.DigestAuthMiddleware:

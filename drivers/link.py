@@ -33,7 +33,7 @@ _PARITIES = {"none": serial.PARITY_NONE, "even": serial.PARITY_EVEN, "odd": seri
 
 @dataclass(frozen=True, slots=True)
 class LinkSpec:
-    """Where a line is, and how it is set. Baud rate, parity and stop bits matter to serial ports alone.
+    """Address and settings of a line. Baud rate, parity and stop bits apply only to serial ports.
 
     Attributes:
         url: `tcp://host:port` or `serial:/dev/…`.
@@ -53,11 +53,11 @@ class LinkSpec:
 
     @property
     def is_serial(self) -> bool:
-        """Whether this is a serial port of this machine."""
+        """True for a serial port of this machine."""
         return self.url.startswith("serial:")
 
     def seconds_for(self, count: int) -> float:
-        """How long so many bytes are on the line: of a serial port, with 11 bits each; 0.0 elsewhere."""
+        """Return how long this many bytes take on a serial port, with 11 bits each; 0.0 elsewhere."""
         return count * 11 / self.baud if self.is_serial else 0.0
 
     @property
@@ -111,7 +111,7 @@ class Connection:
 
     @property
     def has_arrivals(self) -> bool:
-        """Whether bytes wait to be read."""
+        """True if bytes wait to be read."""
         return bool(self._arrivals)
 
     async def read(self) -> Arrival:
@@ -370,7 +370,7 @@ def _serial_port(spec: LinkSpec) -> serial.Serial:
 
 
 def _hold_break(port: serial.Serial, seconds: float) -> None:
-    """For a thread. pyserial's own `send_break` knows only multiples of a quarter of a second."""
+    """Hold a break. pyserial's own `send_break` knows only multiples of a quarter of a second. For a thread."""
     port.break_condition = True
     try:
         time.sleep(seconds)  # noqa: TID251 (in a thread of its own)

@@ -18,12 +18,12 @@ _NUMBERS = re.compile(r"\d+(\.\d+)?")
 
 
 def is_answering(error: Exception) -> bool:
-    """Whether what went wrong shows that somebody is there."""
+    """Return whether the error shows that the device answers."""
     return isinstance(error, DeviceFault | ProtocolViolation | TooLate)
 
 
 class Loss:
-    """What was told of one device's absence. No clock of its own: instants come with each call.
+    """Reports of one device's absence. It has no clock of its own: instants come with each call.
 
     Args:
         device_id: whose reports these are.
@@ -38,7 +38,7 @@ class Loss:
 
     @property
     def is_told(self) -> bool:
-        """Whether the device was told lost, and not found since."""
+        """True if the device was reported lost and not found since."""
         return self._told is not None
 
     def over(self) -> None:

@@ -1,4 +1,4 @@
-"""What every video source promises, and which of them reads an address."""
+"""Contract of video sources, and the source for each kind of address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Source(AbstractContextManager["Source"], Protocol):
 
     @property
     def sound(self) -> AudioFormat | None:
-        """What sound comes with the frames, once it is open; None: none."""
+        """The sound beside the frames, once the source is open; None: none."""
         ...
 
     def open(self) -> VideoFormat | None:
@@ -37,8 +37,8 @@ class Source(AbstractContextManager["Source"], Protocol):
         ...
 
     def gather(self, size: int) -> None:
-        """From now on frames may come as late as it takes until so many bytes are there, half a second at most;
-        1: at once. A hint, for whoever reads in `frames`: it saves work where nobody watches.
+        """Allow frames to be delayed until this many bytes are there, half a second at most; 1: no delay. A hint
+        for the reader in `frames` that saves work while nobody watches.
         """
         ...
 

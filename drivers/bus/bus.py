@@ -106,7 +106,7 @@ class Bus:
 
     @property
     def busy_since(self) -> MonotonicSeconds | None:
-        """When the transaction that is under way began, or None between transactions. One ends within its time-out."""
+        """Start of the present transaction, None between transactions. Each ends within its time-out."""
         return self._busy_since
 
     @property
@@ -116,7 +116,7 @@ class Bus:
 
     @property
     def last_command_written_at(self) -> MonotonicSeconds | None:
-        """When the first byte of the last command was handed to the system."""
+        """Instant at which the first byte of the last command was written."""
         return self._command_written_at
 
     def tag(self) -> int:
@@ -134,7 +134,7 @@ class Bus:
             self._interrupted.discard(told)
 
     async def run(self) -> None:
-        """Keep the line open and serve it. Returns only by cancellation; whoever waits then gets LinkError."""
+        """Keep the line open and serve it. Returns only by cancellation; waiting callers then get LinkError."""
         failures = 0
         while True:
             try:
@@ -222,7 +222,7 @@ class Bus:
             self._units.refuse_resting(unit, now=now)
 
     async def _serve_until_lost(self, connection: Connection) -> bool:
-        """Serve until the line is lost; whether any unit answered meanwhile."""
+        """Serve until the line is lost. Return whether any unit answered meanwhile."""
         answered = False
         self._silent = 0
         try:
@@ -317,13 +317,13 @@ class Bus:
         return True
 
     def _take_back(self, connection: Connection, transaction: Transaction) -> None:
-        """Take back what is left on this machine of a command without an answer of its own, before all else."""
+        """Withdraw the bytes of an unanswered command that are still on this machine, before anything else."""
         if transaction.priority is Priority.COMMAND and transaction.sent and connection.lost is None:
             connection.reset(f"line {self._name} was reset: a command was not answered in time")
             self._is_reset = True
 
     async def _is_ready(self, connection: Connection, transaction: Transaction) -> bool:
-        """Whether the line is prepared and the request may be sent on it now."""
+        """Return whether the line is prepared and the request may be sent on it now."""
         is_command = transaction.priority is Priority.COMMAND
         if is_command and not await self._is_settled(connection):
             self._refuse(connection, transaction, f"{self._spec.url} has not taken what was sent before")
@@ -352,7 +352,7 @@ class Bus:
         return True
 
     def _refuse(self, connection: Connection, transaction: Transaction, reason: str) -> None:
-        """Refuse a command of which nothing was sent, and begin the line anew."""
+        """Refuse a command of which no byte was sent, and open the line again."""
         connection.reset(reason)
         transaction.fail(LineDown(connection.lost or reason))
 
@@ -368,13 +368,13 @@ class Bus:
             transaction.fail(NotPermitted(reason))
 
     def _is_wanted(self, transaction: Transaction) -> bool:
-        """Whether nobody gave the transaction up, its deadline included."""
+        """Return whether the transaction is still wanted and before its deadline."""
         if self._monotonic() >= transaction.deadline:
             transaction.expire()
         return not transaction.answer.done()
 
     def _is_dead_session(self) -> bool:
-        """Whether nobody answers on a line that looks open: opening it anew is what may help."""
+        """Return whether nothing answers on an open line, so that opening it again may help."""
         return self._silent >= self._silent_limit
 
     def _heard_beside(self, data: bytes, at: MonotonicSeconds) -> None:

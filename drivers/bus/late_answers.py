@@ -1,4 +1,4 @@
-"""Answers without numbers that may come late, pure: when is an answer proven to meet its own request?
+"""Late answers without transaction numbers, pure: when is an answer proven to belong to its request?
 
 A line keeps the order of what it carries, but may hold it back. So an answer can only be taken for another's where an
 earlier request is still owed one of the same form. Then nothing is believed until it is known which it was: if it was
@@ -129,7 +129,7 @@ class Lateness:
         asked_at: MonotonicSeconds,
         at: MonotonicSeconds,
     ) -> bool:
-        """Whether the answer in these bytes, all that came since the request, is the request's own.
+        """Return whether these bytes, all that came since the request, are the request's own answer.
 
         If not, the unit is left alone for a while. The answer to a command that is owed one already counts anyway:
         either way the unit took just that command.
@@ -154,7 +154,7 @@ class Lateness:
         return is_command and all(rival.exchange.request == exchange.request for rival in rivals)
 
     def heard(self, data: bytes, *, now: MonotonicSeconds) -> bool:
-        """Bytes came that answered nobody's request in time. Whether they complete a late answer."""
+        """Take bytes that answered no request in time. Return whether they complete a late answer."""
         if not any(unit.owed for unit in self._units.values()):
             self._strays.clear()
             return False
@@ -196,7 +196,7 @@ class Lateness:
         return _end_of_answer(owed.exchange, received)
 
     def forget(self) -> None:
-        """Note that the line was opened anew, and keeps nothing back over that."""
+        """Forget everything, because the line was opened again."""
         for unit in self._units.values():
             unit.owed.clear()
             unit.proves_at = None
@@ -211,7 +211,7 @@ def _answers(exchange: AnyExchange, received: bytes) -> bool:
 
 
 def _end_of_answer(exchange: AnyExchange, received: bytes) -> int:
-    """How many of the bytes it takes until the exchange is answered."""
+    """Return how many bytes belong to the answer."""
     low, high = 1, len(received)
     while low < high:
         middle = (low + high) // 2

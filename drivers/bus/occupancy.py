@@ -1,4 +1,4 @@
-"""What a line knows of its units: who answers, how fast, who is silent, and how long each is left alone.
+"""State of the units on a line: which answer, how fast, and how long a silent one is left alone.
 
 Rules, so that a silent unit costs its neighbours next to nothing:
 - A unit that did not answer twice in a row, or never yet, is silent. Its polls are probes: they go when no live unit is
@@ -69,7 +69,7 @@ class _Standing:
         return self.has_answered and self.failures < SILENT_AFTER
 
     def expected_at(self, now: MonotonicSeconds) -> MonotonicSeconds | None:
-        """When its next poll is to be expected, by the pauses between the last ones."""
+        """Instant of the next expected poll, by the pauses between the last ones."""
         return min((at for pause in self.intervals if (at := self.asked_at + pause) > now), default=None)
 
 
@@ -83,13 +83,13 @@ class Standings:
         """A late probe went before a poll: that poll goes before the next late probe."""
 
     def is_live(self, unit: int) -> bool:
-        """Whether the unit answers."""
+        """Return whether the unit answers."""
         standing = self._units.get(unit)
         return standing is not None and standing.is_live
 
     @property
     def has_live(self) -> bool:
-        """Whether any unit of the line answers."""
+        """True while any unit of the line answers."""
         return any(standing.is_live for standing in self._units.values())
 
     @property
@@ -128,19 +128,19 @@ class Standings:
         )
 
     def live_timeout(self, unit: int, allowed: float) -> float:
-        """How long to wait for an answer of a live unit; as long as allowed after a lost one."""
+        """Return how long to wait for a live unit's answer; the full time-out after a lost one."""
         standing = self._of(unit)
         if standing.failures or not standing.answers:
             return allowed
         return min(allowed, max(_LIVE_FLOOR, _LIVE_FACTOR * max(standing.answers)))
 
     def pause(self, *, now: MonotonicSeconds) -> float:
-        """Seconds until some live unit is expected to ask; infinite when none is."""
+        """Seconds until a live unit is expected to ask; infinite when there is none."""
         expected = [at for standing in self._units.values() if standing.is_live and (at := standing.expected_at(now))]
         return min(expected) - now if expected else float("inf")
 
     def probe_timeout(self, unit: int, allowed: float, *, pause: float, now: MonotonicSeconds) -> float | None:
-        """How long to wait for a silent unit that is asked now; None to wait for a longer pause.
+        """Return how long to wait for a silent unit that is asked now; None to wait for a longer pause.
 
         `pause` is what live units leave free. Once in `FULL_PROBE_SECONDS` for each silent unit the full time that is
         allowed is spent, for units slower than any that was heard here; on the whole line no sooner than that either.
@@ -161,7 +161,7 @@ class Standings:
         return None
 
     def late_probe_timeout(self, unit: int, allowed: float, *, now: MonotonicSeconds) -> float:
-        """How long to wait for a silent unit that found no pause and goes all the same."""
+        """Return how long to wait for a silent unit that found no pause and is asked all the same."""
         timeout = self.probe_timeout(unit, allowed, pause=float("inf"), now=now)
         return allowed if timeout is None else timeout
 

@@ -1,4 +1,4 @@
-"""What goes over a shared line, and in which order: exchanges and the queue."""
+"""Transactions on a shared line, and their queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class UnitRests(LinkError):
 
 
 class Priority(IntEnum):
-    """Who goes first. Commands are tried while a unit rests; polls are not.
+    """Order of transactions. Commands are tried while a unit rests; polls are not.
 
     The line itself makes a poll of a silent unit a probe, which goes in the pauses of the others.
     """
@@ -31,7 +31,7 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prelude:
-    """What some lines want before a frame.
+    """Signals that some lines need before a frame.
 
     Attributes:
         silence: seconds for which nothing may have been on the line.
@@ -122,7 +122,7 @@ class TransactionQueue:
 
     @property
     def has_untagged(self) -> bool:
-        """Whether any waits whose frames are parted by silence alone."""
+        """True if a waiting exchange has frames that only silence separates."""
         return any(not waiting.exchange.tagged for queue in self._waiting.values() for waiting in queue)
 
     def add(self, transaction: Transaction) -> None:

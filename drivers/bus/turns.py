@@ -1,4 +1,4 @@
-"""Whose turn it is on a shared line, pure: commands, then polls, then probes of silent units in the others' pauses."""
+"""Turns on a shared line, pure: commands, then polls, then probes of silent units in the pauses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from drivers.contract import MonotonicSeconds
 def next_turn(
     queue: TransactionQueue, standings: Standings, *, quiet: float, now: MonotonicSeconds
 ) -> Transaction | None:
-    """Take out whose turn it is, its time-out set; None when nobody's is, though probes may wait for a pause.
+    """Remove and return the next transaction, with its time-out. None when none is due; probes may wait for a
+    pause.
 
     A probe that waited long goes before polls, but no second one before a poll that waits. `quiet` is what the line
     needs to fall silent after a time-out.

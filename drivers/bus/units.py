@@ -1,4 +1,4 @@
-"""What a line makes of its units' answers: who is asked, who rests, whose answer is proven, and how late one comes.
+"""Bookkeeping of a line's units: which to ask, which rest, whose answer is proven, and how late answers come.
 
 It uses `drivers.bus.occupancy` (who answers, and how fast) and `drivers.bus.late_answers` (whose answers come late).
 """
@@ -36,7 +36,7 @@ class LineUnits:
     def unproven(
         self, transaction: Transaction, received: bytes, *, asked_at: MonotonicSeconds, at: MonotonicSeconds
     ) -> LinkError | None:
-        """Why an answer without a number may not be this request's own; None when it is."""
+        """Return why an answer without a number may not be this request's own; None when it is."""
         exchange, is_command = transaction.exchange, transaction.priority is Priority.COMMAND
         self._lateness.heard_beside(received, unit=exchange.unit, now=at)
         if self._lateness.is_proven(exchange, received, is_command=is_command, asked_at=asked_at, at=at):
@@ -59,7 +59,7 @@ class LineUnits:
     def owes(
         self, transaction: Transaction, received: bytes, *, asked_at: MonotonicSeconds, now: MonotonicSeconds
     ) -> None:
-        """Note a transaction without an answer known to be its own: it may come yet, or be in `received`."""
+        """Note a transaction whose own answer did not come; it may still come, or be in `received`."""
         exchange = transaction.exchange
         if exchange.answered and not exchange.tagged and transaction.sent:
             self._lateness.unanswered(exchange, asked_at=asked_at, now=now)

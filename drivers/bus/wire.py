@@ -1,4 +1,4 @@
-"""What goes over one line: a request out, its answer in, and how quiet the line has been meanwhile.
+"""Traffic of one line: a request out, its answer in, and the silence between.
 
 Whose turn it is, and what an answer is worth, is the bus's to say.
 """
@@ -19,7 +19,7 @@ _QUIET_FLOOR = 0.02
 
 
 class Direction(StrEnum):
-    """Which way traced bytes went, as seen from here."""
+    """Direction of traced bytes, seen from this end."""
 
     SENT = "sent"
     RECEIVED = "received"
@@ -63,7 +63,7 @@ class Wire:
         return max(self._spec.frame_gap, _QUIET_FLOOR)
 
     def gap_left(self) -> float:
-        """Seconds until the next frame may begin; none or less when it may now."""
+        """Seconds until the next frame may begin; zero or less when it may begin now."""
         return self._last_byte_at + self._spec.frame_gap - self._monotonic()
 
     def send(self, connection: Connection, request: bytes, *, at: MonotonicSeconds) -> None:

@@ -1,4 +1,4 @@
-"""What the polls of a device mean, pure, for every family: when it counts as lost, and which reports are due.
+"""Meaning of polls, pure, for every family: when a device counts as lost, and which reports are due.
 
 Rules:
 - Lost after 3 failed polls in a row, or after 2 s without an answer, whichever is first; said once, and again why when
@@ -69,7 +69,7 @@ def position_between(before: GatePosition, commanded: GatePosition | None) -> Ga
 
 
 class Watch:
-    """Turns polls into reports. No clock of its own: instants come with each call.
+    """Converter of polls into reports. It has no clock of its own: instants come with each call.
 
     `stale` says for some points how many seconds after the last answer they are unknown.
     """
@@ -95,12 +95,12 @@ class Watch:
 
     @property
     def is_online(self) -> bool:
-        """Whether the device answered and was not lost since."""
+        """True if the device answered and was not lost since."""
         return bool(self._online)
 
     @property
     def lost_at(self) -> MonotonicSeconds:
-        """When the device counts as lost if nothing is heard until then."""
+        """Instant at which the device counts as lost if it stays silent."""
         return self._heard_at + LOST_AFTER_SECONDS
 
     def heard(
@@ -170,5 +170,5 @@ class Watch:
 
 
 def poll_deadline(watch: Watch, *, now: MonotonicSeconds) -> MonotonicSeconds:
-    """Until when a poll may wait for the line: not past the instant at which the device would count as lost."""
+    """Return until when a poll may wait for the line: not past the instant at which the device counts as lost."""
     return min(now + _POLL_PATIENCE, watch.lost_at) if watch.lost_at > now else now + _POLL_PATIENCE

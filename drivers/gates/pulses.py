@@ -1,4 +1,4 @@
-"""Outputs that stay on until they are told otherwise: pulses that the host has to end."""
+"""Pulses that the host ends: outputs that stay on until they are switched off."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class HostPulses(Generic[Pulse]):
 
     @property
     def next_due(self) -> MonotonicSeconds:
-        """When the next pulse ends; infinite when none is on."""
+        """End of the next pulse; infinite when none is on."""
         return min((output.due for output in self._held), default=float("inf"))
 
     @property
@@ -72,7 +72,7 @@ class HostPulses(Generic[Pulse]):
             self._held += output.instead_of
 
     def found_on(self, pulse: Pulse, *, at: MonotonicSeconds) -> None:
-        """Note an output that may be on, and that nobody else will switch off; it is due at once."""
+        """Note an output that may be on and that nothing else will switch off; it is due at once."""
         if all(output.pulse != pulse for output in self._held):
             self._held.append(HeldOutput(pulse, at))
 

@@ -1,4 +1,4 @@
-"""What is said to a barrier and what it says, pure (ISAPI, vehicle access control)."""
+"""Messages to and from a barrier, pure (ISAPI, vehicle access control)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Control(StrEnum):
 
 
 def control_path(channel: int) -> str:
-    """Where a command is put."""
+    """Return the path for commands."""
     return f"/ISAPI/Parking/channels/{channel}/barrierGate"
 
 
 def status_path(channel: int) -> str:
-    """Where the position is read."""
+    """Return the path of the position."""
     return f"/ISAPI/Parking/channels/{channel}/barrierGate/barrierGateStatus"
 
 

@@ -175,7 +175,7 @@ def _parse_rtu(unit: int, _tag: int, request: Request, received: bytes) -> Reply
 
 
 def _may_begin_answer(unit: int, request: Request, rest: bytes) -> bool:
-    """Whether a frame with these first three bytes would answer the request, if its check sum fits."""
+    """Return whether a frame with these first three bytes would answer the request if its checksum fits."""
     function = _function(request)
     if rest[0] != unit or rest[1] & 0x7F != function:
         return False
@@ -221,7 +221,7 @@ def _function(request: Request) -> int:
 
 
 def _rtu_reply_length(frame: bytes) -> int:
-    """How long a frame with these first three bytes is; no answer is shorter than that of an exception."""
+    """Return the length of a frame with these first three bytes; an exception's length is the least."""
     function = frame[1]
     if function in _READ_TABLES:
         return frame[2] + 5

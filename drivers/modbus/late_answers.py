@@ -1,4 +1,4 @@
-"""What came over a Modbus line though nobody waited for it: answers from other addresses, and late ones."""
+"""Late answers on a Modbus line, and answers from other addresses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Voice:
 
 
 class Heard:
-    """Listens to a line's trace and tells the answers in it."""
+    """Listener on a line's trace that recognises answers in it."""
 
     def __init__(self, *, framing: Framing) -> None:
         self._framing = framing
@@ -54,12 +54,12 @@ class Heard:
         del stretch[:taken]
 
     def voices(self) -> tuple[Voice, ...]:
-        """Who was heard, each unit with its first answer, by address."""
+        """Return the units that answered, each with its first answer, by address."""
         return tuple(self._voices[unit] for unit in sorted(self._voices))
 
 
 def _answers(framing: Framing, received: bytes) -> Iterator[tuple[int, int]]:
-    """Where each whole answer ends, and the unit that gave it. Noise between them is skipped."""
+    """Yield the end of each whole answer and the unit that gave it. Noise between answers is skipped."""
     start = 0
     while start < len(received):
         length = _rtu_length(received[start:]) if framing == "rtu" else _tcp_length(received[start:])
@@ -71,7 +71,7 @@ def _answers(framing: Framing, received: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _rtu_length(frame: bytes) -> int:
-    """Return the length of the answer that these bytes begin with, 0 when they begin with none."""
+    """Return the length of the answer at the start of these bytes, 0 if they begin with no answer."""
     if len(frame) < 5:
         return 0
     function = frame[1]

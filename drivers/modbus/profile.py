@@ -1,4 +1,4 @@
-"""What a device on Modbus looks like, as data: the model of a profile file."""
+"""Model of a Modbus device profile."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class Line(Part):
-    """How the maker sets the device's line. For people and for `probe`; a site file decides."""
+    """The maker's settings of the line, for people and for `probe`; the site file decides."""
 
     framing: Literal["tcp", "rtu"] = "rtu"
     baud: int | None = None
@@ -111,7 +111,7 @@ class UnitProfile(Part):
         return (*wanted, *_joined(places, gap=self.read_gap))
 
     def stale_seconds(self) -> dict[str, float]:
-        """Return the staleness of those points that have one of their own."""
+        """Return the age limits of the points that set their own."""
         return {name: point.stale_ms / 1000 for name, point in self.points.items() if point.stale_ms is not None}
 
     def write_of(self, command: Command) -> Write | WriteMany:
@@ -125,7 +125,7 @@ class UnitProfile(Part):
         return self.write(command.write, command.address, command.release, many=command.many)
 
     def write(self, table: Writable, address: int, value: bool | int, *, many: bool = False) -> Write | WriteMany:  # noqa: FBT001 (the profile's own either-or)
-        """Make a write of this device, by the file's own counting."""
+        """Make a write with the address counted as in the profile's file."""
         word = value
         if isinstance(value, bool):
             word = coil_word(on=value) if table is Table.COIL else int(value)

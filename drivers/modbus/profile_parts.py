@@ -51,7 +51,7 @@ class Point(Part):
         return self
 
     def is_on(self, value: int) -> bool:
-        """Whether the point is on when the device holds `value` there."""
+        """Return whether the point is on when the device holds `value` there."""
         return bool(value & (1 if self.mask is None else self.mask)) != self.inverted
 
 
@@ -158,14 +158,14 @@ class Reading(Part):
 
 
 class PulseBy(StrEnum):
-    """Who ends the pulse of a command."""
+    """The side that ends the pulse of a command."""
 
     DEVICE = "device"
     HOST = "host"
 
 
 class Command(Part):
-    """What to write for a command.
+    """A value to write for a command.
 
     Attributes:
         write: coils (function 5) or holding registers (function 6, or 16 with `many`).
@@ -214,17 +214,17 @@ class Command(Part):
 
     @property
     def pulse_seconds(self) -> float | None:
-        """How long the host holds the output; None when the device does."""
+        """Length of the pulse that the host makes; None when the device makes it."""
         return self.pulse_ms / 1000 if self.pulse_by is PulseBy.HOST else None
 
     @property
     def written(self) -> bool | int:
-        """What is written: the value, or the pulse's length in the device's unit."""
+        """The value to write, or the pulse's length in the device's unit."""
         return self.value if self.pulse_unit_ms is None else int(self.pulse_ms / self.pulse_unit_ms)
 
 
 class Preparation(Part):
-    """What is written whenever the device comes (back), before it counts as connected.
+    """A value to write whenever the device connects, before it counts as connected.
 
     Attributes:
         what: for people, when the device does not take it.
@@ -245,7 +245,7 @@ class Preparation(Part):
 
 
 class Expired(Part):
-    """Where the device says that its watchdog ran out; it is prepared anew then."""
+    """The place where the device reports that its watchdog expired; it is then prepared again."""
 
     table: Table
     address: Address

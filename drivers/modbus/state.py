@@ -1,4 +1,4 @@
-"""What the values of a gate or an input module mean, pure: its points and its position."""
+"""Meaning of a device's values, pure: its points and its position."""
 
 from __future__ import annotations
 

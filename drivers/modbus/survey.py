@@ -39,7 +39,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one unit says, in people's words."""
+    """The state of one unit, in words for people."""
 
     position: str
     points: dict[str, str]
@@ -58,7 +58,7 @@ async def line_up(bus: Bus, *, monotonic: Callable[[], float] = time.monotonic, 
 async def ask_for_unit(
     bus: Bus, unit: int, *, framing: Framing, timeout: float, monotonic: Callable[[], float] = time.monotonic
 ) -> Answered | None:
-    """Whether a unit is there: any answer counts, a refusal too. None when nothing came within `timeout`."""
+    """Return whether a unit answers; a refusal counts too. None if nothing came within `timeout`."""
     session = Session(bus=bus, unit=unit, framing=framing, timeout=timeout)
     while True:
         await line_up(bus, monotonic=monotonic)
@@ -97,7 +97,7 @@ async def read_unit(session: Session, profile: UnitProfile, *, monotonic: Callab
 
 
 def _position(profile: UnitProfile, held: dict[tuple[Table, int], int], points: dict[str, PointState]) -> str:
-    """Derive the position from one look: between two limits, nobody can say which way the gate goes."""
+    """Derive the position from one look. Between two limits, the direction is unknown."""
     source = profile.position if isinstance(profile, GateProfile) else None
     if source is None:
         return ""

@@ -1,4 +1,4 @@
-"""The bytes of a line for libosdp: never waiting, all or nothing, and listened to beside it."""
+"""Byte channel between a line and libosdp: it never waits, and writes all bytes or none."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Line:
 
     @property
     def is_hung_up(self) -> bool:
-        """Whether the port was pulled out or the peer is gone."""
+        """True if the port was pulled out or the peer is gone."""
         return bool(self._hang_up.poll(0))
 
     def read(self, size: int) -> bytes:
@@ -60,7 +60,9 @@ class Line:
         return data
 
     def write(self, data: bytes) -> bool:
-        """Send all of it or, if the line takes none, nothing. OSError when the line is gone or took a part."""
+        """Send all bytes or, if the line takes none, nothing. Raises OSError when the line is gone or took only a
+        part.
+        """
         try:
             sent = os.write(self._fd, data)
         except BlockingIOError:

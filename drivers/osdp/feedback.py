@@ -1,4 +1,4 @@
-"""What a reader's lamp and buzzer do for each feedback, as libosdp's commands. Pure."""
+"""Lamp and buzzer commands of libosdp for each feedback. Pure."""
 
 from __future__ import annotations
 

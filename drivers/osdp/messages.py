@@ -1,4 +1,4 @@
-"""What the gateway and the process of a line say to each other: a line of JSON each.
+"""Messages between the gateway and the process of a line, one line of JSON each.
 
 The child parses what comes from outside, so nothing that it says is taken unchecked.
 """
@@ -50,7 +50,7 @@ class Setup(_Message):
 
 
 class Show(_Message):
-    """To the child: show this at that reader."""
+    """Request to the child process: show this at that reader."""
 
     address: Address
     feedback: Feedback
@@ -91,7 +91,7 @@ class KeysTyped(_Message):
 
 
 class TamperSeen(_Message):
-    """What the reader says of its housing."""
+    """A reader's report about its housing."""
 
     kind: Literal["tamper"] = "tamper"
     address: Address

@@ -70,7 +70,7 @@ class _Stage(Enum):
 
 @dataclass(slots=True)
 class _Standing:
-    """What the panel knows of one reader. `offset` is libosdp's number for it."""
+    """State of one reader. `offset` is its number in libosdp."""
 
     offset: int
     address: int

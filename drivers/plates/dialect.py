@@ -1,4 +1,4 @@
-"""What is different between makes of plate cameras, as values."""
+"""Differences between makes of plate cameras, as values."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Part:
 
     @property
     def is_picture(self) -> bool:
-        """Whether this was a picture, which is not kept."""
+        """True for a picture, which is not kept."""
         return self.content_type.startswith(_PICTURES)
 
 
@@ -122,7 +122,7 @@ class PartSplitter:
         return False
 
     def _body_end(self, *, is_text: bool) -> int | None:
-        """Where in the buffer the body ends, or None while that is not known."""
+        """Return the end of the body in the buffer, None while it is unknown."""
         ends: list[int] = []
         delimiter = self._buffer.find(b"\n" + self._delimiter)
         if delimiter >= 0:

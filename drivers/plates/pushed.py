@@ -67,7 +67,7 @@ class PushedPlates:
         return self._dialect
 
     def admits(self, *, address: str, token: str) -> bool:
-        """Whether a message from this address that shows this token may be the camera's."""
+        """Return whether a message from this address with this token may come from the camera."""
         if self._source is not None and _address(address) != self._source:
             return False
         return not self._token or hmac.compare_digest(token.encode(), self._token.encode())
@@ -78,7 +78,7 @@ class PushedPlates:
         self._changed.set()
 
     def take(self, readings: Iterable[PlateReading]) -> bool:
-        """Report a message's readings. Return False when nobody takes them: the driver does not run."""
+        """Report a message's readings. Return False while the driver does not run."""
         if self._reports is None:
             return False
         self._heard_at = self._monotonic()

@@ -18,7 +18,7 @@ _NO_PLATE = frozenset({"UNKNOWN", "NOPLATE", "NONE", "NULL", "UNLICENSED", "NOTD
 
 @dataclass(frozen=True, slots=True)
 class PlateReading:
-    """What a camera said of one vehicle.
+    """A camera's reading of one vehicle.
 
     Attributes:
         plate: as `normalised` writes it; never empty unless `left`.
@@ -38,13 +38,13 @@ class PlateReading:
 
 
 def normalised(text: str) -> str:
-    """Normalise a plate: upper case, letters and digits; "" for a camera's "no plate" and for what is none."""
+    """Normalise a plate to upper-case letters and digits; "" when the text is not a plate."""
     plate = "".join(char for char in unicodedata.normalize("NFKC", text).upper() if char.isalnum())
     return "" if plate in _NO_PLATE or len(plate) > _LONGEST_PLATE else plate
 
 
 def fraction(value: str | float | None, *, of: float = 1.0) -> float:
-    """How sure a camera is, as 0.0 to 1.0: `value` as a part of `of`.
+    """Return a camera's confidence as 0.0 to 1.0: `value` divided by `of`.
 
     1.0 when the camera says nothing, 0.0 when what it says is no number.
     """
@@ -63,7 +63,7 @@ def told_apart(plate: str, *words: str) -> str:
 
 
 class Sightings:
-    """Which readings of one camera are news: none that was said before, none of a vehicle that has just left.
+    """Filter for one camera's readings: it drops repetitions and vehicles that have just left.
 
     Cameras send a message again when its answer was late. A vehicle that has left must not be taken for the next one;
     30 s later its name may belong to another, because cameras begin to count anew when they start.
@@ -74,7 +74,7 @@ class Sightings:
         self._left: OrderedDict[str, float] = OrderedDict()
 
     def fresh(self, readings: Iterable[PlateReading], *, at: float) -> tuple[PlateReading, ...]:
-        """Those of the `readings` that came at `at` that are to be reported."""
+        """Return those of the `readings` at `at` that are to be reported."""
         return tuple(reading for reading in readings if self._is_fresh(reading, at))
 
     def _is_fresh(self, reading: PlateReading, at: float) -> bool:

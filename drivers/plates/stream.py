@@ -85,7 +85,7 @@ class PlateStream:
 
     @property
     def refused_parts(self) -> int:
-        """How many parts came that are not of the camera's kind."""
+        """Number of parts of another kind than the camera sends."""
         return self._refused_parts
 
     async def run(self, reports: Reports) -> None:

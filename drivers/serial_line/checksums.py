@@ -8,7 +8,7 @@ from functools import cache
 
 
 class Algorithm(StrEnum):
-    """How a check value is computed. The CRCs bear the names of the catalogue of parametrised CRC algorithms."""
+    """Algorithm of a checksum. CRCs have the names of the catalogue of parametrised CRC algorithms."""
 
     SUM = "sum"
     SUM_COMPLEMENT = "sum-complement"

@@ -46,12 +46,12 @@ class Check(Part):
         return raw.hex().upper().encode("ascii") if self.digits else raw
 
     def span(self, frame: bytes) -> slice:
-        """Where the check stands in this frame."""
+        """Return the place of the checksum in this frame."""
         begin = _place(self.at, frame)
         return slice(begin, begin + self.width)
 
     def fits(self, length: int) -> bool:
-        """Whether a frame of that length has room for it and for what it covers."""
+        """Return whether a frame of that length has room for the checksum and for what it covers."""
         frame = bytes(length)
         places = (_place(self.first, frame), _place(self.at if self.end is None else self.end, frame))
         begin = _place(self.at, frame)
@@ -59,7 +59,7 @@ class Check(Part):
 
 
 class Size(Part):
-    """The frame says its own length.
+    """Length field of a frame.
 
     Attributes:
         at: where the number stands, from the frame's begin.
@@ -73,7 +73,7 @@ class Size(Part):
 
 
 class Sealing(Part):
-    """What completes a frame: its size and its checks."""
+    """The parts that complete a frame: its size and its checksums."""
 
     size: Size | None = None
     checks: tuple[Check, ...] = ()
@@ -98,7 +98,7 @@ class Sealing(Part):
         return bytes(sealed)
 
     def is_sealed(self, frame: bytes) -> bool:
-        """Whether size and checks of a frame are right."""
+        """Return whether size and checksums of a frame are right."""
         if self.size is not None and self.size.again_at is not None:
             place = _place(self.size.again_at, frame)
             if not 0 <= place < len(frame) or frame[place] != frame[self.size.at]:
@@ -107,7 +107,7 @@ class Sealing(Part):
 
 
 class Framing(Sealing):
-    """How frames are found in a stream: exactly one of `length`, `terminator` and `size` says where each ends.
+    """Rules for finding frames in a stream: exactly one of `length`, `terminator` and `size` gives the end.
 
     Attributes:
         start: what each frame begins with; may be empty.
@@ -135,7 +135,7 @@ class Framing(Sealing):
 
     @property
     def bears_only_ends(self) -> bool:
-        """Whether the tail of a frame looks like a whole one."""
+        """Return whether the tail of a frame looks like a whole frame."""
         return self.terminator is not None and not self.start and not self.checks
 
 
@@ -160,12 +160,12 @@ class FrameSplitter:
 
     @property
     def is_mid_frame(self) -> bool:
-        """Whether what comes next may belong to a frame that has begun."""
+        """True if the next bytes may belong to a frame that has begun."""
         return self.is_pending or self._torn
 
     @property
     def is_pending(self) -> bool:
-        """Whether what may be the begin of a frame waits for its end."""
+        """True if the possible begin of a frame waits for its end."""
         return bool(self._pending) or self._overlong
 
     def feed(self, data: bytes) -> tuple[bytes, ...]:
@@ -206,7 +206,7 @@ class FrameSplitter:
         self._overlong = False
 
     def _length(self) -> int | None:
-        """How many bytes of what is pending may be a frame; 0 for none, None while more are needed to say."""
+        """Return how many pending bytes may be a frame; 0 for none, None while more bytes are needed to tell."""
         framing = self._framing
         start = self._pending[: len(framing.start)]
         if not framing.start.startswith(start):

@@ -39,17 +39,17 @@ class LineSplitter:
 
     @property
     def is_torn(self) -> bool:
-        """Whether everything is dropped up to the next terminator, as `torn` says."""
+        """True while everything up to the next terminator is dropped, as `torn` says."""
         return self._torn
 
     @property
     def is_mid_line(self) -> bool:
-        """Whether what comes next may belong to a line that has begun."""
+        """True if the next bytes may belong to a line that has begun."""
         return self.is_pending or self._torn
 
     @property
     def is_pending(self) -> bool:
-        """Whether the begin of a line waits for its end."""
+        """True if the begin of a line waits for its end."""
         return bool(self._pending) or self._overlong
 
     def feed(self, data: bytes) -> tuple[bytes, ...]:

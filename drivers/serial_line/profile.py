@@ -1,4 +1,4 @@
-"""What a device on a serial line looks like, as data: the models of a profile file."""
+"""Models of a profile file for a device on a serial line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Written = Annotated[Template, PlainValidator(template_of)]
 
 
 class Acknowledgement(StrEnum):
-    """How a device acknowledges a command when not with a frame of its own."""
+    """A device's acknowledgement of a command, if it is not a frame of its own."""
 
     NONE = "none"
     ECHO = "echo"
@@ -39,7 +39,7 @@ Answer = Annotated[Acknowledgement | Template, PlainValidator(_answer)]
 
 
 class Line(Part):
-    """What goes before each frame.
+    """Signals before each frame.
 
     Attributes:
         break_us: microseconds for which the line is held in its break condition.
@@ -99,7 +99,7 @@ class Query(Part):
 
 
 class Example(Part):
-    """What goes over the line for one unit, so that a slip in the file is found.
+    """Bytes for one unit, so that a mistake in the file is found.
 
     Attributes:
         of: which frame, by its place in the file: `status`, `poll`, `commands.open`.
@@ -115,7 +115,7 @@ class Example(Part):
 
 
 class DeviceProfile(Part):
-    """What all profiles of this family have.
+    """Fields of every profile of this family.
 
     Attributes:
         family: always `serial-line`.
@@ -153,7 +153,7 @@ class DeviceProfile(Part):
 
     @property
     def names_unit(self) -> bool:
-        """Whether its devices have addresses, so that several can share a line."""
+        """True if its devices have addresses, so that several can share a line."""
         return any(template.names_unit for _, template in self.sends())
 
     @model_validator(mode="after")
@@ -230,7 +230,7 @@ class GateProfile(DeviceProfile):
                 yield f"commands.{name}.release", command.release
 
     def stale_seconds(self) -> dict[str, float]:
-        """Return the staleness of those points that have one of their own."""
+        """Return the age limits of the points that set their own."""
         return {name: point.stale_ms / 1000 for name, point in self.points.items() if point.stale_ms is not None}
 
     @model_validator(mode="after")

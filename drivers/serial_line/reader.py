@@ -132,7 +132,7 @@ class SerialReader:
 
     @property
     def refused_lines(self) -> int:
-        """How many lines came that are not of the reader's form."""
+        """Number of lines that do not have the reader's form."""
         return self._refused_lines
 
     async def run(self, reports: Reports) -> None:

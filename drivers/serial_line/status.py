@@ -1,4 +1,4 @@
-"""What a status frame says of a gate, pure: named points and the position, described by data."""
+"""Meaning of a status frame of a gate, pure: named points and the position, described by data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drivers.profile_file import Part, numbers_for_keys
 
 
 class Shown(StrEnum):
-    """What a number may say of the position: those of the contract, and `moving`, which does not say where to."""
+    """Positions that a number may mean: those of the contract, and `moving` without a direction."""
 
     UNKNOWN = "unknown"
     CLOSED = "closed"
@@ -40,7 +40,7 @@ class Number(Part):
     digits: bool = False
 
     def of(self, frame: bytes) -> int | None:
-        """Read the number; None when the frame is too short or the digits are none."""
+        """Read the number; None if the frame is too short or has no digits there."""
         raw = frame[self.at : self.at + self.width]
         if len(raw) < self.width:
             return None

@@ -14,7 +14,7 @@ _MOST_HELD = 1_000
 
 
 class Tags(Part):
-    """Where tags stand in a frame.
+    """Place of the tags in a frame.
 
     Attributes:
         first: where the first one begins.
@@ -71,7 +71,7 @@ class Tags(Part):
 
 
 class TagHold:
-    """Which readings of a tag are news: the first, and again once `seconds` passed since it was last news.
+    """Filter for repeated readings of a tag: one counts again `seconds` after it counted last.
 
     So a tag that stays before the reader is presented again from time to time: what was read before the vehicle stood
     on the arming loop is not lost.
@@ -82,7 +82,7 @@ class TagHold:
         self._told: dict[bytes, MonotonicSeconds] = {}
 
     def is_news(self, tag: bytes, *, at: MonotonicSeconds) -> bool:
-        """Whether this reading is to be presented."""
+        """Return whether this reading is to be presented."""
         told_at = self._told.get(tag)
         if told_at is not None and at - told_at < self._seconds:
             return False

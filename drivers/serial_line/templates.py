@@ -40,12 +40,12 @@ class Template:
 
     @property
     def names_unit(self) -> bool:
-        """Whether the device's address is in it."""
+        """True if the frame contains the device's address."""
         return any(part in {Slot.UNIT, Slot.UNIT_HIGH_DIGIT, Slot.UNIT_LOW_DIGIT} for part in self.parts)
 
     @property
     def has_any(self) -> bool:
-        """Whether some byte of it does not matter."""
+        """True if some byte of it may have any value."""
         return Slot.ANY in self.parts
 
     def filled(self, *, unit: int) -> bytes:
@@ -53,7 +53,7 @@ class Template:
         return bytes(_byte(part, unit) or 0 for part in self.parts)
 
     def matches(self, frame: bytes, *, unit: int) -> bool:
-        """Whether the frame begins like this. Sizes and checks are the framing's to judge."""
+        """Return whether the frame begins like this. The framing checks sizes and checksums."""
         if len(frame) < len(self.parts):
             return False
         wanted = (_byte(part, unit) for part in self.parts)

@@ -1,6 +1,4 @@
-"""The wiring of what goes to central and comes from there; None, each of it, for a site that stands alone. How long
-events wait for whoever pulls them is of every site.
-"""
+"""Wiring of the exchange with central. All of it is None for a site without central, except the keeping of events."""
 
 from __future__ import annotations
 
@@ -55,7 +53,7 @@ def relay_to_central(site: Site, *, client: CentralClient | None) -> CentralRela
 
 
 def people_of_central(site: Site, *, client: CentralClient | None) -> CentralPeople | None:
-    """Signing in of central's people."""
+    """Return the sign-in for accounts of central."""
     if site.central is None or client is None:
         return None
     how = site.central.accounts
@@ -71,7 +69,7 @@ def down_from_central(site: Site, *, client: CentralClient | None, store: Store,
 
 
 def card_fields(site: Site) -> CardFieldMap:
-    """Under which names central's cards have what; the usual ones where the site file names none."""
+    """Return central's names for a card's fields: those of the site file, else the usual ones."""
     return CardFieldMap.model_validate(dict(site.central.card_fields) if site.central else {})
 
 
@@ -128,7 +126,7 @@ def sync_with_central(
 
 
 def event_keeping(site: Site, *, store: Store, clock: Clock, forget: Callable[[int], Awaitable[None]]) -> EventKeeping:
-    """How long events are kept, for those who pull them too."""
+    """Return the keeper that deletes old events and waits for programs that pull them."""
     limits = ExpiryLimits(
         days=site.keep.days,
         most_days=site.keep.most_days,

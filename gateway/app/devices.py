@@ -225,7 +225,7 @@ def _osdp_lines(site: Site, *, specs: Mapping[str, LinkSpec], secrets: Secrets, 
 
 
 def _is_asked(device: Device, tag_profiles: Mapping[int, TagReaderProfile]) -> bool:
-    """Whether the device only answers, so that its line has an owner who asks."""
+    """Return whether the device speaks only when asked, so that a bus owns its line."""
     if isinstance(device, SerialTagReaderDevice):
         return tag_profiles[device.id].poll is not None
     return isinstance(device, ModbusDevice | SerialGateDevice)

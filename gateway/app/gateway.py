@@ -295,7 +295,7 @@ class Gateway:
             await asyncio.sleep(_SERVE_AGAIN_SECONDS)
 
     async def _known_hashes(self) -> dict[str, str]:
-        """How the site file's passwords were hashed before; nothing when that cannot be read."""
+        """Return the known hashes of the site file's passwords; empty when they cannot be read."""
         try:
             return await self._store.accounts.site_file_hashes()
         except StoreError as error:

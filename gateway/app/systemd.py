@@ -1,4 +1,4 @@
-"""What systemd hears of this process: ready, its status in words, that it moves on, and that it stops.
+"""Notifications to systemd: ready, status text, watchdog and stopping.
 
 The protocol of sd_notify(3): lines of `NAME=value` in one datagram to the socket that `$NOTIFY_SOCKET` names.
 """
@@ -35,7 +35,7 @@ class Notify:
 
     @classmethod
     def take_from(cls, environ: MutableMapping[str, str] = os.environ) -> Notify:
-        """As the environment says. The variables are removed, so that children do not speak for this process."""
+        """Read systemd's variables from the environment and remove them, so that child processes cannot notify."""
         address = environ.pop("NOTIFY_SOCKET", "")
         seconds = _watchdog_seconds(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
         if address and not address.startswith(("/", "@")):

@@ -1,4 +1,4 @@
-"""What the watchdog goes by: the loop, the store's writer and the lines, each told of as long as it moves on."""
+"""The watchdog's checks: the event loop, the store's writer and the lines must each show progress."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BEAT_SECONDS = 1.0
 
 
 class Watchdog:
-    """Looks once a second, and tells `progress` of what has moved on since."""
+    """Watchdog that looks once a second and reports to `progress` what has moved on."""
 
     def __init__(self, *, progress: Progress, store: Store, buses: Mapping[str, Bus], clock: Clock) -> None:
         self._progress = progress
@@ -27,7 +27,7 @@ class Watchdog:
         self._clock = clock
 
     def expect(self) -> None:
-        """From now on each of them is missed when it does not move on."""
+        """Begin to watch the progress of these parts."""
         self._progress.expect("loop", within=_LOOP_MOVES_WITHIN)
         self._progress.expect("store", within=_STORE_MOVES_WITHIN)
         for name in self._buses:

@@ -1,1 +1,1 @@
-"""What every process of the gateway uses: time, supervision, logs, files and sockets."""
+"""Parts that every process of the gateway uses: time, supervision, logs, files and sockets."""

@@ -96,7 +96,7 @@ class KeptTime:
 
 
 class MachineClock:
-    """What the machine itself says of the time."""
+    """The machine's own clocks."""
 
     def monotonic(self) -> float:
         """Seconds on CLOCK_MONOTONIC, the clock of the event loop too."""
@@ -116,7 +116,7 @@ class MachineClock:
         return state not in (-1, _TIME_ERROR)
 
     def marked(self) -> int | None:
-        """When timesyncd or the clock watch marked the clock as synchronised, in nanoseconds by that clock."""
+        """Return when timesyncd or the clock watch marked the clock as synchronised, in nanoseconds by that clock."""
         newest = None
         for mark in _MARKS:
             with contextlib.suppress(OSError):  # not there, or not to be seen by this user
@@ -172,7 +172,7 @@ class TrustedTime:
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """By how many micros wall time is ahead of monotonic time in a run of the machine, and whether that is true."""
+    """Difference of wall time and monotonic time (micros) in one boot, and whether it is trusted."""
 
     boot_id: str
     micros: int
@@ -180,13 +180,13 @@ class ClockOffset:
 
 
 def offset_of(clock: Clock, boot_id: str) -> ClockOffset:
-    """As it is now."""
+    """Return the present offset."""
     wall = clock.wall()
     return ClockOffset(boot_id=boot_id, micros=wall.micros - int(clock.monotonic() * 1_000_000), trusted=wall.trusted)
 
 
 def boot_id() -> str:
-    """Which run of the machine this is, in which monotonic times can be compared; "" where the kernel does not say."""
+    """Return the id of the machine's boot, within which monotonic times compare; "" if the kernel has none."""
     try:
         return _BOOT_ID.read_text("ascii").strip()
     except OSError:

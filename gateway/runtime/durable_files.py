@@ -1,4 +1,4 @@
-"""What it takes that a file's name outlasts a power cut, besides its content."""
+"""File operations whose names survive a power cut."""
 
 from __future__ import annotations
 

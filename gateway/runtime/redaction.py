@@ -1,4 +1,4 @@
-"""What keeps secrets out of logs: by the name of a field, by the shape of a text, and by the secret's own value."""
+"""Redaction of secrets in logs: by field name, by pattern, and by value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Redaction:
         self._pattern: re.Pattern[str] | None = None
 
     def hide(self, secret: str) -> None:
-        """From now on this value is hidden wherever it appears, as it is or as a URL would hold it."""
+        """Hide this value wherever it appears from now on, plain or URL-encoded."""
         if len(secret) < _SHORTEST_VALUE or secret in self._values:
             return
         self._values |= {secret, quote(secret, safe=""), quote(secret)}

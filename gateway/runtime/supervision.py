@@ -29,7 +29,7 @@ class Backoff:
 
 
 class Progress:
-    """What the watchdog is fed by: named parts report that they moved on; a part that stops is named."""
+    """Progress of named parts, for the watchdog; it names a part that stops."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
@@ -37,7 +37,7 @@ class Progress:
         self._last: dict[str, float] = {}
 
     def expect(self, part: str, *, within: float) -> None:
-        """From now on `part` must beat at least every `within` seconds."""
+        """Require a beat of `part` at least every `within` seconds from now on."""
         self._limits[part] = within
         self._last[part] = self._clock.monotonic()
 
@@ -137,7 +137,7 @@ class Supervisor:
 
 
 def _cancelled_from_outside() -> bool:
-    """Whether the running task was asked to end.
+    """Return whether the running task was asked to end.
 
     Otherwise a CancelledError came out of something that it waited for, and to end for that would be to die silently.
     """

@@ -1,4 +1,4 @@
-"""What comes in a day: vehicles in bursts, and faults, most of them while vehicles are there. All from the seed."""
+"""Plan of a day from the seed: vehicles in bursts, and faults, most of them while vehicles are there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PER_BURST = 8
 
 
 class Fault(StrEnum):
-    """What can be injected. The value is what people read."""
+    """Faults that can be injected. The value is for people."""
 
     AWAY = "controller without power"
     LOSING = "requests and replies lost"
@@ -159,7 +159,7 @@ def _wishes_at_a_hanging_disk(plan: Plan, number: int, happenings: list[Happenin
 
 
 def _hour(dice: random.Random) -> float:
-    """Half of all bursts in the rush hours; none in the last quarter of an hour, so that a day ends with its own."""
+    """Draw the time of a burst: half of them in rush hours, none in the last quarter of an hour of a day."""
     return dice.choice(_RUSH_HOURS) + dice.random() if dice.random() < 0.5 else dice.uniform(0.05, 23.75)
 
 
@@ -190,5 +190,5 @@ def _stops_after(dice: random.Random) -> float | None:
 
 
 def _times(dice: random.Random, mean: float) -> int:
-    """How often, on average `mean`."""
+    """Draw a number of times, on average `mean`."""
     return int(mean) + (dice.random() < mean % 1)

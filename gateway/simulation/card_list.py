@@ -29,7 +29,9 @@ class CardList:
         return numbers[int(chance * len(numbers))]
 
     def may_pass(self, number: str, *, lane: int) -> bool | None:
-        """Whether this card is good now at a lane; None while that changes, or hangs on a clock that is not trusted."""
+        """Return whether this card is valid now at a lane; None while that changes or depends on an untrusted
+        clock.
+        """
         card = self._good.get(number)
         has_days = card is not None and card.valid_until is not None
         if has_days and refuses_unsure_time(lane) and not self._world.clock.wall().trusted:
@@ -60,7 +62,7 @@ class CardList:
         del self._suspended[number]
 
     async def _put_card(self, card: Card, *, good: bool) -> None:
-        """Until it is on disk; a gateway that dies meanwhile is asked again when it is back."""
+        """Put a card, and repeat it until it is on disk, also over restarts of the gateway."""
         self._suspended[card.number] = None
         self._world.see(seen.CardJudged(self._world.now(), card.card_id, None))
         while True:

@@ -21,7 +21,7 @@ _NO_ANSWER = 1.0
 
 
 class CentralFarEnd:
-    """What central knows. It outlives every gateway."""
+    """Central's records. It outlives every gateway."""
 
     def __init__(self, *, dice: random.Random) -> None:
         self.dice = dice

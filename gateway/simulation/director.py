@@ -69,7 +69,7 @@ class Director:
         }
 
     def quiet_until(self) -> float:
-        """Until when nothing happens that has not been settled; minus infinity while something does."""
+        """Instant until which everything is settled; minus infinity while something happens."""
         world, now = self._world, self._world.now()
         if self._busy or self._next_at <= now or not world.box.is_up or now - world.box.up_since < SETTLE:
             return -_FOREVER
@@ -190,7 +190,7 @@ class Director:
         field.barrier.set_photocell(interrupted=False, now=self._world.now())
 
     async def _ask(self, life: Life, field: LaneField, action: GateAction) -> None:
-        """Wait for an answer as a person would, with an end: a gateway that dies gives none."""
+        """Wait for an answer as a person would, for a limited time: a gateway that dies gives none."""
         try:
             async with asyncio.timeout(30):
                 await life.command(field.gate_id, action)
@@ -209,7 +209,7 @@ class Director:
         box.life.present(field.reader_id, card)
 
     def _is_calm(self, field: LaneField, now: float) -> bool:
-        """Nothing of the lane's own was wrong lately: whatever else is wrong must not matter to it."""
+        """Return whether the lane itself had no fault lately, so that other faults must not matter to it."""
         disturbed = now - self._disturbed.get(field.lane_id, -_FOREVER)
         quiet = now - field.troubles.last_until()
         state = field.barrier.state(now=now)
@@ -224,7 +224,7 @@ class Director:
         return field.troubles.last_until(), self._disturbed.get(field.lane_id, -_FOREVER)
 
     async def _guard(self) -> None:
-        """Have a gate closed that stays open with nobody there: by the gateway, or else by hand."""
+        """Close a gate that stays open with no vehicle: by the gateway, or else by hand."""
         while True:
             await asyncio.sleep(_GUARD_LOOKS)
             for field in self._world.fields.values():

@@ -25,7 +25,7 @@ _HEADER = 32
 
 
 class CutAt(StrEnum):
-    """In which moment the power is cut."""
+    """Moment of the power cut."""
 
     REST = "between commits"
     BEFORE = "in a commit, nothing of it written"

@@ -38,7 +38,7 @@ _LOSS = 0.4
 
 
 class _Fate(Enum):
-    """What the line does to a command."""
+    """Fate of a command on the line."""
 
     FINE = auto()
     REQUEST_LOST = auto()
@@ -115,7 +115,7 @@ class SimulatedGate:
         await self._command(GateAction.STOP, deadline, forbidden)
 
     async def wait_for_line(self, deadline: float) -> None:
-        """Until the line is free. Raises DeadlinePassed when that is too late."""
+        """Wait until the line is free. Raises DeadlinePassed when that is too late."""
         jammed = self._field.troubles.jammed_until > self._monotonic()
         busy = self._dice.uniform(0.0, 7.0) if jammed else self._dice.uniform(0.0, 0.04)
         await asyncio.sleep(min(busy, max(0.0, deadline - self._monotonic()) + _ONE_EXCHANGE))
@@ -212,7 +212,7 @@ class SimulatedGate:
             reports(DeviceLost(self.device_id, "no answer", now))
 
     async def _pause(self) -> None:
-        """Until something changes there, or it is time to look again."""
+        """Wait until something changes there, or until it is time to look again."""
         now = self._monotonic()
         wait = self._refreshed_at + _REFRESH - now
         troubles = self._field.troubles

@@ -1,4 +1,4 @@
-"""What really stands in one lane: a barrier, vehicles, and inputs that may lie. It outlives every gateway."""
+"""The real state of one lane: a barrier, vehicles, and inputs that may lie. It outlives every gateway."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Dropping:
     held: float = 1.0
 
     def drops(self, occupied_since: float, now: float) -> bool:
-        """Whether the loop looks free at `now`, though it is occupied."""
+        """Return whether the loop looks free at `now`, though it is occupied."""
         after = now - occupied_since - _SETTLED_ON
         return self.until > now and after >= 0 and after % (self.free + self.held) < self.free
 
 
 @dataclass(slots=True)
 class Troubles:
-    """What is wrong with the way to a gate and with its inputs, each until an instant.
+    """Faults of a gate's line and inputs, each until an instant.
 
     Attributes:
         next_cut: for how long the line is cut once the next command is on it; 0 for no such cut.
@@ -63,14 +63,14 @@ class Troubles:
     chattering: dict[str, float] = field(default_factory=dict)
 
     def last_until(self) -> float:
-        """When the last of them ends or ended."""
+        """End of the last fault."""
         ways = (self.away_until, self.losing_until, self.late_until, self.jammed_until, self.cut_until, self.deaf_until)
         modules = (*self.modules_away.values(), *self.modules_silent.values(), self.fire_until)
         ends = (*ways, *modules, self.hand_until, self.dropping.until)
         return max(*ends, *(end for _, end in self.stuck.values()), *self.chattering.values(), _NEVER)
 
     def lies(self, point: str, now: float) -> bool:
-        """Whether this input does not show what is there.
+        """Return whether this input shows something else than is there.
 
         A loop that drops out is honest: it was seen to be occupied, as long as the way to the gate is sound.
         """
@@ -81,7 +81,7 @@ class Troubles:
 
 
 class WatchedBarrier(Barrier):
-    """The demo's barrier, which tells whoever watches of changes, and knows since when its points are occupied."""
+    """The demo's barrier with notifications of changes and the times at which its points became occupied."""
 
     def __init__(self, *, travel_seconds: float) -> None:
         super().__init__(travel_seconds=travel_seconds, closes_itself=False)
@@ -115,7 +115,7 @@ class WatchedBarrier(Barrier):
         self._tell(now)
 
     def touch(self, now: float) -> None:
-        """Something about it or about the way to it changed: whoever watches looks again."""
+        """Notify watchers of a change at the barrier or on its line."""
         self._tell(now)
 
     def _occupy(self, point: str, *, occupied: bool, now: float) -> None:
@@ -184,7 +184,7 @@ class LaneField:
         return state, inputs
 
     def drops_out(self, now: float) -> bool:
-        """Whether a vehicle is on a closing loop that does not hold it."""
+        """Return whether a vehicle stands on a closing loop that does not detect it."""
         return self.troubles.dropping.until > now and CLOSING in self.barrier.occupied_since
 
     def is_quiet(self, now: float, settle: float) -> bool:

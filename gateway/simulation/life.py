@@ -27,7 +27,7 @@ _PAGE = 2000
 
 
 class Pulse:
-    """Whether a life still goes on. Shared with whatever speaks for it."""
+    """Sign of whether a life of the gateway still goes on; its parts share it."""
 
     def __init__(self) -> None:
         self.beats = True
@@ -53,7 +53,7 @@ class WitnessedJournal:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What a life is put into: everything that is there before and after it."""
+    """Surroundings of a life: everything that is there before and after it."""
 
     site: Site
     clock: VirtualClock

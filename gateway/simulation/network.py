@@ -28,7 +28,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Where a host name leads: its protocol, what is wrong on the way, and whether the caller is still alive."""
+    """A host: its protocol, the faults on the way, and whether the caller is still alive."""
 
     protocol: Callable[[], asyncio.Protocol]
     troubles: Troubles
@@ -200,5 +200,5 @@ class _End(asyncio.Transport):
 
 
 def _back_at(troubles: Troubles) -> float:
-    """When the line and what is at its end are there again."""
+    """Return when the line and the host at its end work again."""
     return max(troubles.cut_until, troubles.away_until)

@@ -1,4 +1,4 @@
-"""What is seen from outside while a simulation runs: the only thing that checks ever get. Instants are loop seconds."""
+"""Observations from outside while a simulation runs: all that checks see. Instants are loop seconds."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Acknowledged(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Found(Observation):
-    """What a store holds: the events with these ids, and their texts."""
+    """Contents of a store: the events with these ids, and their texts."""
 
     events: dict[int, tuple[int, int, str]]
     passages: frozenset[int]
@@ -215,7 +215,7 @@ class CardJudged(Observation):
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed(Observation):
-    """A task of the gateway ended by an error that nobody expected."""
+    """A task of the gateway ended with an unexpected error."""
 
     task: str
     error: str

@@ -1,4 +1,4 @@
-"""What a simulation is asked for: a frozen value. Everything else follows from it and its seed."""
+"""Plan of a simulation: a frozen value. Everything else follows from it and its seed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long, how much and how hard.
+    """Length, size and difficulty of a simulation.
 
     Attributes:
         days: simulated days.

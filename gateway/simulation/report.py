@@ -1,4 +1,4 @@
-"""What a simulation found, as a value, as JSON and for people."""
+"""Report of a simulation, as a value, as JSON and for people."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every promise was kept."""
+        """True if every promise was kept."""
         return not self.violated
 
     def as_json(self) -> str:

@@ -47,7 +47,7 @@ from gateway.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a simulation is made of. Tests put broken ones in place, to see that the checks find them."""
+    """Parts of a simulation. Tests replace them with broken ones, to prove that the checks notice."""
 
     lanes: Callable[..., Lanes] = Lanes
     store: Callable[..., Store] = Store

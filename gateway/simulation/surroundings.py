@@ -1,4 +1,4 @@
-"""What a simulation needs around it: chance of its own, a place in memory, an ear for tasks that fail."""
+"""Surroundings of a simulation: its own randomness, a folder in memory, and a listener for failed tasks."""
 
 from __future__ import annotations
 

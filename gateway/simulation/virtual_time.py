@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Work(Protocol):
-    """What threads are for in the daemon: work on the disk."""
+    """Work for threads in the daemon: work on the disk."""
 
     def do(self, job: Callable[[], Any]) -> tuple[Callable[[], Any], float]:
         """Do it now. Returns how to get its result (or raise its error), and the seconds until that is known."""
@@ -125,7 +125,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return transport, transport.get_protocol()
 
     def _process_events(self, event_list: list[Any]) -> None:
-        """There are none."""
+        """Do nothing, because there are no events."""
 
     def _write_to_self(self) -> None:
         """Nobody sleeps who would have to be woken."""

@@ -85,7 +85,7 @@ class ClockCheck:
         return ""
 
     def _out_of_order(self, event: Event) -> str:
-        """Within a lane; a command's recording goes to disk before what the lane said meanwhile."""
+        """Return a fault if the event is out of order within its lane, apart from the recording of a command."""
         if not event.lane_id or event.kind in _BESIDE_THE_LANE:
             return ""
         latest = self._latest.get(event.lane_id, 0)

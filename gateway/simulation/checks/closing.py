@@ -148,7 +148,8 @@ class ClosingCheck:
 
 
 class ReopeningCheck:
-    """Once a close may be on its way, an open follows what comes into the way, or a fire, as soon as the line allows.
+    """Check that an open follows a close as soon as the line allows, when something comes into the way or a fire
+    begins.
 
     Until a person's stop is seen to have worked; and except what is gone again before the close was answered: no open
     could have gone out on that line until then. And except where the gate was seen to stand still before: the beam may
@@ -227,7 +228,7 @@ class ReopeningCheck:
                 pass
 
     def _has_stopped(self, lane: str) -> bool:
-        """Whether a person's stop was seen to work: asking for it is not enough."""
+        """Return whether a person's stop was seen to work; the request alone does not count."""
         position = self._position.get(lane)
         stopped = lane in self._asked and position is GatePosition.STOPPED
         return stopped or (lane in self._taken and position in {GatePosition.OPEN, GatePosition.OPENING})

@@ -162,7 +162,7 @@ class _Undo:
         self._left: dict[str, tuple[int, float]] = {}
 
     def asked(self, lane: str, *, until: float) -> None:
-        """Count what may still be undone as this close's, also when nobody sees it go out."""
+        """Count what may still be undone as part of this close, even if nobody sees it go out."""
         self._asked[lane] = until
         self._unfinished.add(lane)
         self._left.pop(lane, None)

@@ -1,4 +1,4 @@
-"""What the site shows is true: a vehicle that drove through a lane in peace is recorded as a passage, once."""
+"""Check that each vehicle that drove through a lane undisturbed is recorded as one passage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Recorded:
     ended: float
 
     def is_of(self, drove: seen.Drove) -> bool:
-        """Whether it is this vehicle's."""
+        """Return whether it belongs to this vehicle."""
         return self.card == drove.card and drove.began < self.ended < drove.at + _RECORDED_WITHIN
 
 

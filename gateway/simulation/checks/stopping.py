@@ -1,4 +1,4 @@
-"""What a person stopped stays where it is, over lost controllers and restarts."""
+"""Check that a gate that a person stopped stays stopped, over lost controllers and restarts."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Course:
         }
 
     def quiet_until(self) -> float:
-        """Until when nothing happens that has not been settled; minus infinity while something does."""
+        """Instant until which everything is settled; minus infinity while something happens."""
         scene, now = self._scene, self._now()
         box = scene.box
         if self._busy or self._next_at <= now or not box.is_up or now - box.up_since < _SETTLE:
@@ -84,7 +84,7 @@ class Course:
         return self._next_at
 
     async def run(self) -> None:
-        """From the first pull to the last."""
+        """Run from the first pull to the last."""
         self._busy += 1
         await self._until(self._has_cards, within=_FIRST_PULL_WITHIN, what="the first pull")
         self._busy -= 1
@@ -198,7 +198,7 @@ class Course:
         self.counts["card changed at central"] += 1
 
     async def _as_person(self, act: Callable[[WiredSync, Callable[[], bool]], Awaitable[None]], what: str) -> None:
-        """Whoever asks a gateway that dies meanwhile gets no answer."""
+        """Ask as a person would, who gets no answer when the gateway dies meanwhile."""
         box = self._scene.box
         life = box.life
         house = life.in_step

@@ -1,4 +1,4 @@
-"""What a gateway's data folder holds, read as its next start would."""
+"""Contents of a gateway's data folder, read as its next start would read them."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ def _fields_of(event: CameraEvent) -> JsonObject:
 
 
 async def _told(store: Store, kind: EventKind) -> int:
-    """How many events of a kind there are."""
+    """Count the events of a kind."""
     return (await store.events.page(EventFilter(types=(int(kind),)), limit=1)).count

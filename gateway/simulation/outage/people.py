@@ -1,4 +1,4 @@
-"""People who change things while central is away: at the site through its own ways, and at central in its tables."""
+"""People who change records while central is offline: at the site through its interface, at central in its tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MISTAKES = 0.12  # a new card gets a number that central has given to another o
 
 @dataclass
 class Promised:
-    """What people at the site were told is done.
+    """Writes that people at the site were told are done.
 
     Attributes:
         notes: by card number, what its note must be at central in the end.
@@ -45,7 +45,7 @@ class Promised:
 
 
 class SitePeople:
-    """They change cards whose holders are the site's own, and add files to camera events."""
+    """People at the site who change the site's own cards and add files to camera events."""
 
     def __init__(self, *, dice: random.Random, at_central: Callable[[], Iterable[str]]) -> None:
         """`at_central`: the numbers of the cards that central has, of which the site may not have heard."""
@@ -131,7 +131,7 @@ class SitePeople:
 
 
 class CentralPeople:
-    """They make, change and delete cards at central, which the site is to hear of."""
+    """People who make, change and delete cards at central, for the site to fetch."""
 
     def __init__(
         self, *, cards: Table, dice: random.Random, now: Callable[[], int], contested: Callable[[str], None]
@@ -161,7 +161,7 @@ class CentralPeople:
             self._cards.remove(self._dice.choice(others))
 
     def _meddle(self, at: str) -> None:
-        """With a card of the site's own."""
+        """Change a card of the site's own at central."""
         theirs = [number for number, card in self._cards.items() if str(card.get("number", "")).startswith("S")]
         if not theirs:
             return

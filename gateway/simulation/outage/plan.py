@@ -1,4 +1,4 @@
-"""What an outage is asked for: a frozen value. Everything else follows from it and its seed."""
+"""Plan of an outage: a frozen value. Everything else follows from it and its seed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BAD_LINE = Chances(
 
 @dataclass(frozen=True, slots=True)
 class OutagePlan:
-    """How long central is away, what happens meanwhile, and how the line is when it comes back.
+    """Length of the outage, what happens meanwhile, and the state of the line afterwards.
 
     Attributes:
         days: days without central.

@@ -1,4 +1,4 @@
-"""What both sides hold after an outage, compared. Pure."""
+"""Comparison of both sides after an outage. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class SiteHolds:
-    """What the site's own files say.
+    """Contents of the site's files.
 
     Attributes:
         camera_events: central's id of each, by the site's.
@@ -42,7 +42,7 @@ class SiteHolds:
 
 @dataclass(frozen=True, slots=True)
 class CentralHolds:
-    """What central's tables say."""
+    """Contents of central's tables."""
 
     books: CentralBooks
     camera_events: Mapping[int, JsonObject]
@@ -52,7 +52,7 @@ class CentralHolds:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """What was said to be on disk: camera events by the site's ids, and what people were promised."""
+    """Records that were acknowledged as on disk: camera events by the site's ids, and writes of people."""
 
     camera_events: frozenset[int]
     promised: Promised

@@ -1,4 +1,4 @@
-"""What an outage came to, for people."""
+"""Report of an outage, for people."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class OutageReport:
 
     @property
     def passed(self) -> bool:
-        """Whether both sides hold the same, each thing once."""
+        """True if both sides hold the same records, each once."""
         return not self.faults
 
     def as_json(self) -> str:

@@ -1,4 +1,4 @@
-"""Who deals with what central refused, and says what looking could not tell."""
+"""A technician who deals with refused records and settles unknown outcomes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Technician:
         self.counts["unknown, found at central" if there else "unknown, not at central"] += 1
 
     async def _mend(self, house: WiredSync, row: OutboxRow) -> None:
-        """Central has refused it: let go of it, give it another number, or have it sent again."""
+        """Mend a refused record: drop it, give it another number, or send it again."""
         if self._dice.random() < _LETS_GO:
             await house.desk.drop(row.id, by=_NAME)
             self._promised.let_go.add((row.kind, row.record_id))

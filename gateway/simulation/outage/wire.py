@@ -19,7 +19,7 @@ _A_MOMENT = 0.001  # a loss is told a little after the last bytes, never in the 
 
 
 class LineState(Enum):
-    """How the line to central is."""
+    """State of the line to central."""
 
     UP = "up"
     REFUSED = "connections are refused, and those there were are reset"
@@ -27,7 +27,7 @@ class LineState(Enum):
 
 
 class Line:
-    """The line to central, whoever uses it. `serve` makes central's protocol of a connection."""
+    """The line to central. `serve` makes central's protocol for a connection."""
 
     def __init__(self, *, serve: Callable[[], asyncio.Protocol]) -> None:
         self.serve = serve
@@ -36,7 +36,7 @@ class Line:
 
     @property
     def state(self) -> LineState:
-        """How it is."""
+        """State of the line."""
         return self._state
 
     def put(self, state: LineState) -> None:
@@ -69,7 +69,7 @@ class Plug:
         self._pulled = False
 
     async def connect(self, client: asyncio.Protocol) -> None:
-        """Make a connection for this protocol. Waits for ever when nobody answers. Raises OSError when refused."""
+        """Make a connection for this protocol. Waits for ever without an answer. Raises OSError when refused."""
         if self._line.state is LineState.SILENT:
             await asyncio.Event().wait()
         if self._pulled or self._line.state is LineState.REFUSED:
