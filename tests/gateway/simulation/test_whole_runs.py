@@ -47,23 +47,19 @@ def test_everything_was_injected_and_traffic_flowed(short_run):
     assert short_run.simulated_seconds > 86_400
 
 
-def test_the_same_seed_gives_the_same_run(short_run):
-    again = simulate(SHORT)
-    assert (again.digest, again.steps, again.counts) == (short_run.digest, short_run.steps, short_run.counts)
-    other = simulate(replace(SHORT, seed=8, days=0.2))
-    assert other.digest != short_run.digest
+def test_the_same_seed_gives_the_same_run_and_another_seed_another():
+    plan = Plan(days=0.3, lanes=3, seed=7, vehicles=50, faults=3.0)
+    one, again, other = simulate(plan), simulate(plan), simulate(replace(plan, seed=8))
+    assert one.counts["passage passed"] > 15
+    assert (again.digest, again.steps, again.counts) == (one.digest, one.steps, one.counts)
+    assert other.digest != one.digest
 
 
 def test_a_fresh_seed_keeps_every_promise():
+    """Of four lanes, whose entries and exits alternate, so that few rows go up together. `make seeds` runs many."""
     seed = random.SystemRandom().randrange(1_000_000)
     print(f"fresh seed: {seed}")
-    report = simulate(Plan(days=1.0, lanes=2, seed=seed))
-    assert report.passed, explain(report)
-
-
-def test_what_waits_goes_up_while_central_is_there():
-    """Entries and exits alternate, so that few rows go together, and central is away for hours now and then."""
-    report = simulate(Plan(days=5, lanes=4, seed=777))
+    report = simulate(Plan(days=1.0, lanes=4, seed=seed))
     assert report.passed, explain(report)
 
 
