@@ -64,9 +64,11 @@ class BusyCentral:
 
     def start_at(self, each: int) -> None:
         """Have so many records of each kind from before."""
-        for kind in self.records:
-            for number in range(each):
-                self.add(kind, self._of_another_site(kind, self.now() - timedelta(seconds=each - number)))
+        now = self.now()
+        for number in range(each):
+            date_at = (now - timedelta(seconds=each - number)).isoformat()
+            for kind in self.records:
+                self.add(kind, self._of_another_site(kind, date_at))
         self._gained_until = self.seconds()
 
     def now(self) -> datetime:
@@ -81,25 +83,23 @@ class BusyCentral:
         """Take in what other sites have sent since the last request."""
         due = int((self.seconds() - self._gained_until) * self.gained_per_second)
         for number in range(due):
-            moment = datetime.fromtimestamp(self._gained_until + number / self.gained_per_second, UTC)
+            date_at = datetime.fromtimestamp(self._gained_until + number / self.gained_per_second, UTC).isoformat()
             for kind in _GAINS:
-                self.add(kind, self._of_another_site(kind, moment))
+                self.add(kind, self._of_another_site(kind, date_at))
         self._gained_until += due / self.gained_per_second
 
-    def _of_another_site(self, kind: str, moment: datetime) -> dict[str, Any]:
+    def _of_another_site(self, kind: str, date_at: str) -> dict[str, Any]:
         number = len(self.records[kind])
-        shared = {
-            "date_at": moment.isoformat(),
-            "source_name": f"Site {number % 50}",
-            "source_id": 2_000_000_000 + number,
-        }
-        return {
-            "camera_event": {"camera_id": 900 + number % 90, "name": "Vehicle passed", "lane": "entry", **shared},
-            "entry": {"device_id": 700 + number % 90, "type": "entry", "plate": f"AB{number:06d}", **shared},
-            "access_card": {"number": f"{500_000 + number}", "status": "active"},
-            "device": {"name": f"Gate {number}", "type": "barrier", "serial_number": f"S{number:06d}"},
-            "camera": {"name": f"Camera {number}"},
-        }[kind]
+        if kind not in _GAINS:
+            return {
+                "access_card": {"number": f"{500_000 + number}", "status": "active"},
+                "device": {"name": f"Gate {number}", "type": "barrier", "serial_number": f"S{number:06d}"},
+                "camera": {"name": f"Camera {number}"},
+            }[kind]
+        shared = {"date_at": date_at, "source_name": f"Site {number % 50}", "source_id": 2_000_000_000 + number}
+        if kind == "entry":
+            return {"device_id": 700 + number % 90, "type": "entry", "plate": f"AB{number:06d}", **shared}
+        return {"camera_id": 900 + number % 90, "name": "Vehicle passed", "lane": "entry", **shared}
 
     def add(self, kind: str, record: dict[str, Any]) -> dict[str, Any]:
         """Take a record in, under the next id."""
