@@ -1,4 +1,4 @@
-"""Encoded frames and their formats, as they go from cameras to recorders and viewers. Nothing is decoded."""
+"""Encoded frames and their formats, on the way from cameras to recorders and viewers. Nothing is decoded."""
 
 from __future__ import annotations
 

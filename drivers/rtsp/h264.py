@@ -161,7 +161,7 @@ def video_format(sps: bytes, pps: bytes) -> VideoFormat:
 
 
 def _picture(sps: bytes) -> tuple[int, int, int | None]:
-    """Width, height, and how far pictures may be reordered, None where that is not told."""
+    """Read width, height, and the reordering depth of pictures (None if not given)."""
     bits = Bits(sps[1:])
     profile = bits.bits(8)
     bits.bits(16)
@@ -195,7 +195,7 @@ def _picture(sps: bytes) -> tuple[int, int, int | None]:
 
 
 def _reordering(bits: Bits) -> int | None:
-    """max_num_reorder_frames, far back in the VUI (E.1.1)."""
+    """Read max_num_reorder_frames, near the end of the VUI (E.1.1)."""
     if bits.bits(1) and bits.bits(8) == 255:
         bits.skip(32)
     if bits.bits(1):

@@ -1,4 +1,6 @@
-"""H.264 (RFC 6184, packetization mode 1), H.265 (RFC 7798) and AAC (RFC 3640, AAC-hbr) into RTP (RFC 3550). Pure."""
+"""Packing of H.264 (RFC 6184, packetization mode 1), H.265 (RFC 7798) and AAC (RFC 3640, AAC-hbr) into RTP (RFC
+3550). Pure.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def tie_to_parent() -> None:
-    """From now on this process is told to end (SIGTERM) when the one that started it ends, however that ends."""
+    """Make the kernel end this process (SIGTERM) when the process that started it ends."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 

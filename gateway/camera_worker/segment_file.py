@@ -34,7 +34,7 @@ class SegmentFile:
 
     @property
     def sha256(self) -> str:
-        """Of all that was written, in hexadecimal digits."""
+        """SHA-256 of everything written, in hexadecimal digits."""
         return self._digest.hexdigest()
 
     def create(self) -> None:

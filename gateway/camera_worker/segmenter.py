@@ -57,7 +57,7 @@ class Timeline:
         self._owed = 0
 
     def moment_of(self, pts: int) -> int:
-        """Micros of a presentation time."""
+        """Return micros of a presentation time."""
         return self._at + (pts - self._pts) * 100 // 9
 
     def observe(self, *, pts: int, arrived: int) -> None:
@@ -191,7 +191,7 @@ class Segmenter:
 
     @property
     def writing(self) -> bool:
-        """Whether a segment is open."""
+        """True if a segment is open."""
         return self._open is not None
 
     def connect(self, announced: VideoFormat | None, sound: AudioFormat | None = None) -> None:

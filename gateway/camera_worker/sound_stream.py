@@ -48,7 +48,7 @@ def packet_head(pid: int, counter: int, *, begins: bool = False, field: bool = F
 
 
 def stuffing(size: int) -> bytes:
-    """So many bytes of an adaptation field that says nothing."""
+    """Return this many bytes of an empty adaptation field."""
     if size < 2:
         return b"\x00" * size
     return bytes((size - 1, 0)) + b"\xff" * (size - 2)

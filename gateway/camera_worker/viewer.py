@@ -65,7 +65,7 @@ class ViewTimes:
 
 
 def offer_addresses(addresses: tuple[str, ...]) -> None:
-    """From now on offer viewers of this process these addresses of the machine, instead of all that it has.
+    """Offer viewers of this process only these addresses of the machine.
 
     The library has no other place for it. Cameras that are read by WebRTC, each in a thread of its own, may be on any
     of the machine's networks: for them nothing changes.

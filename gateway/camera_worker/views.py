@@ -59,7 +59,7 @@ class Views:
         return len(self._sessions) + sum(self._opening.values())
 
     def allow(self, allowed: LiveViewing) -> None:
-        """From now on serve viewers like this."""
+        """Set how viewers are served from now on."""
         self._allowed = allowed
 
     def expect(self) -> None:

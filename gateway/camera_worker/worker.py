@@ -44,7 +44,7 @@ class CameraWorker:
         return len(self._recorders)
 
     def states(self) -> list[CameraReported]:
-        """Each camera's condition and figures now."""
+        """Return each camera's condition and figures now."""
         return [recorder.state() for recorder in self._recorders.values()]
 
     def live(self, camera_id: int) -> LiveFeed | None:

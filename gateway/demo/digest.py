@@ -27,7 +27,7 @@ class DigestGuard:
         self.turned_down = 0
 
     def expire(self) -> None:
-        """From now on another challenge counts; who answers the old one is asked again."""
+        """Change the challenge, so that clients with the old one must authenticate again."""
         self._nonce = secrets.token_hex(16)
 
     def challenge(self, request: web.Request) -> web.Response | None:

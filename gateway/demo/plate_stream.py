@@ -61,7 +61,7 @@ def dahua_event(plate: str, *, group: int = 0, confidence: int = 240) -> bytes:
 
 
 def axis_message(plate: str, *, car: int, state: str = "new", packet: int = 0, direction: str = "unknown") -> bytes:
-    """One message of the License Plate Verifier."""
+    """Return one message of the License Plate Verifier."""
     said = {
         "packetCounter": str(packet),
         "carID": str(car),
@@ -91,7 +91,7 @@ def recognizer_message(plate: str, *, camera: str = "entry", stamp: str = "2026-
 
 
 def part(content_type: str, body: bytes, *, boundary: str = "boundary", length: int | None = -1) -> bytes:
-    """One part of a body. `length` is what it says of its length: -1 the truth, None nothing."""
+    """Return one part of a body. `length` is what it says of its length: -1 the truth, None nothing."""
     said = "" if length is None else f"Content-Length: {len(body) if length < 0 else length}\r\n"
     return f"--{boundary}\r\nContent-Type: {content_type}\r\n{said}\r\n".encode() + body + b"\r\n"
 

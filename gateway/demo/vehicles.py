@@ -64,7 +64,7 @@ class DrivingLane(Generic[R_co]):
         self.waiting = 0
 
     async def drive(self, card: str, *, backs_out: bool = False, manners: Manners | None = None) -> Outcome:
-        """One vehicle with one card, from the loop in front until it has gone."""
+        """Return one vehicle with one card, from the loop in front until it has gone."""
         manners = manners or Manners()
         self.waiting += 1
         try:

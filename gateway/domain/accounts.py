@@ -1,4 +1,4 @@
-"""Accounts of the site: what makes a name, and a permission; and how a change of them is refused."""
+"""Rules for accounts of the site: valid names and permissions, and refused changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PERMISSION = re.compile(r"\*|can_[a-z_]{1,60}")
 
 
 class AccountRefused(GatewayError):
-    """A change of accounts, roles or keys that cannot be made: the name is taken, the role is in use, and the like."""
+    """A change of accounts, roles or keys is not possible, for example because the name is taken."""
 
 
 def checked_name(name: str, what: str) -> str:
@@ -30,7 +30,7 @@ def checked_name(name: str, what: str) -> str:
 
 
 def checked_permissions(names: frozenset[str]) -> frozenset[str]:
-    """Permission names of the interface, or "*" for all of them. Raises AccountRefused."""
+    """Check permission names of the interface, or "*" for all, and return them."""
     for name in sorted(names):
         if not _PERMISSION.fullmatch(name):
             raise AccountRefused(f"'{name}' is no permission; they look like can_view_devices, and * is all of them")

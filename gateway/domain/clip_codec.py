@@ -1,4 +1,4 @@
-"""A clip is in one codec: of footage whose camera changed it, the codec that fills most of the time. Pure."""
+"""Choice of a clip's codec: if the camera changed it, the one that fills most of the time. Pure."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Settled:
 
 
 def settle(operation: WriteOperation, body: JsonObject, base: JsonObject, theirs: JsonObject) -> Settled:
-    """Compare a change that waited with central's record as it is now.
+    """Compare a change that waited with central's present record.
 
     Args:
         operation: the change.
@@ -97,7 +97,7 @@ def settle(operation: WriteOperation, body: JsonObject, base: JsonObject, theirs
 
 
 def _same(one: JsonValue, other: JsonValue) -> bool:
-    """Alike, or nothing both: not all services keep what is empty as it was sent."""
+    """Return whether two values are alike, or both empty: services store empty values differently."""
     return alike(one, other) or (one in _NOTHING and other in _NOTHING)
 
 

@@ -1,4 +1,4 @@
-"""Credentials: what a reader reads, what a card is known by, and how the two meet.
+"""Credentials: readings, cards, and the aliases by which they match.
 
 `(bit_length, bits)` is the truth of a reading; the numbers printed on cards are aliases of it. An alias is a string
 with its form in front, so that two forms of one number never meet by accident:
@@ -44,7 +44,7 @@ class Credential:
     plate: str = ""
 
     def aliases(self) -> tuple[str, ...]:
-        """Every alias that this reading may be listed under, the most exact first."""
+        """Return every alias under which this reading may be listed, the most exact first."""
         return tuple(_aliases(self))
 
     def shown(self) -> str:

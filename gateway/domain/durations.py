@@ -19,7 +19,7 @@ _ISO = re.compile(
 
 
 def length_of(text: str) -> int | None:
-    """Micros, or None for a permanent one.
+    """Return the length in micros, or None for a permanent one.
 
     Bare numbers are hours; `90 minutes`, `8h`, `2 days`, `1 week`; ISO 8601 without years and months, whose length
     depends on when they begin. Raises ValueError with one sentence for anything else.

@@ -1,4 +1,4 @@
-"""The gateway's errors, split by how one reacts to them. Device errors are in `drivers.contract`."""
+"""Errors of the gateway, one class per reaction. Device errors are in `drivers.contract`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class GatewayError(Exception):
 
 
 class ConfigError(GatewayError):
-    """The site file, a profile or a secret is wrong. Mended by the installer; the gateway does not start."""
+    """The site file, a profile or a secret is wrong. The installer must correct it; the gateway does not start."""
 
     def lines(self) -> Iterable[str]:
-        """Each fault by itself, for people; empty when the text says everything."""
+        """Return each fault by itself, for people; empty when the text says everything."""
         return ()
 
 
@@ -46,7 +46,7 @@ class CentralUnavailable(GatewayError):
 
 
 class CentralRefused(GatewayError):
-    """Central understood and refused. Trying the same again will not help.
+    """Central refused the request. A retry will not help.
 
     Attributes:
         status: the HTTP status of its answer; 0 when it was not an answer to the very request.
@@ -60,11 +60,11 @@ class CentralRefused(GatewayError):
 
 
 class ReceiverRefused(GatewayError):
-    """A webhook's address that nothing is sent to. Its text does not repeat the URL, which may hold a secret."""
+    """A webhook's address is not allowed. The text leaves out the URL, which may contain a secret."""
 
 
 class SecretRefused(GatewayError):
-    """A webhook's secret that cannot be the key that it says it is. Its text does not repeat it."""
+    """A webhook's secret has a wrong form. The text leaves out the secret."""
 
 
 class CameraUnavailable(GatewayError):

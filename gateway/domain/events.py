@@ -1,4 +1,4 @@
-"""Events: what happened at the site, in the past tense, with the numbers that the interface gives them.
+"""Events of the site, and their numbers in the interface.
 
 The interface leaves the values of `type`, `category` and `subcategory` open; this file is their catalogue. `type` names
 the kind, `category` the area, `subcategory` how much it matters. Numbers are never reused for another meaning.
@@ -292,7 +292,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """An event on disk. Fields are the interface's; `data` is JSON text, as the interface wants it.
+    """An event on disk, with the interface's fields; `data` is JSON text.
 
     `recorded_at`: wall micros of its recording where that was well after it happened, so that it says nothing of now;
     None for one that was recorded at once.

@@ -17,7 +17,7 @@ _SHIFTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """One thing that a printed number may say: bits of a length, or of any length for `bit_length` None.
+    """One possible meaning of a printed number: bits of a length, or of any length for `bit_length` None.
 
     `layout` is the format that it supposes, None for bare bits. `facility` None: the number alone is printed.
     """
@@ -40,7 +40,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A meaning that the reading has once the reader's way is undone."""
+    """A meaning that matches the reading after the reader's changes are undone."""
 
     meaning: Meaning
     way: ReaderBits
@@ -49,7 +49,7 @@ class Fit:
 
 
 def meanings(printed: str) -> Iterator[Meaning]:
-    """Everything that a printed number may say, the likelier first."""
+    """Return every possible meaning of a printed number, the likelier first."""
     text = printed.strip()
     if pair := _PAIR.fullmatch(text):
         yield from _paired(int(pair[1]), int(pair[2]))

@@ -1,4 +1,4 @@
-"""Footage as the gateway and its camera workers speak of it: segments, clips, gaps, camera health.
+"""Types that the gateway and its camera workers share: segments, clips, gaps and camera health.
 
 These models are the wire between the two processes: JSON over HTTP on a Unix socket. Paths are relative to the media
 folder. A finished segment's name alone tells its camera, wall start and duration, so that a file whose report was
@@ -39,7 +39,7 @@ class _Wire(BaseModel):
 
 
 class GapReason(StrEnum):
-    """Why footage is missing before a segment, or from an event's clip."""
+    """Reason for missing footage before a segment or in an event's clip."""
 
     NONE = "none"
     STARTED = "started"
@@ -114,7 +114,7 @@ class CameraCondition(StrEnum):
 
 
 class WorkerCamera(_Wire):
-    """One camera as its worker must record it. The URLs may hold credentials: never logged, never shown."""
+    """Settings of one camera for its worker. The URLs may hold credentials: never log or show them."""
 
     camera_id: int
     url: str = Field(repr=False)
@@ -190,7 +190,7 @@ class SegmentFinished(_Wire):
 
 
 class CameraReported(_Wire):
-    """A camera's condition changed, or its figures are refreshed (every 2 s while recording)."""
+    """A camera's condition changed, or its figures are new (every 2 s while recording)."""
 
     kind: Literal["camera"] = "camera"
     camera_id: int
@@ -237,7 +237,7 @@ class CutClip(_Wire):
 
 
 class ClipCut(_Wire):
-    """The clip is durable at its output."""
+    """The clip is durable in its output file."""
 
     output: str
     size: int
@@ -256,7 +256,7 @@ class TakeThumbnail(_Wire):
 
 
 class ThumbnailTaken(_Wire):
-    """The thumbnail is durable at its output."""
+    """The thumbnail is durable in its output file."""
 
     output: str
     size: int
@@ -286,7 +286,7 @@ def continues(before: Edge, after: Edge) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A stretch of time without footage, or that a clip does not hold, wall micros.
+    """A span of time (wall micros) without footage, or outside a clip.
 
     `reason` NONE: it is not known. `lasts`: it is so until now.
     """
@@ -339,13 +339,13 @@ def segment_path(camera_id: int, started_at: int, duration: int, hour: str) -> s
 
 
 def parse_segment_path(path: str | PurePosixPath) -> tuple[int, int, int] | None:
-    """Camera id, wall start and duration (micros) from a finished segment's relative path, or None."""
+    """Parse a segment's relative path into camera id, wall start and duration (micros); None for another path."""
     match = _SEGMENT_PATH.match(str(path))
     return (int(match[1]), int(match[3]), int(match[4])) if match else None
 
 
 def as_found(segment: SegmentFinished, offset: ClockOffset) -> SegmentFinished:
-    """Complete a segment whose file was found, with its times by the clocks as they stand now.
+    """Complete a segment that was found as a file, with times by the present clocks.
 
     One that an untrusted clock stamped in the present run of the machine has its monotonic time, as long as nobody set
     the clock since. One from before there was such a gateway was stamped by a machine without a battery, in any run.

@@ -40,7 +40,7 @@ def link_of(previous: str, leaf: str) -> str:
 
 
 def walked(link: str, leaves: Iterable[str]) -> str:
-    """Compute the link after adding `leaves` to `link` one after another."""
+    """Compute the link after adding `leaves` to `link` in order."""
     for leaf in leaves:
         link = link_of(link, leaf)
     return link

@@ -1,4 +1,4 @@
-"""Grants of access: a user may pass a lane until a moment, or for good. Pure.
+"""Grants: a user may pass a lane until a moment, or permanently. Pure.
 
 A grant works in two ways at its lane. Its code, shown or typed as text to a reader, opens like a card of its own. And
 the cards that are known of its user open where and when they would not by themselves: the grant stands in for a card's
@@ -44,7 +44,7 @@ class Grant:
         return f"grant {self.number} of {self.user_id}"
 
     def card(self) -> Card:
-        """Return the code as a card at its lane; it is in no list, so its id is below 0."""
+        """Return the grant's code as a card of its lane. It is in no list, so its id is negative."""
         return Card(
             card_id=-self.number,
             number=_named(self.number),
@@ -56,7 +56,7 @@ class Grant:
 
 
 def without_code(credential: Credential, card: Card | None) -> Credential:
-    """Replace a grant's code, which opens gates, by the grant's number, so that the reading may be written down."""
+    """Replace a grant's code with the grant's number, because the code opens gates."""
     return Credential(text=card.number) if card is not None and card.card_id < 0 else credential
 
 
@@ -66,7 +66,7 @@ def listed_id(card: Card | None) -> int | None:
 
 
 def card_id_of(listed: int | None, grant: int | None, credential: str) -> int | None:
-    """Return the id by which the site counts a recorded holder; a grant's code has one too."""
+    """Return the id under which the site counts a holder; a grant's code has one too."""
     if listed is None and grant is not None and credential == _named(grant):
         return -grant
     return listed
@@ -93,7 +93,7 @@ class LaneGrants:
 
 
 def by_lanes(grants: Iterable[Grant]) -> Mapping[str, LaneGrants]:
-    """Grants as each lane looks them up."""
+    """Group grants by lane."""
     lanes: dict[str, list[Grant]] = {}
     for grant in grants:
         lanes.setdefault(grant.lane_id, []).append(grant)

@@ -1,4 +1,4 @@
-"""Parking entries: a vehicle's stay from its entry to its exit, as far as both are known. Pure."""
+"""Parking entries: a vehicle's stay from its entry to its exit. Pure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ParkingEntry:
 
     @property
     def stayed(self) -> int | None:
-        """Micros from entry to exit, None while either is not known; a clock that went back makes it no less than 0."""
+        """Micros from entry to exit, at least 0; None while either is unknown."""
         if self.entry_at is None or self.exit_at is None:
             return None
         return max(0, self.exit_at - self.entry_at)

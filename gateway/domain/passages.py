@@ -50,7 +50,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Footage of one camera to be kept: the camera event before it has an id. Times are wall micros UTC."""
+    """Footage of one camera to keep, before its camera event has an id. Times are wall micros UTC."""
 
     camera_id: int
     name: str

@@ -1,4 +1,4 @@
-"""Plates: how a misread one may still be told. Pure.
+"""Comparison of plates, and matching of misread ones. Pure.
 
 Cameras confuse 0 O D Q, 1 I, 2 Z, 5 S, 8 B and 6 G. A misread plate stands for a listed one only when at most two
 characters differ, each within its class, the listed plate is the only valid one that near, and no plate that must not

@@ -1,4 +1,4 @@
-"""Presence: how many are in each area, and where each holder was last seen to go. No I/O.
+"""Presence: the count of each area, and the last known place of each holder. No I/O.
 
 An area is a part of the site that lanes lead into and out of; "" is the world outside. A decision only looks here.
 Changes come with passages (a back-out is none) and with an operator's correction.
@@ -76,20 +76,20 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class CountCorrection:
-    """An operator says how many are in an area."""
+    """A person's correction of an area's count."""
 
     area_id: str
     count: int
 
     def __post_init__(self) -> None:
-        """Refuse what no area can hold."""
+        """Refuse a negative count."""
         if self.count < 0:
             raise ValueError("a count is 0 or more")
 
 
 @dataclass(frozen=True, slots=True)
 class Forgiveness:
-    """An operator lets a holder's next passage be their first; "" forgives all."""
+    """A person's reset of anti-passback for a holder; "" means all holders."""
 
     holder: str = ""
 
@@ -106,7 +106,7 @@ class Whereabouts:
 
 
 def card_holder(card_id: int) -> str:
-    """Under which name a card's holder is known where cards are counted."""
+    """Return the name of a card's holder where cards are counted."""
     return f"card:{card_id}"
 
 
@@ -134,7 +134,7 @@ class Presence:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Every area that was ever entered or counted."""
+        """Counts of all areas that were ever entered or corrected."""
         return MappingProxyType(self._counts)
 
     def opened_at(self, area_id: str) -> int | None:

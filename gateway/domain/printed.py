@@ -1,4 +1,4 @@
-"""Numbers as they are printed on cards, and what they say of the bits. Pure.
+"""Numbers printed on cards, and the bits that they can mean. Pure.
 
 One card bears many numbers: 26 bits of facility 1 and number 11572 are also printed as 77108, facility 213 and number
 2000 also as 0013961168. Only what cannot mean another card becomes an alias; `explain` tells the rest to a person.
@@ -26,7 +26,7 @@ def layout_named(name: str) -> Format | None:
 
 
 def number_aliases(text: str, layout: Format | None) -> Iterator[str]:
-    """Aliases of a number that is printed without its facility.
+    """Return the aliases of a number that is printed without its facility.
 
     Ten digits are the whole of 24 or 32 bits, as readers for tags print them. Fewer mean something only in a format
     that is known: there they are facility and number in one, or the number of a format without facility.
@@ -45,7 +45,7 @@ def number_aliases(text: str, layout: Format | None) -> Iterator[str]:
 
 
 def uid_alias(text: str) -> str | None:
-    """Return the alias of a tag's own hexadecimal number; None when the text is none."""
+    """Return the alias of a tag's hexadecimal number; None for another text."""
     plain = _SEPARATORS.sub("", text)
     if not _HEX.fullmatch(plain) or len(plain) % 2 or len(plain) // 2 not in _UID_BYTES:
         return None

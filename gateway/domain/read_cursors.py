@@ -63,7 +63,7 @@ class Reading:
     short_since: float = 0.0
 
     def asks(self, cursor: int, *, acknowledged: bool, uptime: float) -> Reading:
-        """Take in a request for a page. `acknowledged`: the last answer arrived whole. `uptime`: monotonic seconds."""
+        """Note a request for a page. `acknowledged`: the last answer arrived whole. `uptime`: monotonic seconds."""
         if not self.top:
             return self
         if cursor:
@@ -73,7 +73,7 @@ class Reading:
         return self._fetched() if self._is_met() else self._stopped_short(uptime)
 
     def answered(self, page: PageAnswered) -> Reading:
-        """Take in the answered page. The first one makes the mark, which is to be on disk before the answer."""
+        """Note the answered page. The first one makes the mark, which must be on disk before the answer."""
         if page.cursor == 0:
             low = page.following or 0
             below = page.newest if page.following is None else page.following - 1

@@ -30,7 +30,7 @@ class ReaderBits:
     last_byte_first: bool = False
 
     def undo(self, bit_length: int, bits: int) -> tuple[int, int]:
-        """Length and bits as the card has them; unchanged when they are too few for this way."""
+        """Return length and bits as on the card; unchanged if there are too few bits."""
         length = bit_length - self.skip_first - self.skip_last
         if length <= 0 or (self.last_byte_first and length % 8):
             return bit_length, bits

@@ -1,4 +1,4 @@
-"""Fields that name other records, and how they are written for central. Pure.
+"""References between records, and their ids at central. Pure.
 
 The site gives its own ids to records that central does not have yet. Central must never see such an id: each field of
 `REFERENCES` is translated when a write goes up.
@@ -57,7 +57,7 @@ class Reference:
 
     @property
     def optional(self) -> bool:
-        """Return whether a write may go up without it."""
+        """True if a write may be sent without this reference."""
         return self.kind in _OPTIONAL
 
     def sentence(self) -> str:
@@ -66,7 +66,7 @@ class Reference:
 
 
 def may_name_provisional(text: str) -> bool:
-    """Return whether JSON text may name a record by an id of the site's; cheap, and never wrong about "no"."""
+    """Return whether JSON text may contain one of the site's ids. Fast; False is certain."""
     return _NAMED.search(text) is not None
 
 
@@ -101,7 +101,7 @@ def _translated_value(value: JsonValue, central_ids: Mapping[Reference, int]) ->
 
 
 def _translated_id(name: str, kind: str, value: JsonValue, central_ids: Mapping[Reference, int]) -> JsonValue:
-    """Return the value as central knows it, in the type in which it came; None when central lacks the record."""
+    """Return central's id in the type of the value; None when central lacks the record."""
     number = _provisional(value)
     if number is None:
         return value
@@ -125,7 +125,7 @@ def _references(value: JsonValue) -> Iterator[Reference]:
 
 
 def _provisional(value: JsonValue) -> int | None:
-    """Return the id that the site gave; None for any other value."""
+    """Return the value if it is one of the site's ids, else None."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 18:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Schedules: when something is allowed, told in the wall time of the site. Pure.
+"""Schedules: hours in the wall time of the site. Pure.
 
 A window belongs to the day on which it begins; one whose end is not after its beginning ends on the next day. On a
 holiday only windows for holidays begin. Times are compared as the clock on the wall shows them: an hour that comes
@@ -47,7 +47,7 @@ class Calendar:
     holidays: Mapping[date, str] = field(default_factory=dict)
 
     def local(self, micros: int) -> datetime:
-        """Wall micros UTC as local time, to the second; what lies beyond all calendars becomes their end."""
+        """Convert wall micros UTC to local time, to the second, limited to the calendar's range."""
         try:
             return (_EPOCH + timedelta(seconds=micros // 1_000_000)).astimezone(self.zone)
         except OverflowError:

@@ -10,10 +10,10 @@ _ID_BITS = 32
 
 
 def source_id(box: int, site_id: int) -> int:
-    """Name a record of a box."""
+    """Return the `source_id` of a record of a box."""
     return box << _ID_BITS | site_id
 
 
 def site_id_in(source: int) -> int:
-    """Take the site's own id out of a `source_id`."""
+    """Return the site's own id from a `source_id`."""
     return source & ((1 << _ID_BITS) - 1)

@@ -12,7 +12,7 @@ LONGEST_PLATE: Final = 16
 
 
 def folded(text: str) -> str:
-    """Fold a text so that texts which differ in case or in Unicode form alone become equal.
+    """Fold a text so that differences in case and Unicode form disappear.
 
     The dotted and the dotless i become `i`: which of them is the small form of `I` depends on the language.
     """
@@ -23,19 +23,19 @@ def folded(text: str) -> str:
 
 
 def folded_plate(text: str) -> str:
-    """Fold a text and leave out all but letters and digits, so that all spellings of a plate become equal."""
+    """Fold a text and keep only letters and digits, so that all spellings of a plate become equal."""
     return plain_plate(folded(text))
 
 
 def searched_plate(search: str) -> str:
-    """Return the folded plate that a search among plates names, or "": blanks, dashes and dots separate its parts."""
+    """Return the folded plate of a search among plates, else "". Blanks, dashes and dots may separate its parts."""
     if any(not (character.isalnum() or _separates(character)) for character in folded(search)):
         return ""
     return folded_plate(search)
 
 
 def plate_in_text(search: str) -> str:
-    """Return the folded plate that a search in any text may name, or "": letters and digits, at least one of each."""
+    """Return the folded plate of a search in any text, else "". A plate has at least one letter and one digit."""
     plate = searched_plate(search)
     if len(plate) > LONGEST_PLATE or plate.isalpha() or not any(map(str.isalpha, plate)):
         return ""
@@ -43,7 +43,7 @@ def plate_in_text(search: str) -> str:
 
 
 def holds(text: object, wanted: str, plate: str) -> bool:
-    """Tell whether a text holds a folded text, or a folded plate unless that is empty."""
+    """Return whether a text contains a folded text, or a folded plate unless that is empty."""
     if not isinstance(text, str):
         return False
     return wanted in folded(text) or (plate != "" and plate in folded_plate(text))

@@ -1,4 +1,5 @@
-"""Live viewing as the gateway and its camera workers speak of it: WHEP sessions, carried over the worker's Unix socket.
+"""Types of live viewing that the gateway and its camera workers share: WHEP sessions over the worker's Unix
+socket.
 
 WHEP is draft-ietf-wish-whep: a viewer offers SDP and gets an answer, an unguessable session and the tag of its ICE
 session. The gateway speaks HTTP with viewers; the worker, which has the pictures, speaks WebRTC with them.
@@ -18,7 +19,7 @@ class _Wire(BaseModel):
 
 
 class ViewRefusal(StrEnum):
-    """Why a viewer's request is not met."""
+    """Reason for refusing a viewer's request."""
 
     BAD_OFFER = "bad_offer"
     """The SDP, or a fragment of it, makes no sense."""
@@ -39,7 +40,7 @@ class ViewRefusal(StrEnum):
 
 
 class NotShown(GatewayError):
-    """A viewer's request is not met: why, and one sentence."""
+    """A viewer's request was refused: the reason, and one sentence."""
 
     def __init__(self, refusal: ViewRefusal, sentence: str) -> None:
         super().__init__(sentence)

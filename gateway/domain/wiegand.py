@@ -1,4 +1,4 @@
-"""Card formats of Wiegand readers: how facility and number lie in the bits, and which bits are parity. Pure.
+"""Card formats of Wiegand readers: the places of facility, number and parity in the bits. Pure.
 
 Bits are an integer whose highest bit was sent first. The layouts are those that HID publishes for its formats.
 """
@@ -49,7 +49,7 @@ class Format:
         return 0 <= facility < 1 << self.facility_bits and 0 <= number < 1 << self.number_bits
 
     def build(self, facility: int, number: int) -> int:
-        """Return the bits of a card, parity included. Raises ValueError for numbers that do not fit."""
+        """Return the bits of a card, parity included. Raises ValueError for numbers that are too large."""
         if not self.holds(facility, number):
             raise ValueError(f"{self.name} has no room for facility {facility}, number {number}")
         bits = facility << self.facility_place | number << self.number_place
@@ -101,5 +101,5 @@ _BY_LENGTH: Final = {
 
 
 def formats_of(bit_length: int, bits: int) -> Iterator[Format]:
-    """Every format whose length and parity these bits have."""
+    """Return every format that these bits match in length and parity."""
     return (layout for layout in _BY_LENGTH.get(bit_length, ()) if layout.fits(bits))

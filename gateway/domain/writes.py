@@ -44,7 +44,7 @@ class Effect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The list in which a record is looked for of which it is not known whether central took it.
+    """The list in which to look for a record whose outcome at central is unknown.
 
     Attributes:
         path: of the list.
@@ -182,7 +182,7 @@ class RecordWriter(Protocol):
         ...
 
     async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
-        """Send a write to central while it answers; otherwise hold it at the site until central does.
+        """Send a write to central if it is online; otherwise hold it at the site.
 
         `body` is as the interface has it, with the `id` of a record that exists. Raises CentralRefused with central's
         status and words, StoreError when the disk takes nothing, NoRoom when the backlog is full.
@@ -190,13 +190,13 @@ class RecordWriter(Protocol):
         ...
 
     async def admit(self) -> None:
-        """Raise NoRoom when the backlog is full, for what is written by another way."""
+        """Raise NoRoom when the backlog is full, for writes that are stored in another way."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingWrite:
-    """A write that waits. `begun`: it may have reached central, whatever became of the answer."""
+    """A write that waits. `begun`: it may have reached central."""
 
     operation: WriteOperation
     record_id: int
@@ -217,12 +217,12 @@ def takes_away(operation: WriteOperation, body: JsonObject) -> bool:
 
 
 def changed_by(record: JsonObject, body: JsonObject) -> JsonObject:
-    """Lay the fields of a write over a record; its id stays."""
+    """Apply the fields of a write to a record; its id stays."""
     return {**record, **{name: value for name, value in body.items() if name != "id"}}
 
 
 def laid_over(record: JsonObject, waiting: Iterable[WaitingWrite]) -> JsonObject | None:
-    """Central's record as the site shows it while writes of it wait; None when the site has deleted it."""
+    """Return central's record with the waiting writes applied; None when the site has deleted it."""
     shown: JsonObject | None = record
     for write in waiting:
         if write.operation.effect is Effect.DELETE:
@@ -233,7 +233,7 @@ def laid_over(record: JsonObject, waiting: Iterable[WaitingWrite]) -> JsonObject
 
 
 def with_newer(created: JsonObject, newer: Iterable[JsonObject]) -> JsonObject:
-    """Merge the record's newer content into a refused create, as far as a create can say it."""
+    """Merge the record's newer fields into a refused create, as far as a create has them."""
     body = dict(created)
     for change in newer:
         body |= {name: value for name, value in change.items() if name not in _NOT_IN_A_CREATE}
@@ -241,7 +241,7 @@ def with_newer(created: JsonObject, newer: Iterable[JsonObject]) -> JsonObject:
 
 
 def left_to_change(kind: str, changes: Sequence[JsonObject]) -> tuple[JsonObject | None, ...]:
-    """Reduce the changes behind a create that `with_newer` made of them; None for those that the create contains.
+    """Return what remains of later changes after `with_newer`; None for a change that the create contains.
 
     Central must not show a value again that the create has overtaken, so what is left carries the newest values. The
     interface does not say which fields a create takes: only of cards they are known.
@@ -263,7 +263,7 @@ def is_twin(sent: JsonObject, record: JsonObject) -> bool:
 
 
 def alike(sent: JsonValue, kept: JsonValue) -> bool:
-    """Equal, or the same but for how a text, a moment or a number is written."""
+    """Return whether two values are equal, apart from the spelling of a text, time or number."""
     if sent == kept:
         return True
     if isinstance(sent, dict):
@@ -278,7 +278,7 @@ def alike(sent: JsonValue, kept: JsonValue) -> bool:
 
 
 def _moment(text: str) -> int | None:
-    """Milliseconds since 1970, of which not all services keep more; None for what is no moment."""
+    """Return milliseconds since 1970, because some services store no more; None for another value."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

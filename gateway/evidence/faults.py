@@ -1,4 +1,4 @@
-"""What is wrong with evidence."""
+"""Faults of evidence."""
 
 from __future__ import annotations
 

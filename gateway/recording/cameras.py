@@ -249,7 +249,7 @@ def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Even
 
 
 def _footage_before(state: CameraState, segment: SegmentFinished) -> int:
-    """Until when there is footage before a segment, by its clock."""
+    """Return the end of the footage before a segment, by its clock."""
     until = state.footage_until or 0
     if segment.boot_id and segment.boot_id == state.boot_id:
         by_uptime = segment.started_at - (segment.monotonic - state.uptime_until)

@@ -80,7 +80,7 @@ class FootageChain:
 
 
 def _hash(path: Path) -> str:
-    """Of the file; "" when it cannot be read, and then the next start will see to it."""
+    """Return the file's hash; "" when it cannot be read, so that the next start tries again."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

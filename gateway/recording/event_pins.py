@@ -40,7 +40,7 @@ class PinWatch:
 
     @property
     def cameras(self) -> frozenset[int]:
-        """Those that are recorded for events only."""
+        """Cameras that record events only."""
         return frozenset(self._seconds)
 
     async def run(self, workers: Callable[[], tuple[CameraWorker, ...]]) -> None:

@@ -62,8 +62,8 @@ class StorageForecast:
 
 @dataclass(frozen=True, slots=True)
 class Strain:
-    """What is known beside the figures. `held`: there is too much, and all of it is held for events; `paused`: cameras
-    pause for want of room.
+    """State beside the figures. `held`: over the limit, and everything is kept for events; `paused`: cameras pause
+    for lack of space.
     """
 
     held: bool = False

@@ -310,7 +310,7 @@ class _Presence:
         self._listing = lru_cache(maxsize=_FOLDERS_AT_HAND)(lambda folder: _names(media / folder))
 
     def missing(self, rows: Sequence[Segment]) -> list[Segment]:
-        """Those of `rows` whose file is not there."""
+        """Return those of `rows` whose file is not there."""
         return [row for row in rows if not self._has(row.path)]
 
     def _has(self, path: str) -> bool:

@@ -15,7 +15,7 @@ _MICROS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Lost:
-    """Of one camera: how many files, how long in all, and within which wall micros."""
+    """Lost footage of one camera: number of files, total duration, and the wall micros that it spans."""
 
     files: int
     duration: int
@@ -25,7 +25,7 @@ class _Lost:
 
 @dataclass(frozen=True, slots=True)
 class LostFootage:
-    """By camera; `with_` gives the sum with more of it."""
+    """Lost footage by camera; `with_` adds more."""
 
     _cameras: Mapping[int, _Lost] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -49,7 +49,7 @@ class LostFootage:
         return LostFootage(MappingProxyType(cameras))
 
     def events(self, now: Stamp) -> tuple[Event, ...]:
-        """One for each camera."""
+        """Return one for each camera."""
         return tuple(_event(camera_id, lost, now) for camera_id, lost in sorted(self._cameras.items()))
 
 

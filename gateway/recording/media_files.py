@@ -80,7 +80,7 @@ def segment_files(media: Path, folder: HourFolder) -> tuple[SegmentFile, ...]:
 def adopted(
     files: Iterable[SegmentFile], *, known: frozenset[str], ended_before: int, offset: ClockOffset
 ) -> tuple[SegmentFinished, ...]:
-    """Those of one hour's `files` (by start) that nobody told of and that ended before, as segments. Pure.
+    """Return those of one hour's `files` (by start) that nobody told of and that ended before, as segments. Pure.
 
     A file that does not hold whole transport packets was cut off and is none of them. What a name cannot tell stays
     unknown: the codec, the picture's size, and the kind of its entry point. Footage is missing before one that does not
@@ -107,7 +107,9 @@ def adopted(
 
 
 def cut_off(media: Path, sizes: Iterable[tuple[str, int]]) -> frozenset[str]:
-    """Those of these segments, by path and the bytes they were written with, whose file has another size now."""
+    """Return those of these segments, by path and the bytes they were written with, whose file has another size
+    now.
+    """
     found: set[str] = set()
     for path, size in sizes:
         with contextlib.suppress(FileNotFoundError):  # another question

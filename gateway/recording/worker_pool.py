@@ -134,7 +134,7 @@ class CameraWorker:
             self._progress.forget(self.name)
 
     async def _live(self) -> str:
-        """One life of the process; returns why it ended."""
+        """Return one life of the process; returns why it ended."""
         process = WorkerProcess(name=self.name, socket=self._socket)
         try:
             async with process:

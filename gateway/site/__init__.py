@@ -1,4 +1,4 @@
-"""The site file: what is at this site. `load` reads and checks it; `check` judges one already read."""
+"""The site file. `load` reads and checks it; `check` checks one that was already read."""
 
 from gateway.site.access_sections import AreaSection
 from gateway.site.api_section import Account, ApiSection, TlsSection

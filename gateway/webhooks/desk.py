@@ -47,7 +47,7 @@ class WebhookDesk:
         return webhook
 
     async def all(self) -> tuple[Webhook, ...]:
-        """Every webhook, the oldest first."""
+        """Return every webhook, the oldest first."""
         return await self._webhooks.all()
 
     async def remove(self, webhook_id: str) -> None:

@@ -117,7 +117,7 @@ class _Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Every address of the name. Raises ReceiverRefused when any of them may not be sent to."""
+        """Return every address of the name. Raises ReceiverRefused when any of them may not be sent to."""
         asking = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
         found = await asyncio.get_running_loop().run_in_executor(self._threads, asking)
         for *_, address in found:

@@ -137,7 +137,7 @@ class _Queue:
         return min(max((soonest - self._clock.wall().micros) / 1_000_000, 0.0), _LOOK_SECONDS)
 
     async def _try(self, webhook: Webhook, message: Message) -> bool:
-        """One try; whether the next message may follow at once."""
+        """Return one try; whether the next message may follow at once."""
         stamp, body = self._clock.wall(), message.body.encode()
         signed = headers(
             secret=webhook.secret, message_id=message.message_id, timestamp=stamp.micros // 1_000_000, body=body

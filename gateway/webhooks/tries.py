@@ -86,7 +86,7 @@ def judge(answer: Answer, *, tries: int, slow: int, now: datetime, chance: float
 
 
 def retry_after(text: str, *, now: datetime) -> float | None:
-    """Seconds that a Retry-After asks for, 1 s to 10 h; None when it says nothing that can be read."""
+    """Return seconds that a Retry-After asks for, 1 s to 10 h; None when it says nothing that can be read."""
     text = text.strip()
     if text.isascii() and text.isdecimal():
         seconds = float(text[:9])

@@ -1,4 +1,4 @@
-"""RTSP 1.0 (RFC 2326) as a server speaks it: requests, answers, SDP (RFC 4566), digest (RFC 7616, MD5). Pure."""
+"""RTSP 1.0 (RFC 2326) on the server's side: requests, answers, SDP (RFC 4566), digest (RFC 7616, MD5). Pure."""
 
 from __future__ import annotations
 
@@ -146,7 +146,9 @@ def session_description(described: VideoFormat, *, host: str, sound: AudioFormat
 
 
 def _sound_description(sound: AudioFormat) -> tuple[str, ...]:
-    """RFC 3640, 4.1 and 3.3.6. Raises KeyError for a rate that has no index (ISO/IEC 14496-3, 1.6.3.4)."""
+    """Describe sound by RFC 3640, 4.1 and 3.3.6. Raises KeyError for a rate without an index (ISO/IEC 14496-3,
+    1.6.3.4).
+    """
     config = sound.object_type << 11 | _RATES[sound.rate] << 7 | sound.channels << 3
     parameters = f"mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config={config:04x}"
     return (
@@ -178,7 +180,7 @@ def _encoding(described: VideoFormat) -> tuple[str, str]:
 
 
 def may_view(request: RtspRequest, credentials: Credentials, *, realm: str, nonce: str) -> bool:
-    """Return whether the request proves by digest that it knows the credentials."""
+    """Return whether the request's digest matches the credentials."""
     scheme, _, rest = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "digest":
         return False

@@ -40,7 +40,7 @@ class ServedStream:
         return self.feed.viewers
 
     def drop_viewers(self) -> None:
-        """Break every viewer's connection without a word."""
+        """Break every viewer's connection without notice."""
         for session in self._sessions:
             session.abort()
 

@@ -111,7 +111,7 @@ class Feed(Protocol):
         ...
 
     def subscribe(self) -> AbstractContextManager[Frames]:
-        """One viewer, for the length of the block."""
+        """Return one viewer, for the length of the block."""
         ...
 
 

@@ -35,7 +35,7 @@ class Books:
     evidence: Mapping[File, tuple[int, ...]]
 
     def doubles(self) -> tuple[str, ...]:
-        """One sentence for each thing that is held more than once."""
+        """Return one sentence for each thing that is held more than once."""
         kinds = (("camera event", self.camera_events), ("entry", self.entries), ("evidence", self.evidence))
         return tuple(
             f"{kind} {same} is held {len(ids)} times: {', '.join(map(str, ids))}"

@@ -61,7 +61,7 @@ class Fate:
 
     @property
     def shift(self) -> int:
-        """By how many records a later page begins too early (negative) or too late."""
+        """Return by how many records a later page begins too early (negative) or too late."""
         if self.bend is not Bend.SHIFTED:
             return 0
         places = [step for step in range(-_FURTHEST_SHIFT, _FURTHEST_SHIFT + 1) if step]

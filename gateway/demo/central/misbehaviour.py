@@ -45,7 +45,7 @@ class Misbehaviour:
         self._losses_left = faults.lost_answers
 
     def shift_of(self, request: web.Request) -> int:
-        """By how many records a later page of a list is off its place."""
+        """Return by how many records a later page of a list is misplaced."""
         return _fate(request).shift
 
     def bend_list(self, request: web.Request, resource: str, answer: JsonObject) -> JsonObject:

@@ -68,7 +68,7 @@ class Office:
         }
 
     def operations(self) -> tuple[Operation, ...]:
-        """Every operation that is here."""
+        """Return every operation that is here."""
         return RELAYED
 
     async def answer(self, operation: Operation, request: web.Request, at: Stamp) -> web.StreamResponse:

@@ -54,7 +54,7 @@ class Tables:
                 table.put(record)
 
     def snapshot(self) -> bytes:
-        """Every record as JSON."""
+        """Return every record as JSON."""
         return json.dumps({name: list(table.values()) for name, table in self._by_name().items()}).encode()
 
     def _by_name(self) -> dict[str, Table]:

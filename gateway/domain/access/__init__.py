@@ -1,4 +1,4 @@
-"""The access decision: pure, with a trace of every rule that was asked."""
+"""The access decision: pure, with a trace of every rule that was applied."""
 
 from gateway.domain.access.decision import decide, store_unavailable
 from gateway.domain.access.reasons import Decision, Reason, RuleResult, sentence_of

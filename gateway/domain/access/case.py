@@ -12,7 +12,7 @@ from gateway.domain.presence import Presence
 
 
 class Case(NamedTuple):
-    """A card that was found, and all that its rules look at.
+    """A card, and everything that its rules need.
 
     Attributes:
         now: the moment of the decision, never before what is known to be past.

@@ -1,4 +1,4 @@
-"""The decision: one pure function from a reading and the cards that it may mean to granted or denied, with a trace.
+"""Access decision: a pure function from a reading and its candidate cards to granted or denied, with a trace.
 
 Rules are asked in the order of `_RULES`; the first that fails decides. Nothing is remembered here: anti-passback and
 counts change with the passage, not with the decision.
@@ -96,7 +96,7 @@ def decide(
 
 
 def store_unavailable(rules: AccessRules = _ANY_LANE) -> Decision:
-    """Decide without a readable card list: refused, unless the lane's ladder says open."""
+    """Decide without a readable card list: denied, unless the lane's ladder says open."""
     granted = rules.ladder.no_cards is Stance.OPEN
     trace = (RuleResult("card list", passed=granted, seen="not readable"),)
     return Decision(granted, Reason.FAIL_OPEN if granted else Reason.STORE_UNAVAILABLE, None, trace)

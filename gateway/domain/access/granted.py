@@ -8,7 +8,7 @@ from gateway.domain.grants import Grant
 
 
 def or_granted(case: Case, own: Verdict) -> Verdict:
-    """Judge the card itself; where it fails, let a grant of its user stand in. Name the grant either way."""
+    """Return the card's own verdict; if it failed, let a grant of its user replace it. Name the grant either way."""
     if own.reason is None or not case.grants:
         return own
     standing = next((grant for grant in case.grants if not _why_not(case, grant)), None)
@@ -19,7 +19,7 @@ def or_granted(case: Case, own: Verdict) -> Verdict:
 
 
 def _why_not(case: Case, grant: Grant) -> str:
-    """Why a grant does not count now, "" when it does: by the clock's ladder, as with a card's days."""
+    """Return why a grant does not count now, "" when it does; an uncertain clock counts as for a card's dates."""
     if grant.valid_until is None or not case.asks_time:
         return ""
     if not case.conditions.clock_trusted and case.rules.ladder.clock is Stance.SECURE:

@@ -1,4 +1,4 @@
-"""PINs: what is typed after a card.
+"""Rules for the PIN that is typed after a card.
 
 A holder who is forced to open types the PIN with its last digit one higher (9 becomes 0), as usual with controllers:
 the gate opens, and an alarm is recorded that nobody at the reader sees.
@@ -13,7 +13,7 @@ from gateway.domain.access.reasons import Reason
 
 
 def duress_pin(pin: str) -> str:
-    """Return the PIN that signals duress: the last digit one higher; "" when there is none to change."""
+    """Return the PIN that signals duress (the last digit one higher); "" if the card has no PIN."""
     return pin[:-1] + str((int(pin[-1]) + 1) % 10) if pin[-1:].isdecimal() else ""
 
 
@@ -24,7 +24,7 @@ def is_forced(case: Case) -> bool:
 
 
 def pin(case: Case) -> Verdict:
-    """Check the card's PIN where the lane wants one. Plates have none, so they open nothing there alone."""
+    """Check the card's PIN if the lane asks for one. A plate has no PIN, so it alone opens nothing there."""
     if not case.rules.asks_pin:
         return Verdict("not asked for")
     if case.credential.plate:

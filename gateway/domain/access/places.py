@@ -1,4 +1,4 @@
-"""Rules of place: is the card for this lane, may its holder be where the lane leads, and is there room."""
+"""Rules about places: the card's zone, the holder's whereabouts, and the area's limit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def first_person(case: Case) -> Verdict:
 
 
 def anti_passback(case: Case) -> Verdict:
-    """Check anti-passback. A holder of unknown whereabouts may pass once: the first time, or after a reset."""
+    """Check anti-passback. A holder whose place is unknown may pass once: the first time, or after a reset."""
     way, holder = case.rules.way, case.rules.holder(case.card)
     twin = next((one for one in case.shown.coming if one.holder == holder and one.way.enters == way.enters), None)
     if twin is not None and way.enters != OUTSIDE:

@@ -10,7 +10,7 @@ from gateway.domain.credentials import Card
 
 
 class Reason(StrEnum):
-    """Why access was granted or denied, or what was noted beside a grant."""
+    """Reason for a grant or denial, or a notice beside a grant."""
 
     VALID_CARD = "valid_card"
     NEAR_PLATE = "near_plate"
@@ -84,7 +84,7 @@ def sentence_of(reason: Reason) -> str:
 
 
 class RuleResult(NamedTuple):
-    """One rule of a decision: its name, whether it let pass, and what it saw."""
+    """Result of one rule: its name, whether it passed, and its finding."""
 
     rule: str
     passed: bool
@@ -93,7 +93,7 @@ class RuleResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Granted or denied, why, and each rule on the way.
+    """Decision: granted or denied, the reason, and the result of each rule.
 
     Attributes:
         granted: whether the vehicle may pass.

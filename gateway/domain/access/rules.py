@@ -43,7 +43,7 @@ class Ladder:
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """The rules of a lane in one direction. The defaults ask for nothing but a valid card.
+    """Rules of a lane in one direction. By default only a valid card is required.
 
     Attributes:
         lane_id: the lane.
@@ -76,12 +76,12 @@ class AccessRules:
     stale_after: int | None = None
 
     def holder(self, card: Card) -> str:
-        """Under which name presence knows the holder of a card."""
+        """Return the name by which presence counts the holder of a card."""
         return holder_of(card, by_owner=self.by_owner)
 
 
 def holder_of(card: Card, *, by_owner: bool) -> str:
-    """Under which name presence knows the holder of a card: by their owner's where those are counted."""
+    """Return the name by which presence counts the holder of a card: the owner's, if owners are counted."""
     return f"owner:{card.owner}" if by_owner and card.owner else card_holder(card.card_id)
 
 
@@ -104,7 +104,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """A vehicle that was granted its way and has not passed yet: it will be counted where it goes."""
+    """A granted vehicle that has not passed yet; its passage will change the counts."""
 
     lane_id: str
     way: Way

@@ -1,4 +1,4 @@
-"""Rules of time: is the clock certain, is the card within its days, is it an hour for it."""
+"""Rules about time: the clock's certainty, the card's dates, and the hours."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def clock(case: Case) -> Verdict:
 
 
 def validity(case: Case) -> Verdict:
-    """Now is within the card's days."""
+    """Check that the card is within its dates."""
     card, now = case.card, case.now
     if not case.asks_time:
         return UNASKED
@@ -51,7 +51,7 @@ def lane_hours(case: Case) -> Verdict:
 
 
 def schedule(case: Case) -> Verdict:
-    """Open while one of the card's schedules is. One that the site does not know opens nothing."""
+    """Check that one of the card's schedules is open. An unknown schedule opens nothing."""
     card, rules = case.card, case.rules
     if not card.schedules or not rules.schedules:
         return Verdict("any")

@@ -42,7 +42,7 @@ class Accounts:
         self._log = log
 
     async def all(self) -> tuple[StoredAccount, ...]:
-        """Every account, by name."""
+        """Return every account, by name."""
         return await self._database.read(
             lambda connection: tuple(
                 StoredAccount(
@@ -64,7 +64,7 @@ class Accounts:
         )
 
     async def add(self, username: str, *, password_hash: str, role: str, now: int) -> None:
-        """A new account. Raises AccountRefused when the name is taken, NotFoundError for an unknown role."""
+        """Add an account. Raises AccountRefused when the name is taken, NotFoundError for an unknown role."""
 
         def job(connection: sqlite3.Connection) -> None:
             _known_role(connection, role)
@@ -94,7 +94,7 @@ class Accounts:
         await self._database.write(job)
 
     async def set_disabled(self, username: str, *, disabled: bool) -> None:
-        """Whether it may sign in; its sessions end."""
+        """Allow or forbid sign-ins. The account's sessions end."""
         await self._change(username, "disabled = ?", int(disabled))
 
     async def set_second_factor(self, username: str, secret: str, *, step: int, codes: Iterable[bytes]) -> None:
@@ -157,7 +157,7 @@ class Accounts:
         return await self._database.write(job)
 
     async def remove(self, username: str) -> None:
-        """The account is gone, and its sessions."""
+        """Remove an account and its sessions."""
 
         def job(connection: sqlite3.Connection) -> None:
             if connection.execute("DELETE FROM account WHERE username = ?", (username,)).rowcount == 0:
@@ -169,7 +169,7 @@ class Accounts:
         await self._database.write(job)
 
     async def roles(self) -> tuple[tuple[str, frozenset[str]], ...]:
-        """Every role with its permissions, by name."""
+        """Return every role with its permissions, by name."""
         return await self._database.read(
             lambda connection: tuple(
                 (name, frozenset(json.loads(permissions)))
@@ -178,7 +178,7 @@ class Accounts:
         )
 
     async def put_role(self, name: str, permissions: frozenset[str]) -> tuple[str, ...]:
-        """A role, new or changed; whose sessions ended."""
+        """Add or change a role. Return the accounts whose sessions ended."""
 
         def job(connection: sqlite3.Connection) -> tuple[str, ...]:
             connection.execute(
@@ -194,7 +194,7 @@ class Accounts:
         return await self._database.write(job)
 
     async def remove_role(self, name: str) -> None:
-        """The role is gone. Raises NotFoundError, and AccountRefused while an account has it."""
+        """Remove a role. Raises NotFoundError, and AccountRefused while an account has it."""
 
         def job(connection: sqlite3.Connection) -> None:
             if holders := _holders(connection, name):
@@ -206,13 +206,15 @@ class Accounts:
         await self._database.write(job)
 
     async def site_file_hashes(self) -> dict[str, str]:
-        """The password hashes of the site file's accounts as `note_site_file` had them last."""
+        """Return the password hashes of the site file's accounts as `note_site_file` had them last."""
         return await self._database.read(
             lambda connection: dict(connection.execute("SELECT username, password_hash FROM site_file_account"))
         )
 
     async def note_site_file(self, hashes: Mapping[str, str]) -> tuple[str, ...]:
-        """The site file's accounts, all of them; whose sessions ended: the password is another, or it is gone."""
+        """Note all accounts of the site file. Return those whose sessions ended: their password changed, or they
+        are gone.
+        """
 
         def job(connection: sqlite3.Connection) -> tuple[str, ...]:
             known = dict(connection.execute("SELECT username, password_hash FROM site_file_account"))

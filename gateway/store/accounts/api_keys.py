@@ -32,7 +32,7 @@ class ApiKeys:
         self._log = log
 
     async def all(self) -> tuple[ApiKey, ...]:
-        """Every key, by name, expired ones included."""
+        """Return every key, by name, expired ones included."""
         return await self._database.read(
             lambda connection: tuple(
                 ApiKey(row[0], row[1], row[2], frozenset(json.loads(row[3])), row[4], row[5])
@@ -45,7 +45,7 @@ class ApiKeys:
     async def add(
         self, name: str, *, key_hash: bytes, permissions: frozenset[str], now: int, expires_at: int | None
     ) -> None:
-        """A new key. Raises AccountRefused when the name is taken."""
+        """Add a key. Raises AccountRefused when the name is taken."""
 
         def job(connection: sqlite3.Connection) -> None:
             if connection.execute("SELECT 1 FROM api_key WHERE name = ?", (name,)).fetchone():
@@ -59,7 +59,7 @@ class ApiKeys:
         await self._database.write(job)
 
     async def remove(self, name: str) -> None:
-        """The key is worth nothing from now on. Raises NotFoundError."""
+        """Remove a key, which stops working at once. Raises NotFoundError."""
 
         def job(connection: sqlite3.Connection) -> None:
             if connection.execute("DELETE FROM api_key WHERE name = ?", (name,)).rowcount == 0:

@@ -14,7 +14,7 @@ _COLUMNS = "username, password_hash, role, permissions, verified_at, mfa"
 
 @dataclass(frozen=True, slots=True)
 class RememberedAccount:
-    """What was so when central last let the account in, at `verified_at` (wall micros UTC).
+    """An account of central as it was at its last sign-in, at `verified_at` (wall micros UTC).
 
     `mfa`: central asks it for a second factor, so that its password alone lets it in nowhere; it has no permissions.
     """
@@ -34,7 +34,7 @@ class RememberedAccounts:
         self._database = database
 
     async def get(self, username: str) -> RememberedAccount | None:
-        """The account of that name, or None."""
+        """Return the account of that name, or None."""
 
         def query(connection: sqlite3.Connection) -> RememberedAccount | None:
             row = connection.execute(f"SELECT {_COLUMNS} FROM remembered WHERE username = ?", (username,)).fetchone()
@@ -76,7 +76,7 @@ class RememberedAccounts:
         await self._database.write(job)
 
     async def forget_older(self, than: int) -> None:
-        """Those verified before this moment are over."""
+        """Forget accounts that were verified before this moment."""
         await self._database.write(
             lambda connection: connection.execute("DELETE FROM remembered WHERE verified_at < ?", (than,))
         )

@@ -68,7 +68,7 @@ class SecondFactorSeal:
         return self._key
 
     def _made(self) -> bytes:
-        """A new key, on disk before anything is sealed with it."""
+        """Return a new key, on disk before anything is sealed with it."""
         key, draft = secrets.token_bytes(_KEY_BYTES), self._path.with_name(f"{self._path.name}.new")
         try:
             draft.unlink(missing_ok=True)

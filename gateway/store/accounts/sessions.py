@@ -17,7 +17,7 @@ _COLUMNS = "username, created_at, last_seen_at, expires_at, central, mfa_pending
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Who is signed in. Times are wall micros UTC.
+    """A session of a signed-in account. Times are wall micros UTC.
 
     Attributes:
         central: whether central let the account in, or would have; `role` and `permissions` are then as they were.
@@ -58,7 +58,7 @@ class Sessions:
         return await self._database.write(job)
 
     async def replace(self, token: str, session: Session) -> None:
-        """A session as it is now, whether the disk had it or not."""
+        """Write a session as it is now, whether or not the disk had it."""
 
         def job(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM session WHERE token_hash = ?", (_hash(token),))
@@ -67,7 +67,7 @@ class Sessions:
         await self._database.write(job)
 
     async def get(self, token: str) -> Session | None:
-        """The session of a token, expired or not, or None."""
+        """Return the session of a token, expired or not, or None."""
         hashed = _hash(token)
 
         def query(connection: sqlite3.Connection) -> Session | None:
@@ -80,7 +80,7 @@ class Sessions:
         return await self._kept.read(hashed, query)
 
     async def touch(self, token: str, *, seen_at: int, expires_at: int) -> None:
-        """The session was used; it lives on until `expires_at`."""
+        """Extend a session until `expires_at`, because it was used."""
         await self._database.write(
             lambda connection: connection.execute(
                 "UPDATE session SET last_seen_at = ?, expires_at = ? WHERE token_hash = ?",
@@ -89,7 +89,7 @@ class Sessions:
         )
 
     async def complete(self, token: str, *, seen_at: int, expires_at: int) -> None:
-        """The session's second factor is proven."""
+        """Mark the session's second factor as proven."""
         await self._database.write(
             lambda connection: connection.execute(
                 "UPDATE session SET mfa_pending = 0, last_seen_at = ?, expires_at = ? WHERE token_hash = ?",
@@ -98,7 +98,7 @@ class Sessions:
         )
 
     async def remove(self, token: str) -> None:
-        """The session is over."""
+        """Remove the session."""
         await self._database.write(
             lambda connection: connection.execute("DELETE FROM session WHERE token_hash = ?", (_hash(token),))
         )

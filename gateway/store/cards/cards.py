@@ -45,7 +45,7 @@ _RETRY_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CardChanges:
-    """What an `apply` changed."""
+    """Changes that an `apply` made."""
 
     added: int
     changed: int
@@ -80,7 +80,7 @@ class Cards:
 
     @property
     def is_indexed(self) -> bool:
-        """Whether `at_once` and `near` have answers."""
+        """True if `at_once` and `near` have answers."""
         return self._built and not self._followed
 
     async def run(self) -> None:
@@ -94,7 +94,7 @@ class Cards:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     def at_once(self, aliases: Sequence[str]) -> tuple[Card, ...] | None:
-        """The same as `matching` without waiting; None while the index is not there."""
+        """Return the same as `matching` without waiting; None while the index is not there."""
         return self._index.find(aliases) if self.is_indexed else None
 
     def near(self, plate: str) -> tuple[NearPlate, ...]:
@@ -109,7 +109,9 @@ class Cards:
         )
 
     async def matching(self, aliases: Sequence[str]) -> tuple[Card, ...]:
-        """Every card that answers to any of the aliases, each once; at most 8, enough to know of an ambiguity."""
+        """Return every card that answers to any of the aliases, each once; at most 8, enough to know of an
+        ambiguity.
+        """
 
         def query(connection: sqlite3.Connection) -> tuple[Card, ...]:
             rows = connection.execute(
@@ -125,7 +127,7 @@ class Cards:
         return await self._database.read(query) if aliases else ()
 
     async def get(self, card_id: int) -> CardRecord | None:
-        """One card, or None."""
+        """Return one card, or None."""
 
         def query(connection: sqlite3.Connection) -> CardRecord | None:
             row = connection.execute(f"SELECT {COLUMNS}, record FROM card WHERE id = ?", (card_id,)).fetchone()
@@ -148,7 +150,7 @@ class Cards:
         return await self._database.read(query)
 
     async def ids_below(self, card_id: int, *, search: str = "", limit: int) -> tuple[int, ...]:
-        """The next ids below one, descending: a walk that nothing new disturbs."""
+        """Return the next ids below one, descending: a walk that nothing new disturbs."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, ...]:
             match = search_cards(search)
@@ -161,7 +163,7 @@ class Cards:
         return await self._database.read(query)
 
     async def of_ids(self, card_ids: Sequence[int]) -> tuple[CardRecord, ...]:
-        """Those of these cards that are there, by descending id, without their aliases."""
+        """Return those of these cards that are there, by descending id, without their aliases."""
         places = ", ".join("?" * len(card_ids))
 
         def query(connection: sqlite3.Connection) -> tuple[CardRecord, ...]:
@@ -173,7 +175,7 @@ class Cards:
         return await self._database.read(query)
 
     async def of_username(self, username: str) -> CardRecord | None:
-        """The card whose record has this username, whatever its case; of several the one made first."""
+        """Return the card whose record has this username, whatever its case; of several the one made first."""
 
         def query(connection: sqlite3.Connection) -> CardRecord | None:
             match = having_username(username)
@@ -194,15 +196,15 @@ class Cards:
         return await self._database.read(query)
 
     async def count(self) -> int:
-        """How many cards there are."""
+        """Return how many cards there are."""
         return await self._database.read(_count)
 
     async def records(self) -> Mapping[int, str]:
-        """Central's record of every card by id."""
+        """Return central's record of every card by id."""
         return await self._database.read(lambda connection: dict(connection.execute("SELECT id, record FROM card")))
 
     async def records_of(self, card_ids: Sequence[int]) -> Mapping[int, str]:
-        """The same of these cards, as far as they are there."""
+        """Return the same of these cards, as far as they are there."""
         places = ", ".join("?" * len(card_ids))
 
         def query(connection: sqlite3.Connection) -> Mapping[int, str]:
@@ -211,7 +213,7 @@ class Cards:
         return await self._database.read(query)
 
     async def central_ids(self) -> tuple[int, ...]:
-        """The ids of the cards that are central's, ascending."""
+        """Return the ids of the cards that are central's, ascending."""
         return await self._database.read(
             lambda connection: tuple(
                 number
@@ -262,7 +264,7 @@ class Cards:
         )
 
     async def remembered(self, name: str) -> str | None:
-        """A note about sweeps, or None."""
+        """Return a note about sweeps, or None."""
 
         def query(connection: sqlite3.Connection) -> str | None:
             row = connection.execute("SELECT value FROM sweep WHERE name = ?", (name,)).fetchone()
@@ -271,7 +273,7 @@ class Cards:
         return await self._database.read(query)
 
     async def _build(self) -> None:
-        """A stretch at a time: what changes meanwhile is newer than what is being read, and stays."""
+        """Build the index in parts. Changes made meanwhile are newer than the part being read, and stay."""
         listed = await self.remembered(_LISTED)
         if self.listed_at is None and listed is not None and listed.isdecimal():
             self.listed_at = int(listed)

@@ -1,4 +1,4 @@
-"""What access rules ask of a card, as text for its row. Pure."""
+"""Fields of a card that access rules need, as text for its row. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def facts_of(card: Card) -> CardFacts:
-    """The facts of a card."""
+    """Return the facts of a card."""
     return CardFacts(card.zones, card.schedules, card.owner, card.first_person, card.duress, card.pin, card.unread)
 
 
@@ -38,5 +38,5 @@ def facts_text(facts: CardFacts) -> str:
 
 
 def read_facts(text: str) -> CardFacts:
-    """What `facts_text` wrote. Raises ValueError for anything else."""
+    """Read the result of `facts_text`. Raises ValueError for anything else."""
     return _ADAPTER.validate_json(text) if text else NO_FACTS

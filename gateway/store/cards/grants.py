@@ -44,11 +44,11 @@ class Grants:
         self._lanes: Mapping[str, LaneGrants] = {}
 
     def of_lane(self, lane_id: str) -> LaneGrants:
-        """Those of one lane. Never waits."""
+        """Return those of one lane. Never waits."""
         return self._lanes.get(lane_id, _NONE)
 
     def standing(self, *, now: int) -> tuple[Grant, ...]:
-        """Those that have not ended by the wall clock, the newest first."""
+        """Return those that have not ended by the wall clock, the newest first."""
         standing = (one for one in self._standing.values() if one.valid_until is None or now < one.valid_until)
         return tuple(sorted(standing, key=lambda grant: grant.number, reverse=True))
 
@@ -97,7 +97,7 @@ class Grants:
         return await self._database.write(job, then=then)
 
     async def get(self, access_id: str) -> Grant | None:
-        """One that was ever given, also one that was revoked or has ended within the year."""
+        """Return one that was ever given, also one that was revoked or has ended within the year."""
 
         def query(connection: sqlite3.Connection) -> Grant | None:
             row = connection.execute(
@@ -108,7 +108,7 @@ class Grants:
         return self._standing.get(access_id) or await self._database.read(query)
 
     async def revoke(self, access_id: str, *, by: str, now: int, told: Event) -> None:
-        """From now on it opens nothing. Raises StoreError when that is not on disk: it holds until the next start."""
+        """Revoke the grant. If StoreError says that it is not on disk, it holds until the next start."""
         self._put({key: grant for key, grant in self._standing.items() if key != access_id})
 
         def job(connection: sqlite3.Connection) -> None:

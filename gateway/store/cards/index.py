@@ -36,7 +36,7 @@ class _Table:
         self.live = self.used = 0
 
     def __contains__(self, key: int) -> bool:
-        """Whether a hash leads to any row."""
+        """Return whether a hash leads to any row."""
         slots, hashes, mask = self.slots, self.hashes, self.mask
         place = key >> 8 & mask
         while (slot := slots[place]) != _EMPTY:
@@ -46,7 +46,7 @@ class _Table:
         return False
 
     def rows(self, key: int) -> Iterator[int]:
-        """Every row under a hash."""
+        """Yield every row under a hash."""
         place = key >> 8 & self.mask
         while (slot := self.slots[place]) != _EMPTY:
             if slot >= _FIRST and self.hashes[place] == key:
@@ -109,7 +109,7 @@ class CardIndex:
         self._free: list[int] = []
 
     def __len__(self) -> int:
-        """How many cards there are."""
+        """Return how many cards there are."""
         return len(self._rows) - len(self._free)
 
     @property
@@ -121,7 +121,8 @@ class CardIndex:
         return tables + sum(map(sys.getsizeof, self._rows)) + sys.getsizeof(self._rows) + sys.getsizeof(self._free)
 
     def find(self, aliases: Sequence[str]) -> tuple[Card, ...]:
-        """Every card that answers to any of the aliases, each once; at most 8, enough to know of an ambiguity.
+        """Return every card that answers to any of the aliases, each once; at most 8, enough to know of an
+        ambiguity.
 
         Their own aliases are left out.
         """
@@ -135,7 +136,7 @@ class CardIndex:
         return tuple(found.values())
 
     def aliases_of(self, card_id: int) -> tuple[str, ...]:
-        """What a card answers to; nothing when it is not here."""
+        """Return the aliases of a card; empty when it is not here."""
         row = self._row_of(card_id)
         return () if row is None else _fields(self._rows[row])[-1]
 
@@ -186,17 +187,17 @@ _Fields = tuple[int, str, int, int | None, int | None, str, _Facts | None, tuple
 
 
 def index_row(card: Card, facts: CardFacts) -> IndexRow:
-    """What the index keeps of a card with these facts. Pure."""
+    """Return the index's row for a card with these facts. Pure."""
     return keyed(card.card_id, packed(card, facts), card.aliases)
 
 
 def keyed(card_id: int, packed: bytes, aliases: Sequence[str]) -> IndexRow:
-    """The same of a card that was `packed`. Only in this process do the hashes lead to it. Pure."""
+    """Return the same of a card that was `packed`. Only in this process do the hashes lead to it. Pure."""
     return IndexRow(card_id, packed, _keys(card_id, aliases))
 
 
 def packed(card: Card, facts: CardFacts) -> bytes:
-    """A card with these facts as its row of bytes, the same in every process. Pure."""
+    """Return a card with these facts as its row of bytes, the same in every process. Pure."""
     fields: _Fields = (
         card.card_id,
         card.number,
@@ -222,7 +223,7 @@ def _card(fields: _Fields) -> Card:
 
 
 def _keys(card_id: int, aliases: Sequence[str]) -> tuple[int, ...]:
-    """The hashes that lead to a card, that of its id first."""
+    """Return the hashes that lead to a card, that of its id first."""
     return tuple(map(_hash, dict.fromkeys((_id_alias(card_id), *aliases))))
 
 

@@ -1,4 +1,4 @@
-"""How cards lie in their tables, as steps within a running transaction.
+"""Rows of cards in their tables, as steps within a running transaction.
 
 Many rows go in with one statement: a writing thread that asks for the interpreter after every row keeps the loop from
 it, and waits for it each time while the loop computes.
@@ -56,17 +56,17 @@ class PackedCard(NamedTuple):
 
 
 def ready(item: CardRecord) -> ReadyCard:
-    """What has to be computed for a card before it is written. Pure."""
+    """Compute everything that a card's row needs before it is written. Pure."""
     return ready_from(pack(item))
 
 
 def ready_from(card: PackedCard) -> ReadyCard:
-    """The same of a card that was packed. Pure."""
+    """Return the same of a card that was packed. Pure."""
     return ReadyCard(card.values, card.aliases, keyed(card.values[0], card.packed, card.aliases))
 
 
 def pack(item: CardRecord) -> PackedCard:
-    """What can be computed of a card in any process. Pure."""
+    """Compute everything of a card's row that any process can compute. Pure."""
     card = item.card
     facts = facts_of(card)
     values = (
@@ -107,7 +107,9 @@ def put_rows(connection: sqlite3.Connection, cards: Iterable[ReadyCard], now: in
 
 
 def read_card(row: CardRow) -> Card:
-    """The card of a row of `COLUMNS`, without its aliases. Raises ValueError for a row that cannot be understood."""
+    """Return the card of a row of `COLUMNS`, without its aliases. Raises ValueError for a row that cannot be
+    understood.
+    """
     facts = read_facts(row[6])
     return Card(
         card_id=row[0],
@@ -127,7 +129,7 @@ def read_card(row: CardRow) -> Card:
 
 
 def with_aliases(connection: sqlite3.Connection, card: Card) -> Card:
-    """The card with what it answers to."""
+    """Return the card with what it answers to."""
     aliases: Iterator[tuple[str]] = connection.execute(
         "SELECT alias FROM card_alias WHERE card_id = ? ORDER BY alias", (card.card_id,)
     )
@@ -135,7 +137,7 @@ def with_aliases(connection: sqlite3.Connection, card: Card) -> Card:
 
 
 def stretch_of_cards(behind: int, limit: int, connection: sqlite3.Connection) -> tuple[int, list[Card]] | None:
-    """The last id of the next stretch, and its cards with their aliases; None when there is none.
+    """Return the last id of the next stretch, and its cards with their aliases; None when there is none.
 
     A row that cannot be understood is no card.
     """
@@ -159,13 +161,13 @@ def stretch_of_cards(behind: int, limit: int, connection: sqlite3.Connection) ->
 
 
 def _there(connection: sqlite3.Connection, numbers: Sequence[int]) -> int:
-    """How many of these ids have a card; counting the whole table would take as long as it is large."""
+    """Return how many of these ids have a card; counting the whole table would take as long as it is large."""
     found = connection.execute(f"SELECT count(*) FROM card WHERE id IN ({_places(numbers)})", numbers)
     return int(found.fetchone()[0])
 
 
 def _standing_aliases(connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, set[str]]:
-    """What these ids answer to, in one row, so that the interpreter is not asked for after each."""
+    """Return the stored aliases of these ids in one row, to spare a switch to the interpreter for each."""
     (text,) = connection.execute(
         f"SELECT json_group_array(json_array(card_id, alias)) FROM card_alias WHERE card_id IN ({_places(numbers)})",
         numbers,

@@ -1,4 +1,4 @@
-"""How cards are searched for: SQL conditions with their values, and usernames in records. Pure."""
+"""Search for cards: SQL conditions with their values, and usernames in records. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def having_username(search: str) -> Condition:
 
 
 def username_of(record: str) -> str:
-    """The username in a record's JSON text, "" for none."""
+    """Return the username in a record's JSON text, "" for none."""
     value: object = json.loads(record)
     for path in _USERNAMES:
         found = value

@@ -44,7 +44,7 @@ class _Said:
     untidy: bool = False
 
     def of(self, kind: str) -> dict[str, Row]:
-        """The lines of a kind. Raises KeyError for none."""
+        """Return the lines of a kind. Raises KeyError for none."""
         return {
             "account": self.accounts,
             "role": self.roles,
@@ -61,31 +61,33 @@ class AccessLog:
         self._path = path
 
     def account(self, connection: sqlite3.Connection, username: str) -> None:
-        """An account as the transaction has it now, or that it is gone. Raises StoreError: then nothing may change."""
+        """Record an account as it is in the transaction, or its removal. Raises StoreError: then nothing may
+        change.
+        """
         rows = list(_accounts(connection, username))
         self._append(["account", username, rows[0][1] if rows else None])
 
     def role(self, connection: sqlite3.Connection, name: str) -> None:
-        """A role, likewise."""
+        """Record a role as it is in the transaction, or its removal. Raises StoreError."""
         row = connection.execute("SELECT permissions FROM role WHERE name = ?", (name,)).fetchone()
         self._append(["role", name, list(row) if row else None])
 
     def key(self, connection: sqlite3.Connection, name: str) -> None:
-        """A key, likewise."""
+        """Record a key as it is in the transaction, or its removal. Raises StoreError."""
         rows = list(_keys(connection, name))
         self._append(["key", name, rows[0][1] if rows else None])
 
     def grant_revoked(self, access_id: str) -> None:
-        """A grant opens nothing any more. Raises StoreError."""
+        """Record that a grant was revoked. Raises StoreError."""
         self._append(["grant", access_id, []])
 
     def webhook(self, connection: sqlite3.Connection, webhook_id: str) -> None:
-        """That a webhook is there, or that it is gone. Raises StoreError."""
+        """Record that a webhook exists or was removed. Raises StoreError."""
         there = connection.execute("SELECT 1 FROM webhook WHERE id = ?", (webhook_id,)).fetchone()
         self._append(["webhook", webhook_id, [] if there else None])
 
     def agree(self, connection: sqlite3.Connection) -> None:
-        """At an opening of a sound database: the file says what that says, and no more. Never raises OSError."""
+        """Make the file agree with a sound database at its opening. Never raises OSError."""
         said = _Said(
             accounts=dict(_accounts(connection)),
             roles={name: [allowed] for name, allowed in connection.execute("SELECT name, permissions FROM role")},
@@ -134,7 +136,7 @@ class AccessLog:
         return ""
 
     def _append(self, line: list[object]) -> None:
-        """One line, on disk when this returns. Raises StoreError; then the file is as it was."""
+        """Append one line; it is on disk when this returns. If it raises StoreError, the file is unchanged."""
         try:
             new = not self._path.exists()
             with os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
@@ -164,7 +166,7 @@ class AccessLog:
         sync_folder(self._path.parent)
 
     def _read(self) -> _Said | None:
-        """What the file says; None when there is none, or a line that was whole is so no more. Raises OSError."""
+        """Read the file; None when it is missing, or when a complete line was damaged later. Raises OSError."""
         try:
             raw = self._path.read_bytes()
         except FileNotFoundError:

@@ -42,7 +42,7 @@ _HIGHEST = 2**63
 
 
 def is_id(number: int) -> bool:
-    """Whether a row can have this id; anything else is simply not there."""
+    """Return whether a row can have this id; anything else is simply not there."""
     return 0 < number < _HIGHEST
 
 
@@ -122,7 +122,7 @@ class Database:
 
     @property
     def was_unclean(self) -> bool:
-        """Whether the last end was a crash or a power cut."""
+        """True if the last end was a crash or a power cut."""
         return self._opening.was_unclean
 
     @property
@@ -205,7 +205,7 @@ class Database:
     async def rows(
         self, sql: str, parameters: Sequence[object] | Mapping[str, object] = (), *, of: Callable[[Any], T]
     ) -> tuple[T, ...]:
-        """What `of` makes of each row that a query finds, in its order; see `read`."""
+        """Return the result of `of` for each row of a query, in order; see `read`."""
         return await self.read(lambda connection: tuple(map(of, connection.execute(sql, parameters))))
 
     async def close(self) -> None:
@@ -239,7 +239,7 @@ class Database:
         return connection
 
     def _can_be_read(self) -> bool:
-        """In a thread: whether there is a file that this program can read without writing."""
+        """Return whether this program can read the file without writing. For a thread."""
         try:
             with closing(read_without_writing(self.path)) as connection:
                 return refuse_newer(connection, self._steps) > 0

@@ -35,12 +35,12 @@ def _code(error: Exception) -> int:
 
 
 def is_own(error: sqlite3.Error) -> bool:
-    """Whether the statement itself is at fault, so that undoing it alone mends the rest."""
+    """Return whether the statement itself is at fault, so that undoing it alone mends the rest."""
     return _code(error) & _PRIMARY in _OWN or _code(error) == 0
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether the file's content is damaged or cannot be read back; a full or locked disk is no damage."""
+    """Return whether the file's content is damaged or cannot be read back; a full or locked disk is no damage."""
     return _code(error) & _PRIMARY in _DAMAGE or _code(error) in _UNREADABLE
 
 
@@ -49,7 +49,9 @@ class DiskTakesNothing(StoreError):
 
 
 def refused(path: Path, error: Exception, then: str) -> StoreError:
-    """The error for whoever asked: the file, what the disk says in plain words, and what that means for them."""
+    """Return the error for whoever asked: the file, what the disk says in plain words, and what that means for
+    them.
+    """
     words = _words(path, error)
     kind = DiskTakesNothing if words in (_FULL, _READ_ONLY) else StoreError
     return kind(f"{path.name}: {words}; {then}")

@@ -12,7 +12,7 @@ from gateway.store.engine.faults import is_own
 
 
 class Outcome:
-    """What became of one job: its result or its error."""
+    """Outcome of one job: its result or its error."""
 
     __slots__ = ("error", "result")
 

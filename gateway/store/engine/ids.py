@@ -19,7 +19,7 @@ _NOTED = TypeAdapter(dict[str, int])
 
 
 def ids_note(path: Path) -> Path:
-    """The file that says how far ids had come when it was last written."""
+    """Return the file that says how far ids had come when it was last written."""
     return path.with_name(path.name + ".ids")
 
 
@@ -38,7 +38,9 @@ def note_ids(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def is_behind_note(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the note tells of ids that the file knows nothing of: an older file was put in place, or rows went."""
+    """Return whether the note tells of ids that the file knows nothing of: an older file was put in place, or rows
+    went.
+    """
     reached = _reached(connection)
     return any(noted > reached.get(table, 0) for table, noted in _noted(path).items())
 

@@ -45,7 +45,7 @@ class Opening:
         self._recovery: Recovery | None = None
 
     def connect(self) -> sqlite3.Connection:
-        """The writing connection. Raises StoreError, DiskTakesNothing where the disk is to blame."""
+        """Return the writing connection. Raises StoreError, DiskTakesNothing where the disk is to blame."""
         if self._recovery is None:
             self._recovery = recover(self.path, self._steps, self._after_salvage, mend=self._mend)
             self.was_unclean, self.salvaged = self._recovery.unclean, self._recovery.salvaged

@@ -93,7 +93,7 @@ class Readers:
         return await least_busy.run(partial(self._answer, query, alone=alone))
 
     def _answer(self, query: Job[T], connection: sqlite3.Connection, *, alone: bool) -> T:
-        """In a reading thread. The transaction makes all of a query's statements see one moment."""
+        """Answer a query in a reading thread. A transaction makes all its statements see one moment."""
         try:
             if alone:
                 return query(connection)

@@ -30,14 +30,16 @@ _PARTS = ("-wal", "-shm", "")
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What was found at opening. `salvaged` is one sentence when the file was damaged, else None."""
+    """Result of opening a database. `salvaged` is one sentence if the file was damaged, else None."""
 
     unclean: bool
     salvaged: str | None
 
 
 def closed_mark(path: Path) -> Path:
-    """The file that exists from a clean close to the next opening. Without it, the file is checked throughout."""
+    """Return the file that exists from a clean close to the next opening. Without it, the file is checked
+    throughout.
+    """
     return path.with_name(path.name + ".closed")
 
 
@@ -88,7 +90,7 @@ def _finish_rollback(path: Path) -> None:
 
 
 def _fault_of(path: Path, steps: tuple[Migration, ...], *, thorough: bool) -> str | None:
-    """What is wrong with the file's content, or None. Changes nothing on disk, the -wal included."""
+    """Return the fault of the file's content, or None. Changes nothing on disk, the -wal included."""
     if not path.exists():
         return "the file is missing"
     if not path.is_file():
@@ -160,7 +162,7 @@ def _finish_replacement(path: Path) -> None:
 
 
 def _plan(path: Path) -> Path:
-    """The file that names where the damaged file goes, while it is being replaced by a complete fresh one."""
+    """Return the file that names where the damaged file goes, while it is being replaced by a complete fresh one."""
     return _part(path, ".replacing")
 
 

@@ -45,7 +45,7 @@ def read_without_writing(path: Path) -> sqlite3.Connection:
 
 
 def schema_of(path: Path) -> int:
-    """The schema's number, 0 when it cannot be read."""
+    """Return the schema's number, 0 when it cannot be read."""
     try:
         with closing(read_only(path)) as connection:
             return int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -113,7 +113,7 @@ def _paths(fresh: sqlite3.Connection, table: str, *, by_rowid: bool) -> list[tup
 
 
 def _each(old: sqlite3.Connection, select: str, number: str, keep: Callable[[Row], None]) -> None:
-    """Every readable row; where pages are damaged, the reading goes on behind them."""
+    """Yield every readable row; reading goes on after damaged pages."""
     low: int | None = _LOWEST
     while low is not None:
         try:
@@ -130,11 +130,13 @@ def _each(old: sqlite3.Connection, select: str, number: str, keep: Callable[[Row
 
 
 def _past_damage(old: sqlite3.Connection, select: str, number: str, low: int) -> int | None:
-    """A number behind which a row can be read again, as near to `low` as can be found; None when there is none."""
+    """Return a number behind which a row can be read again, as near to `low` as can be found; None when there is
+    none.
+    """
     base = max(low, 0)
 
     def readable(behind: int) -> bool:
-        """Also at the end of the table."""
+        """Return whether the row can be read; True also at the end of the table."""
         try:
             found = old.execute(f"{select} WHERE {number} > ? ORDER BY {number} LIMIT 1", (behind,)).fetchone()
         except sqlite3.Error:

@@ -16,7 +16,7 @@ _MASK = 0xFFFFFFFF
 
 
 def commits_lost(wal: Path) -> int:
-    """How many commits stand in the log behind its first wrong frame; 0 when it is whole or not there.
+    """Return how many commits stand in the log behind its first wrong frame; 0 when it is whole or not there.
 
     A power cut leaves at most one: each commit is flushed before the next begins. Two or more mean damage.
     Raises OSError when the file cannot be read.

@@ -36,7 +36,7 @@ class Commands:
         self._database = database
 
     async def get(self, command_id: str) -> Command | None:
-        """One command, or None."""
+        """Return one command, or None."""
 
         def query(connection: sqlite3.Connection) -> Command | None:
             row = connection.execute(f"SELECT {_COLUMNS} FROM command WHERE command_id = ?", (command_id,)).fetchone()

@@ -31,14 +31,14 @@ class EntryRecords:
     """Parking entries. They keep the site's id; central's id is stored beside it and shown once it is known."""
 
     def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
-        """The site's own id."""
+        """Return the site's own id."""
         row = connection.execute(
             "SELECT id FROM parking_entry WHERE id = ?1 OR central_id = ?1 ORDER BY id = ?1 DESC LIMIT 1", (record_id,)
         ).fetchone()
         return int(row[0]) if row else record_id
 
     def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
-        """Central's id of a record, None while central has given none."""
+        """Return central's id of a record, None while central has given none."""
         row = connection.execute("SELECT central_id FROM parking_entry WHERE id = ?", (record_id,)).fetchone()
         return None if row is None or row[0] is None else int(row[0])
 
@@ -48,19 +48,19 @@ class EntryRecords:
         return record_id
 
     def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
-        """The newest of central's ids."""
+        """Return the newest of central's ids."""
         return newest_given(connection, "parking_entry", most)
 
     def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
-        """Whether an entry here has it."""
+        """Return whether an entry here has it."""
         return is_one_given(connection, "parking_entry", central_id)
 
     def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
-        """Of all entries."""
+        """Return the site's ids by central's, of all entries."""
         return owners_of(connection, "parking_entry", central_ids)
 
     def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """It stays."""
+        """Do nothing: the entry stays."""
         disown(connection, "parking_entry", record_id)
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
@@ -73,7 +73,7 @@ class EntryRecords:
         return made
 
     def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
-        """An entry by the names of the interface, without what follows from others."""
+        """Return an entry by the names of the interface, without what follows from others."""
         row = connection.execute(
             "SELECT status, entry_at, exit_at, entry_device_id, exit_device_id, entry_lane, exit_lane, area, card_id,"
             " credential, plate, clock_trusted, record, coalesce(central_id, id) FROM parking_entry WHERE id = ?",
@@ -123,7 +123,7 @@ class EntryRecords:
 
 
 def _columns_of(record: JsonObject, *, exit_at: int | None, at: int) -> dict[str, object]:
-    """The row of a record; `exit_at` and `at` are as the row has them."""
+    """Return the row of a record; `exit_at` and `at` are as the row has them."""
     is_exit = record.get("type") == "exit"
     named = _micros(record.get("date_at"), at)
     moment = at if named is None else named
@@ -151,7 +151,7 @@ def _columns_of(record: JsonObject, *, exit_at: int | None, at: int) -> dict[str
 
 
 def _micros(value: JsonValue, known: int | None) -> int | None:
-    """A moment; the known one where it says the same, because text has milliseconds alone."""
+    """Return a moment; the known one where it says the same, because text has milliseconds alone."""
     if not isinstance(value, str):
         return None
     if known is not None and iso_utc(known) == value:

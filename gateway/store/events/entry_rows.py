@@ -42,7 +42,7 @@ class Gone:
 
 
 def record_entry(connection: sqlite3.Connection, gone: Gone, *, sends: str | None) -> None:
-    """What a passage means for entries. `sends`: the site's name where there is a central to tell, else None."""
+    """Record the effect of a passage on entries. `sends`: the site's name if there is a central, else None."""
     if gone.passage.outcome not in _WENT_THROUGH:
         return
     if gone.passage.direction == "exit":
@@ -168,7 +168,7 @@ def _source(site_name: str, box: int, passage_id: int) -> JsonObject:
 
 
 def _told(gone: Gone, site_name: str) -> JsonObject:
-    """A new entry as central gets it."""
+    """Return a new entry as central gets it."""
     passage = gone.passage
     body: JsonObject = {
         "device_id": gone.device_id,

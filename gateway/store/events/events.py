@@ -62,7 +62,7 @@ def _storable(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Which page."""
+    """A page's place in the list."""
 
     wanted: EventFilter
     before: int
@@ -87,7 +87,7 @@ class Events:
         self._stretches: QueryCache[EventFilter, IdRanges] = QueryCache(database=database, most=_PAGES_KEPT)
 
     async def get(self, event_id: int) -> RecordedEvent | None:
-        """One event, or None."""
+        """Return one event, or None."""
 
         def query(connection: sqlite3.Connection) -> RecordedEvent | None:
             row = connection.execute(f"SELECT {COLUMNS} FROM event WHERE id = ?", (event_id,)).fetchone()
@@ -96,11 +96,11 @@ class Events:
         return await self._database.read(query) if is_id(event_id) else None
 
     async def latest(self, *, limit: int) -> tuple[RecordedEvent, ...]:
-        """The newest events, by descending id, without counting the rest."""
+        """Return the newest events, by descending id, without counting the rest."""
         return await self._database.rows(f"SELECT {COLUMNS} FROM event ORDER BY id DESC LIMIT ?", (limit,), of=event_of)
 
     async def newest(self, *, types: Iterable[int], lane_id: str) -> RecordedEvent | None:
-        """The newest event of a lane that is of one of these types, or None."""
+        """Return the newest event of a lane that is of one of these types, or None."""
 
         def query(connection: sqlite3.Connection) -> RecordedEvent | None:
             rows = (
@@ -116,7 +116,7 @@ class Events:
         return await self._database.read(query)
 
     async def lately(self, *, types: Iterable[int], lane_id: str, limit: int) -> tuple[RecordedEvent, ...]:
-        """The newest events of a lane that are of these types, at most so many of each, the oldest first."""
+        """Return the newest events of a lane that are of these types, at most so many of each, the oldest first."""
 
         def query(connection: sqlite3.Connection) -> tuple[RecordedEvent, ...]:
             rows = (
@@ -150,7 +150,8 @@ class Events:
     async def told(
         self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25
     ) -> EventPage[tuple[bytes, ...]]:
-        """The same page as the JSON text of its records, in parts that are to stand with commas between them.
+        """Return the same page as the JSON text of its records, in parts that are to stand with commas between
+        them.
 
         It is the very same object as long as nothing was recorded.
         """

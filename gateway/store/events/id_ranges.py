@@ -18,7 +18,7 @@ Values = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are asked for; empty fields do not filter. Wall micros, from inclusive, until exclusive."""
+    """Filter for events; empty fields do not filter. Wall micros, from inclusive, until exclusive."""
 
     device_ids: tuple[int, ...] = ()
     types: tuple[int, ...] = ()
@@ -28,7 +28,7 @@ class EventFilter:
 
     @property
     def is_empty(self) -> bool:
-        """Whether every event passes."""
+        """True if every event passes."""
         return self == _EMPTY
 
 
@@ -96,7 +96,7 @@ def listed(
 
 
 def _passing(wanted: EventFilter) -> tuple[str, Values]:
-    """How many events of a stretch pass, its dates aside."""
+    """Return how many events of a stretch pass, its dates aside."""
     if not wanted.device_ids and not wanted.types:
         return "count", ()
     devices, types = wanted.device_ids or (_ANY,), wanted.types or (_ANY,)
@@ -116,7 +116,7 @@ def finer(connection: sqlite3.Connection, wanted: EventFilter, coarse: IdRange) 
 
 
 def _counted(connection: sqlite3.Connection, wanted: EventFilter, fine: IdRange) -> IdRange:
-    """A stretch that the dates cut through, with those counted that pass."""
+    """Return a stretch that the dates cut through, with those counted that pass."""
     where, values = conditions(wanted)
     passing = one_value(
         connection,
@@ -127,7 +127,7 @@ def _counted(connection: sqlite3.Connection, wanted: EventFilter, fine: IdRange)
 
 
 def conditions(wanted: EventFilter) -> tuple[str, Values]:
-    """The condition but for the search, made only of our own words with a place for each value."""
+    """Return the condition but for the search, made only of our own words with a place for each value."""
     parts, values = [""], list[object]()
     if wanted.device_ids:
         parts.append(f"device_id IN ({places(wanted.device_ids)})")
@@ -146,10 +146,10 @@ def _dated(wanted: EventFilter, since: str, until: str) -> tuple[str, Values]:
 
 
 def places(values: Sequence[int]) -> str:
-    """A place in a statement for each value."""
+    """Return a place in a statement for each value."""
     return ", ".join("?" * len(values))
 
 
 def one_value(connection: sqlite3.Connection, sql: str, values: Values) -> Any:
-    """The one value that a statement gives."""
+    """Return the one value that a statement gives."""
     return connection.execute(sql, values).fetchone()[0]

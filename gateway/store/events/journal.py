@@ -33,7 +33,7 @@ _NOWHERE = Places()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is recorded together. A passage and its moments belong to the last event."""
+    """Records to commit together. A passage and its moments belong to the last event."""
 
     events: tuple[Event, ...] = ()
     passage: Passage | None = None
@@ -62,7 +62,7 @@ class Recorded:
 
 
 class Journal:
-    """Where everything that happens is recorded."""
+    """Journal of everything that happens."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class Journal:
 
 
 def _area(entry: Entry) -> str:
-    """The area that an entry's vehicle went into, or out of."""
+    """Return the area that an entry's vehicle went into, or out of."""
     if entry.passage is None or not entry.movements:
         return OUTSIDE
     way = entry.movements[-1].way

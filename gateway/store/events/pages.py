@@ -148,14 +148,14 @@ def _filtered(
 
 
 def _page(form: Form[E], row: Row, limit: int, count: int) -> EventPage[E]:
-    """A page of which one event more was fetched, if there is one."""
+    """Return a page of which one event more was fetched, if there is one."""
     ids, events = form.of_row(row, limit)
     last = ids[min(limit, len(ids)) - 1] if ids and limit else None
     return EventPage(events=events, last=last, count=count, next_cursor=last if len(ids) > limit else None)
 
 
 def _of_ids(connection: sqlite3.Connection, form: Form[E], ids: str, values: Values) -> Row:
-    """The events of these ids, in their form."""
+    """Return the events of these ids, in their form."""
     row: Row = connection.execute(
         f"SELECT {form.sql} FROM (SELECT * FROM event WHERE id IN ({ids}) ORDER BY id DESC LIMIT {_HIGHEST})", values
     ).fetchone()
@@ -179,7 +179,7 @@ def _start_of(
 def _enough(
     connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[IdRange, ...], high: int, wish: int
 ) -> IdRange:
-    """From `high` downwards as far as it takes for `wish` events that pass."""
+    """Go down from `high` as far as needed for `wish` matching events."""
     events = passing = 0
     low = high
     for stretch in stretches:
@@ -199,7 +199,7 @@ def _enough(
 
 
 def _path(connection: sqlite3.Connection, wanted: EventFilter, within: IdRange) -> str:
-    """By which index the events of a stretch are gone through."""
+    """Return the index to use for the events of a range."""
     if not wanted.device_ids and not wanted.types:
         return "NOT INDEXED"
     if within.passing * _DENSE >= within.events and within.events:
@@ -225,7 +225,7 @@ def _searched(
     offset: int,
     limit: int,
 ) -> EventPage[E]:
-    """What a search finds. It ends when the page is full, or enough was looked at."""
+    """Return the matches of a search. It ends when the page is full or enough events were looked at."""
     is_exact = sum(stretch.passing for stretch in stretches) <= EXACT_SEARCH
     wish = offset + limit + 1
     found: list[int] = []

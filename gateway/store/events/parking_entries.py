@@ -25,7 +25,7 @@ Values = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """Which entries are asked for; empty fields do not filter.
+    """Filter for entries; empty fields do not filter.
 
     Attributes:
         date_from: first wall micros of the entry, or of the exit when only that is known.
@@ -50,7 +50,7 @@ class EntryFilter:
 
 @dataclass(frozen=True, slots=True)
 class EntryTotals:
-    """What entries amount to: how many of each status, and how long the closed ones stayed (micros)."""
+    """Totals of entries: the number of each status, and the duration of closed ones (micros)."""
 
     count: int
     by_status: tuple[tuple[EntryStatus, int], ...]
@@ -78,7 +78,7 @@ class ParkingEntries:
         self._database = database
 
     async def get(self, entry_id: int, *, now: int) -> ParkingEntry | None:
-        """One entry by the site's id or by central's, or None."""
+        """Return one entry by the site's id or by central's, or None."""
         if not is_id(entry_id):
             return None
 
@@ -125,7 +125,7 @@ class ParkingEntries:
             before = batch[-1].id
 
     async def totals(self, wanted: EntryFilter, *, now: int) -> EntryTotals:
-        """What the entries that match amount to."""
+        """Return the totals of matching entries."""
         where, values = _where(wanted, now)
 
         def query(connection: sqlite3.Connection) -> EntryTotals:
@@ -160,7 +160,7 @@ def _older(
 
 
 def _where(wanted: EntryFilter, now: int) -> tuple[str, Values]:
-    """The condition, made only of our own words with a place for each value."""
+    """Return the condition, made only of our own words with a place for each value."""
     parts: list[str] = ["1"]
     values: list[object] = []
 

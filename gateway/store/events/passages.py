@@ -95,7 +95,9 @@ class Passages:
 
 
 def _visit_of(event: RecordedEvent, ended: list[RecordedPassage]) -> RecordedPassage | None:
-    """The passage that an event tells of, or else the one during which it was: by its credential if it has one."""
+    """Return the passage that an event tells of, or else the one during which it was: by its credential if it has
+    one.
+    """
     during = [one for one in ended if one.passage.started_at <= event.date_at <= one.passage.ended_at]
     shown = _credential(event)
     by_card = [one for one in during if shown and one.passage.credential == shown]
@@ -104,7 +106,7 @@ def _visit_of(event: RecordedEvent, ended: list[RecordedPassage]) -> RecordedPas
 
 
 def _is_of(event: RecordedEvent, visit: RecordedPassage, others: list[RecordedPassage]) -> bool:
-    """Whether an event of the lane at that time is not another vehicle's."""
+    """Return whether an event of the lane at that time is not another vehicle's."""
     if any(event.id == one.event_id for one in others):
         return False
     shown = _credential(event)
@@ -117,7 +119,7 @@ def _is_of(event: RecordedEvent, visit: RecordedPassage, others: list[RecordedPa
 
 
 def _credential(event: RecordedEvent) -> str:
-    """The reading that an event is about, as technicians see it; "" for none."""
+    """Return the reading that an event is about, as technicians see it; "" for none."""
     shown = json.loads(event.data).get("credential") if '"credential"' in event.data else ""
     return shown if isinstance(shown, str) else ""
 

@@ -9,7 +9,7 @@ from gateway.store.engine.database import Database
 
 
 class PresenceRows:
-    """Who is where, as it was recorded."""
+    """Recorded presence: counts and places of holders."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
@@ -30,7 +30,7 @@ class PresenceRows:
 
 
 def record_movement(connection: sqlite3.Connection, movement: Movement) -> None:
-    """The same as `Presence.move`."""
+    """Record a movement, with the effect of `Presence.move`."""
     way = movement.way
     if not way:
         return
@@ -55,7 +55,7 @@ def record_movement(connection: sqlite3.Connection, movement: Movement) -> None:
 
 
 def record_correction(connection: sqlite3.Connection, correction: Correction) -> None:
-    """The same as `Presence.correct`."""
+    """Record a correction, with the effect of `Presence.correct`."""
     match correction:
         case CountCorrection(area_id, count):
             connection.execute(
@@ -70,5 +70,5 @@ def record_correction(connection: sqlite3.Connection, correction: Correction) ->
 
 
 def record_rename(connection: sqlite3.Connection, holder: str, name: str) -> None:
-    """The same as `Presence.rename`."""
+    """Record a renamed holder, with the effect of `Presence.rename`."""
     connection.execute("UPDATE OR REPLACE holder SET holder = ? WHERE holder = ?", (name, holder))

@@ -29,7 +29,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class ReadCursor:
-    """How far a consumer has read.
+    """Read mark of a consumer.
 
     Attributes:
         read_to: everything up to this id was fetched.
@@ -43,7 +43,7 @@ class ReadCursor:
     began_at: int
 
     def holds(self, *, now: int, consumer_days: int) -> bool:
-        """Whether what it has not read is kept for it: it has read within so many days."""
+        """Return whether what it has not read is kept for it: it has read within so many days."""
         return self.read_at >= now - consumer_days * 86_400_000_000
 
 
@@ -83,7 +83,7 @@ class ReadCursors:
         await self._database.write(job)
 
     async def unread(self, marks: Sequence[ReadCursor]) -> tuple[int, ...]:
-        """How many records there are above each mark, whatever its filter; counted up to 10,000."""
+        """Return how many records there are above each mark, whatever its filter; counted up to 10,000."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, ...]:
             return tuple(

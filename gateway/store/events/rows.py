@@ -1,4 +1,4 @@
-"""What is fetched of events: as objects, or straight away as the JSON text that the interface tells.
+"""Forms in which events are read: as objects, or directly as the interface's JSON text.
 
 Whatever it is comes as one value, because a thread that steps from row to row waits for the interpreter at every row.
 """
@@ -37,7 +37,7 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[E]):
-    """How events are fetched.
+    """Form in which events are read.
 
     Attributes:
         sql: two values of all rows of `event` that there are, the first of them a JSON list of their ids. Rows come
@@ -54,13 +54,13 @@ class Form(Generic[E]):
         return self.made(None, 0)
 
     def of_row(self, row: Row, limit: int) -> tuple[list[int], E]:
-        """The ids of all that was fetched, newest first, and the first `limit` events."""
+        """Return the ids of all that was fetched, newest first, and the first `limit` events."""
         ids, events = row
         return json.loads(ids), self.made(events, limit)
 
 
 def event_of(row: Row) -> RecordedEvent:
-    """An event of its columns."""
+    """Return an event of its columns."""
     number, device_id, kind, category, subcategory, name, description, date_at, trusted, lane_id, data, late = row
     return RecordedEvent(
         id=number,

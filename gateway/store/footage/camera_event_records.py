@@ -17,14 +17,14 @@ class CameraEventIds:
     """Camera events keep the site's id and learn central's beside it."""
 
     def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
-        """The site's own id."""
+        """Return the site's own id."""
         row = connection.execute(
             "SELECT id FROM camera_event WHERE id = ?1 OR central_id = ?1 ORDER BY id = ?1 DESC LIMIT 1", (record_id,)
         ).fetchone()
         return int(row[0]) if row else record_id
 
     def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
-        """Central's id of a record, None while central has given none."""
+        """Return central's id of a record, None while central has given none."""
         row = connection.execute(
             "SELECT central_id FROM camera_event WHERE id = ?1"
             " UNION ALL SELECT central_id FROM camera_event_gone WHERE id = ?1",
@@ -38,7 +38,7 @@ class CameraEventIds:
         return record_id
 
     def learn_together(self, connection: sqlite3.Connection, given: Mapping[int, int]) -> None:
-        """The same of many, central's ids by the site's."""
+        """Note central's ids of many records, by the site's ids."""
         left = len(given)
         for table in ("camera_event", "camera_event_gone"):
             if left:
@@ -50,19 +50,19 @@ class CameraEventIds:
                 ).rowcount
 
     def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
-        """The newest of central's ids."""
+        """Return the newest of central's ids."""
         return newest_given(connection, "camera_event", most)
 
     def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
-        """Also to one that was deleted here."""
+        """Return whether central gave this id to a record of this site, also to a deleted one."""
         return any(is_one_given(connection, table, central_id) for table in ("camera_event", "camera_event_gone"))
 
     def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
-        """Of those that are here."""
+        """Return the site's ids by central's, of existing records."""
         return owners_of(connection, "camera_event", central_ids)
 
     def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """It stays."""
+        """Do nothing: the camera event stays."""
         disown(connection, "camera_event", record_id)
 
 
@@ -74,7 +74,7 @@ class CameraEventRecords(CameraEventIds):
         raise TypeError("a camera event is recorded by the journal")
 
     def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
-        """What can be changed of it."""
+        """Return the fields that can be changed."""
         return self._kept(connection, (record_id,)).get(record_id)
 
     def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:  # noqa: ARG002 (a keeper's form)
@@ -82,7 +82,7 @@ class CameraEventRecords(CameraEventIds):
         self.put_together(connection, {record_id: record})
 
     def put_together(self, connection: sqlite3.Connection, records: Mapping[int, JsonObject]) -> None:
-        """The same of many, by the site's ids."""
+        """Write central's fields of many records, by the site's ids."""
         for record_id, kept in self._kept(connection, tuple(records)).items():
             record = records[record_id]
             fresh = {name: record[name] for name, value in kept.items() if isinstance(record.get(name), type(value))}
@@ -99,7 +99,9 @@ class CameraEventRecords(CameraEventIds):
         connection.execute("DELETE FROM camera_event WHERE id = ?", (record_id,))
 
     def _kept(self, connection: sqlite3.Connection, record_ids: tuple[int, ...]) -> dict[int, JsonObject]:
-        """What can be changed of those that are there. One value: a thread waits for the interpreter at each row."""
+        """Return the changeable fields of existing records, as one value, because a thread waits for the
+        interpreter at each row.
+        """
         (found,) = connection.execute(
             "SELECT json_group_array(json_array(id, name, description, incident)) FROM camera_event"
             " WHERE id IN (SELECT value FROM json_each(?))",

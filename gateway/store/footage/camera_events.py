@@ -26,7 +26,7 @@ _NEWEST = 500
 
 @dataclass(frozen=True, slots=True)
 class CameraEventFilter:
-    """Which camera events; what is left out does not filter.
+    """Filter for camera events; empty fields do not filter.
 
     Attributes:
         camera_ids: of any of these cameras.
@@ -45,7 +45,7 @@ class CameraEventFilter:
     incident: bool | None = None
 
     def condition(self) -> tuple[str, tuple[object, ...]]:
-        """As SQL with its values."""
+        """Return the filter as SQL with its values."""
         parts, values = ["1"], list[object]()
         for column, numbers in (("camera_id", self.camera_ids), ("event_id", self.event_ids)):
             if numbers:
@@ -86,7 +86,7 @@ class CameraEvents:
         self._changes = changes
 
     async def get(self, camera_event_id: int) -> CameraEvent | None:
-        """One camera event by the site's id or by central's, or None."""
+        """Return one camera event by the site's id or by central's, or None."""
 
         def query(connection: sqlite3.Connection) -> CameraEvent | None:
             row = connection.execute(
@@ -120,7 +120,9 @@ class CameraEvents:
     async def recorded(
         self, *, camera_id: int | None, start: int, end: int, offset: int = 0, limit: int = 100
     ) -> tuple[tuple[CameraEvent, ...], int]:
-        """Those whose footage begins from `start` until before `end` (wall micros), newest first, and how many."""
+        """Return those whose footage begins from `start` until before `end` (wall micros), newest first, and how
+        many.
+        """
         cameras = "(SELECT id FROM camera)" if camera_id is None else "(?)"
         where = f"camera_id IN {cameras} AND pinned_from >= ? AND pinned_from < ?"
         values = (*(() if camera_id is None else (camera_id,)), start, end)
@@ -136,14 +138,14 @@ class CameraEvents:
         return await self._database.read(query)
 
     async def of_events(self, event_ids: tuple[int, ...]) -> tuple[CameraEvent, ...]:
-        """The camera events that prove these events."""
+        """Return the camera events that prove these events."""
         places = ", ".join("?" * len(event_ids))
         return await self._database.rows(
             f"SELECT {_COLUMNS} FROM camera_event WHERE event_id IN ({places}) ORDER BY id", event_ids, of=_camera_event
         )
 
     async def awaiting(self, *, now: int, boot_id: str = "", uptime: int = 0) -> tuple[CameraEvent, ...]:
-        """Those whose pinned time has passed and that are not yet marked ready, oldest first.
+        """Return those whose pinned time has passed and that are not yet marked ready, oldest first.
 
         `uptime`: monotonic micros now in the machine's run `boot_id`; they decide for what was stamped in that run.
         """
@@ -155,8 +157,8 @@ class CameraEvents:
         )
 
     async def stamped_in(self, boot_id: str, *, pinned_after: int) -> tuple[CameraEvent, ...]:
-        """Of the newest few hundred, those of a run of the machine that are pinned beyond these monotonic micros of it:
-        whatever the clock was set to meanwhile.
+        """Return those of the newest few hundred that belong to a boot and are pinned beyond these monotonic
+        micros, whatever the wall clock says.
         """
         return await self._database.rows(
             f"SELECT {_COLUMNS} FROM camera_event WHERE id > (SELECT max(id) FROM camera_event) - ?"
@@ -166,7 +168,7 @@ class CameraEvents:
         )
 
     async def pinned_since(self, camera_ids: Iterable[int], since: int) -> tuple[CameraEvent, ...]:
-        """Those of these cameras whose pinned time ends after `since` (wall micros)."""
+        """Return those of these cameras whose pinned time ends after `since` (wall micros)."""
         return await self._database.read(
             lambda connection: tuple(
                 _camera_event(row)
@@ -179,7 +181,7 @@ class CameraEvents:
         )
 
     async def mark_ready(self, camera_event_id: int) -> None:
-        """All the footage that will ever be there is there."""
+        """Mark camera events whose footage is complete."""
         await self._database.write(
             lambda connection: connection.execute("UPDATE camera_event SET ready = 1 WHERE id = ?", (camera_event_id,)),
             then=self._changes.bump,

@@ -38,11 +38,11 @@ class ChainLinks:
         await self._database.write(job)
 
     async def head(self, camera_id: int) -> tuple[int, str]:
-        """A camera's newest number and link; 0 and the genesis when there is none."""
+        """Return a camera's newest number and link; 0 and the genesis when there is none."""
         return await self._database.read(lambda connection: _head(connection, camera_id))
 
     async def longest(self, camera_id: int) -> int:
-        """Micros of the longest segment that a camera ever had, 0 when it had none."""
+        """Return micros of the longest segment that a camera ever had, 0 when it had none."""
         row = await self._database.read(
             lambda connection: connection.execute(
                 "SELECT longest FROM footage_chain WHERE camera_id = ?", (camera_id,)
@@ -51,7 +51,7 @@ class ChainLinks:
         return int(row[0]) if row else 0
 
     async def leaves(self, camera_id: int, first: int, last: int) -> dict[int, str]:
-        """The leaves of the segments with these numbers whose rows are there, by number."""
+        """Return the leaves of the segments with these numbers whose rows are there, by number."""
         return await self._database.read(
             lambda connection: {
                 number: leaf_of(path=path, sha256=sha256.hex())
@@ -86,7 +86,7 @@ def link_segment(connection: sqlite3.Connection, *, segment_id: int, path: str, 
 
 
 def _breaks(connection: sqlite3.Connection, camera_id: int, head: int, segment_id: int) -> int:
-    """How often the camera's footage broke off up to this segment, the one after number `head`."""
+    """Return how often the camera's footage was interrupted up to this segment, the one after number `head`."""
     row = connection.execute("SELECT breaks FROM footage_chain WHERE camera_id = ?", (camera_id,)).fetchone()
     if row is None:
         return 0

@@ -78,7 +78,7 @@ def _move_pins(connection: sqlite3.Connection, offset: ClockOffset) -> tuple[str
 
 
 def _retell(connection: sqlite3.Connection, camera_event_id: int, **times: int) -> None:
-    """What central has not got yet it gets with the right times."""
+    """Correct the times in records that central does not have yet."""
     rows = connection.execute(
         "SELECT id, body FROM outbox WHERE kind = 'camera_event' AND record_id = ?", (camera_event_id,)
     ).fetchall()

@@ -1,4 +1,4 @@
-"""Which footage belongs to a camera event, whatever the clock was set to while it was recorded or later.
+"""Footage of a camera event, even if the clock was set during recording or later.
 
 Both clocks are stored with footage and events. Where they agree, wall times decide; where the clock was set in between,
 the monotonic time of the machine's run that both were stamped in.
@@ -56,7 +56,7 @@ taken yet; and `boot_id` with `transactions_uptime` and `incidents_uptime`: thos
 
 
 def missing_of(connection: sqlite3.Connection, item: CameraEvent) -> tuple[Missing, ...]:
-    """What of a camera event's time no footage is of, or not in its clip's codec, oldest first."""
+    """Return the spans of a camera event without footage or in another codec than its clip, oldest first."""
     edges = [segment.edge for segment in footage_of(connection, item)]
     following = _neighbour(connection, item.camera_id, "started_at >= ?", item.pinned_until, "started_at")
     after = _why_nothing_follows(connection, item.camera_id) if following is None else following.gap
@@ -107,7 +107,7 @@ def _why_gone(connection: sqlite3.Connection, camera_id: int, gap: Missing) -> G
 
 
 def footage_of(connection: sqlite3.Connection, event: CameraEvent) -> tuple[Segment, ...]:
-    """The footage of a camera event, by start, with the times that the event's clock would have told."""
+    """Return the footage of a camera event, by start, with the times that the event's clock would have told."""
     found = {
         row[0]: segment_of(row)
         for row in connection.execute(
@@ -128,7 +128,7 @@ def footage_of(connection: sqlite3.Connection, event: CameraEvent) -> tuple[Segm
 
 
 def _recorded_then(connection: sqlite3.Connection, event: CameraEvent) -> Iterator[Segment]:
-    """What was recorded in the event's run of the machine while it was, in the order in which it came."""
+    """Return the footage recorded during the event in the same boot, in the order of recording."""
     low, high = connection.execute(
         "SELECT coalesce(min(number), 0), coalesce(max(number), -1) FROM segment"
         " WHERE camera_id = ? AND number IS NOT NULL",
@@ -154,7 +154,7 @@ def _recorded_then(connection: sqlite3.Connection, event: CameraEvent) -> Iterat
 
 
 def _as_stamped(segment: Segment, event: CameraEvent) -> Segment:
-    """With the times that the event's clock would have told."""
+    """Return the footage with the times that the event's clock would have shown."""
     at = segment.monotonic + event.clock_offset
     if not event.boot_id or segment.boot_id != event.boot_id or abs(at - segment.started_at) <= _CLOCK_WAS_SET:
         return segment

@@ -56,7 +56,7 @@ class Segment:
 
     @property
     def edge(self) -> Edge:
-        """What decides whether another can be played right after it, or it after another."""
+        """Return the facts that decide whether another segment can be played right after this one, or before it."""
         return Edge(self.started_at, self.ended_at, self.gap, (self.codec, self.width, self.height))
 
     @property
@@ -66,7 +66,7 @@ class Segment:
 
 
 def segment_of(row: tuple[Any, ...]) -> Segment:
-    """The segment of a row of `COLUMNS`."""
+    """Return the segment of a row of `COLUMNS`."""
     sha256, number, previous = row[12:15]
     return Segment(
         id=row[0],

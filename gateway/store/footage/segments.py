@@ -18,7 +18,7 @@ _EVER = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which footage goes: oldest first, never any that a camera event pins which central has not taken yet.
+    """Footage to delete: oldest first, but none pinned by a camera event that central does not have yet.
 
     Attributes:
         at_least: bytes to be covered.
@@ -44,7 +44,7 @@ class Choice:
     limit: int = 500
 
     def values(self) -> dict[str, int | str]:
-        """The values of its part of a query."""
+        """Return the values of its part of a query."""
         return {
             "transactions_from": self.transactions_from,
             "incidents_from": self.incidents_from,
@@ -83,13 +83,13 @@ class Segments:
         )
 
     async def of_event(self, event: CameraEvent) -> tuple[Segment, ...]:
-        """The footage of a camera event, by start, by its own clock: where the clock was set during the event or later,
-        times are those that the clock would have told without that.
+        """Return the footage of a camera event, by start, by its own clock: where the clock was set during the
+        event or later, times are those that the clock would have told without that.
         """
         return await self._database.read(lambda connection: footage_of(connection, event))
 
     async def latest(self, camera_id: int, *, before: int = _EVER) -> Segment | None:
-        """The newest segment of a camera that began before these wall micros, or None."""
+        """Return the newest segment of a camera that began before these wall micros, or None."""
 
         def query(connection: sqlite3.Connection) -> Segment | None:
             row = connection.execute(
@@ -102,7 +102,7 @@ class Segments:
         return await self._database.read(query)
 
     async def missing(self, camera_events: Iterable[CameraEvent]) -> dict[int, tuple[Missing, ...]]:
-        """What of each camera event's time its clip does not show, by the event's id, oldest first."""
+        """Return the spans of each camera event that its clip does not show, by the event's id, oldest first."""
         wanted = tuple(camera_events)
 
         def query(connection: sqlite3.Connection) -> dict[int, tuple[Missing, ...]]:
@@ -111,7 +111,7 @@ class Segments:
         return await self._database.read(query) if wanted else {}
 
     async def newest(self, camera_id: int, *, most: int) -> tuple[Segment, ...]:
-        """A camera's newest linked segments, by number."""
+        """Return a camera's newest linked segments, by number."""
         rows = await self._database.read(
             lambda connection: connection.execute(
                 f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND number IS NOT NULL AND garbage = 0"
@@ -122,7 +122,7 @@ class Segments:
         return tuple(segment_of(row) for row in reversed(rows))
 
     async def numbered(self, camera_id: int, number: int) -> Segment | None:
-        """The segment with this place in its camera's chain, None when it is not there (any more)."""
+        """Return the segment with this place in its camera's chain, None when it is not there (any more)."""
         row = await self._database.read(
             lambda connection: connection.execute(
                 f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND number = ? AND garbage = 0",
@@ -132,7 +132,7 @@ class Segments:
         return segment_of(row) if row else None
 
     async def known(self, folder: str) -> frozenset[str]:
-        """The paths in a folder (`7/2026112107`) that have a row, garbage included."""
+        """Return the paths in a folder (`7/2026112107`) that have a row, garbage included."""
         return await self._database.read(
             lambda connection: frozenset(
                 path
@@ -143,7 +143,7 @@ class Segments:
         )
 
     async def paths(self) -> frozenset[str]:
-        """Every path that has a row, garbage included: what start-up compares with the disk."""
+        """Return every path that has a row, garbage included: what start-up compares with the disk."""
         return await self._database.read(
             lambda connection: frozenset(path for (path,) in connection.execute("SELECT path FROM segment"))
         )
@@ -182,7 +182,7 @@ class Segments:
         )
 
     async def free(self, choice: Choice) -> tuple[Segment, ...]:
-        """The oldest segments that may go, until enough bytes are covered."""
+        """Return the oldest segments that may go, until enough bytes are covered."""
 
         def choose(connection: sqlite3.Connection) -> tuple[Segment, ...]:
             chosen: list[Segment] = []
@@ -212,7 +212,7 @@ class Segments:
         chosen = await self.free(choice)
 
         def mark(connection: sqlite3.Connection) -> tuple[Segment, ...]:
-            """Those chosen that were not pinned meanwhile, as they are now."""
+            """Return those chosen that were not pinned meanwhile, as they are now."""
             marked = (
                 connection.execute(
                     f"UPDATE segment SET garbage = 1 WHERE id = :id AND garbage = 0 AND NOT {HELD} RETURNING {COLUMNS}",
@@ -238,7 +238,7 @@ class Segments:
 
 
 def _add(connection: sqlite3.Connection, item: SegmentFinished) -> bool:
-    """Whether it was new."""
+    """Return whether it was new."""
     cursor = connection.execute(
         "INSERT OR IGNORE INTO segment (camera_id, path, started_at, duration, size, clock_trusted, gap, codec,"
         " width, height, frames, boot_id, monotonic, entry, whole_after)"

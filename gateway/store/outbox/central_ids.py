@@ -11,7 +11,7 @@ Table = Literal["camera_event", "camera_event_gone", "parking_entry"]
 
 
 def newest_given(connection: sqlite3.Connection, table: Table, most: int) -> tuple[int, ...]:
-    """The highest of them, the highest first."""
+    """Return the highest of them, the highest first."""
     rows = connection.execute(
         f"SELECT central_id FROM {table} WHERE central_id IS NOT NULL ORDER BY central_id DESC LIMIT ?", (most,)
     )
@@ -19,7 +19,7 @@ def newest_given(connection: sqlite3.Connection, table: Table, most: int) -> tup
 
 
 def is_one_given(connection: sqlite3.Connection, table: Table, central_id: int) -> bool:
-    """Whether central's id is among them."""
+    """Return whether central's id is among them."""
     found = connection.execute(f"SELECT 1 FROM {table} WHERE central_id = ?", (central_id,)).fetchone()
     return found is not None
 
@@ -27,7 +27,9 @@ def is_one_given(connection: sqlite3.Connection, table: Table, central_id: int) 
 def owners_of(
     connection: sqlite3.Connection, table: Table | Literal["provisional"], central_ids: Sequence[int], kind: str = ""
 ) -> dict[int, int]:
-    """The site's ids of those records that have one of these, by central's. `kind`: of the table's, "" for all."""
+    """Return the site's ids of those records that have one of these, by central's. `kind`: of the table's, "" for
+    all.
+    """
     only, values = (" AND kind = ?", (kind,)) if kind else ("", ())
     (found,) = connection.execute(
         f"SELECT json_group_array(json_array(central_id, id)) FROM {table}"
@@ -38,5 +40,5 @@ def owners_of(
 
 
 def disown(connection: sqlite3.Connection, table: Table | Literal["provisional"], record_id: int) -> None:
-    """What the site has under this id counts as not at central."""
+    """Mark the record with this id as not at central."""
     connection.execute(f"UPDATE {table} SET central_id = NULL WHERE id = ?", (record_id,))

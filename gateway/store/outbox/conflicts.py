@@ -20,7 +20,7 @@ _BODY = TypeAdapter(JsonObject)
 def base_of(
     connection: sqlite3.Connection, kind: str, record_id: int, fields: Collection[str], was: JsonObject | None
 ) -> JsonObject:
-    """What central should have of these fields when a change of them comes, {} where nobody can know.
+    """Return central's values of these fields before a change, {} if they are unknown.
 
     That is what the record has here, but for what central refused: of that, what it was before. Within a transaction.
     """
@@ -53,14 +53,15 @@ class ChangeBases:
         self._changes = changes
 
     async def base(self, row: OutboxRow) -> JsonObject:
-        """What the fields of a waiting change were before it; {} where that is not known."""
+        """Return the values of a waiting change's fields before it; {} if they are unknown."""
         found = await self._database.read(
             lambda connection: connection.execute("SELECT base FROM outbox WHERE id = ?", (row.id,)).fetchone()
         )
         return _BODY.validate_json(found[0]) if found and found[0] else {}
 
     async def settled(self, row: OutboxRow, settled: Settled, theirs: JsonObject, *, now: int) -> OutboxRow | None:
-        """Central's values count where they do: the change goes on without them, from what central has now.
+        """Settle a change that waited: drop fields for which central's value counts, and keep the rest on top of
+        central's record.
 
         Returns the row as it is now, None when nothing is left of it.
         """

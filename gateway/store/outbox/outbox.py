@@ -1,4 +1,4 @@
-"""The outbox: what must go up to central, kept until central has it, with books that balance at every commit."""
+"""Outbox: records to send to central, kept until central has them, with books that balance at every commit."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Books:
     replaced: int = 0
 
     def balance(self) -> bool:
-        """Whether nothing is missing and nothing is there twice."""
+        """Return whether nothing is missing and nothing is there twice."""
         return self.accepted == self.delivered + self.replaced + self.dropped + self.waiting + self.parked
 
 
@@ -80,7 +80,7 @@ class Outbox:
     async def due(
         self, *, now: int, limit: int = 50, without: Collection[tuple[str, str]] = ()
     ) -> tuple[OutboxRow, ...]:
-        """Rows to try now, oldest first: of each record only its oldest that is not a refused change.
+        """Return the rows to send now, oldest first: of each record the oldest that is not a refused change.
 
         What may take a card's right away comes alone and before all others, with what must go up before it. What was
         tried some times already comes after all that was not, so that a few records that central fails with keep
@@ -107,7 +107,7 @@ class Outbox:
         return await self._database.read(query)
 
     async def next_due(self, *, without: Collection[tuple[str, str]] = ()) -> int | None:
-        """When the earliest row may be tried (wall micros), or None when none will be; `without` as of `due`.
+        """Return when the earliest row is due (wall micros), None if there is none; `without` as for `due`.
 
         Rows behind another of the same record do not count: they are not due before that one has gone.
         """
@@ -157,7 +157,7 @@ class Outbox:
         return await self._database.write(job)
 
     async def not_begun(self, row_ids: Collection[int]) -> None:
-        """Rows that were marked as begun did not go out after all, and never have."""
+        """Unmark rows that were marked as begun but never sent."""
         marks = [(number,) for number in row_ids]
         await self._database.write(
             lambda connection: connection.executemany("UPDATE outbox SET begun = 0 WHERE id = ?", marks)
@@ -172,7 +172,7 @@ class Outbox:
         now: int = 0,
         trusted: bool = False,
     ) -> int:
-        """Central has it: the row goes, and the record learns its central id, in one commit.
+        """Note that central has the row: delete it and store central's id in the record, in one commit.
 
         Rows that wait for the same record go by its new id from then on.
 
@@ -197,13 +197,15 @@ class Outbox:
         return known
 
     async def delivered_together(self, deliveries: Sequence[Delivery], *, now: int, trusted: bool = False) -> None:
-        """The same of rows of different records, all in one commit."""
+        """Note many delivered rows of different records, all in one commit."""
         await self._database.write(
             partial(deliver, deliveries=deliveries, recent=self._recent, now=now, trusted=trusted)
         )
 
     async def drop(self, row: OutboxRow) -> None:
-        """It has lost its point: central has the record no more. Counted as dropped, with all others of the record."""
+        """Drop the row, because central no longer has the record, with all other rows of the record. All count as
+        dropped.
+        """
 
         def job(connection: sqlite3.Connection) -> None:
             take_out(connection, (item.id for item in outbox_rows(connection, row.kind, row.record_id)), "dropped")
@@ -216,7 +218,7 @@ class Outbox:
     async def failed(
         self, row: OutboxRow, *, error: str, next_at: int, unheard: bool = False, at_central: bool = True
     ) -> None:
-        """Central could not take it; tried again from `next_at` (wall micros) on.
+        """Note a failed attempt; the next one is due from `next_at` (wall micros) on.
 
         `unheard`: central did not answer. `at_central`: it may be there all the same; without it, it certainly is not.
         """
@@ -230,7 +232,7 @@ class Outbox:
         )
 
     async def park(self, row: OutboxRow, *, error: str) -> bool:
-        """Central refused it: it waits for a person; of the same record, later rows wait only behind a create.
+        """Park a refused row for a person. Later rows of the record wait only behind a create.
 
         A create behind which newer content waits is tried again with that; one behind which a deletion waits goes, with
         it. Returns whether it waits for a person now.
@@ -246,7 +248,7 @@ class Outbox:
         return await self._database.write(job)
 
     async def retry_now(self, *, files: bool = True) -> None:
-        """Central is back: whatever waits may be tried at once; `files` too, or all but those."""
+        """Make everything that waits due, because central is back; `files` too, or all but those."""
         only = "" if files else f" AND kind <> '{FILES}'"
         await self._database.write(
             lambda connection: connection.execute(
@@ -255,7 +257,7 @@ class Outbox:
         )
 
     async def bring_near(self, *, latest: int, files: bool) -> bool:
-        """What would wait beyond `latest` (wall micros) was put off by a clock that was ahead: it is due now.
+        """Make rows beyond `latest` (wall micros) due now: a clock that was ahead had put them off.
 
         `files`: of those, or of all others. Returns whether there was any.
         """
@@ -272,7 +274,7 @@ class Outbox:
         return True
 
     async def heard_again(self, *, at: int) -> None:
-        """Files that wait because central did not answer are due from `at` (wall micros) on, if not before."""
+        """Make files that waited for central's answer due from `at` (wall micros) on, if not before."""
         await self._database.write(
             lambda connection: connection.execute(
                 "UPDATE outbox SET next_at = ?1, unheard = 0"
@@ -282,7 +284,7 @@ class Outbox:
         )
 
     async def books(self) -> Books:
-        """The books at one moment."""
+        """Return the books at one moment."""
 
         def query(connection: sqlite3.Connection) -> Books:
             counts = dict(connection.execute("SELECT name, count FROM book"))
@@ -302,14 +304,14 @@ class Outbox:
 
 
 def _but(actions: Collection[tuple[str, str]]) -> tuple[str, tuple[str, ...]]:
-    """A condition that leaves rows of these operations out."""
+    """Return a condition that leaves rows of these operations out."""
     if not actions:
         return "", ()
     return f" AND (kind, action) NOT IN (VALUES {', '.join(['(?, ?)'] * len(actions))})", tuple(chain(*actions))
 
 
 def _urgent(connection: sqlite3.Connection, now: int, without: Collection[tuple[str, str]]) -> Iterator[OutboxRow]:
-    """Of the cards whose rights may be taken away, what is to go up now; a failing change of another kind is passed."""
+    """Return the changes of cards' rights to send now, past a failing change of another kind."""
     seen: set[int] = set()
     only, values = _but(without)
     for (record_id,) in connection.execute(
@@ -338,7 +340,7 @@ def _is_urgent(row: OutboxRow) -> bool:
 
 
 def _overtaken(connection: sqlite3.Connection, row: OutboxRow) -> bool:
-    """Whether a create that central refused needs nobody, for what waits behind it."""
+    """Return whether a refused create needs no person, because of a later write."""
     rows = outbox_rows(connection, row.kind, row.record_id)
     behind = waiting_writes(item for item in rows if item.id > row.id)
     if any(write.operation.effect is Effect.DELETE for write in behind):

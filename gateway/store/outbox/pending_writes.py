@@ -74,11 +74,11 @@ class Arriving:
     created: tuple[WaitingWrite, ...]
 
     def shown(self, record_id: int, record: JsonObject) -> JsonObject | None:
-        """Central's record as the site shows it; None when the site has deleted it."""
+        """Return central's record as the site shows it; None when the site has deleted it."""
         return laid_over(record, self.waiting.get(record_id, ()))
 
     def is_own(self, record: JsonObject) -> bool:
-        """Whether an unknown record is one that was made here: it comes when its create has been settled."""
+        """Return whether an unknown record was made here; it arrives when its create is settled."""
         return any(is_twin(write.body, record) for write in self.created)
 
 
@@ -92,25 +92,25 @@ class PendingWrites:
         self._quota = quota
 
     async def site_id(self, kind: str, record_id: int) -> int:
-        """The id that the site has now for a record: a provisional one leads to central's."""
+        """Return the site's present id of a record, from any earlier id or from central's."""
         if not is_id(record_id):
             return record_id
         return await self._database.read(lambda connection: IDS[kind].site_id(connection, record_id))
 
     async def central_id(self, kind: str, record_id: int) -> int | None:
-        """Central's id of a record, None while it has none."""
+        """Return central's id of a record, None while it has none."""
         return await self._database.read(lambda connection: IDS[kind].central_id(connection, record_id))
 
     async def record(self, kind: str, record_id: int) -> JsonObject | None:
-        """A record as the site has it; None where it is kept elsewhere, or is not here."""
+        """Return a record as the site has it; None where it is kept elsewhere, or is not here."""
         return await self._database.read(lambda connection: RECORD_KINDS[kind].get(connection, record_id))
 
     async def waiting(self, kind: str, record_id: int | None = None) -> tuple[WaitingWrite, ...]:
-        """What waits of a kind, or of one record, oldest first, refused writes included."""
+        """Return the waiting writes of a kind, or of one record, oldest first, refused ones included."""
         return await self._database.read(lambda connection: waiting_writes(outbox_rows(connection, kind, record_id)))
 
     async def among_waiting(self, kind: str, record_ids: Collection[int]) -> frozenset[int]:
-        """Return those of the records of which something waits, refused writes included."""
+        """Return those of the records for which something waits, refused writes included."""
         if not record_ids:
             return frozenset()
         numbers = json.dumps(list(record_ids))
@@ -126,7 +126,7 @@ class PendingWrites:
         return await self._database.read(query)
 
     async def waiting_records(self, kind: str, *, after: int, limit: int) -> tuple[int, ...]:
-        """Return the ids above `after` of records of which something waits, ascending."""
+        """Return the ids above `after` of records for which something waits, ascending."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, ...]:
             rows = connection.execute(
@@ -138,7 +138,7 @@ class PendingWrites:
         return await self._database.read(query)
 
     async def site_only(self, kind: str, record_ids: Sequence[int]) -> frozenset[int]:
-        """Those of records that central has not, and will not get: their create was let go of, or never went up."""
+        """Return those records that central will never get, because their create was dropped or never sent."""
         places = ", ".join("?" * len(record_ids))
 
         def query(connection: sqlite3.Connection) -> frozenset[int]:
@@ -154,7 +154,7 @@ class PendingWrites:
         return await self._database.read(query)
 
     async def arriving(self, kind: str, record_ids: Sequence[int]) -> Arriving:
-        """What has to be known of a page of central's records before it is taken over."""
+        """Return the facts about a page of central's records that are needed to apply it."""
         places = ", ".join("?" * len(record_ids))
 
         def query(connection: sqlite3.Connection) -> Arriving:
@@ -186,7 +186,7 @@ class PendingWrites:
         begun_at: int | None = None,
         before: JsonObject | None = None,
     ) -> PendingWrite:
-        """Change the record and let the write wait, in one commit.
+        """Change the record and queue the write, in one commit.
 
         Deleting a record whose creation cannot have reached central takes back all that waits of it.
 
@@ -257,7 +257,7 @@ class PendingWrites:
     async def written(
         self, operation: WriteOperation, record_id: int, record: JsonObject | None, *, sent: JsonObject, now: int
     ) -> JsonObject | None:
-        """Central has carried out what was sent: keep the record by the id that central has for it.
+        """Keep the record of a write that central carried out, under central's id.
 
         Of changes that central refused before, what was sent now counts no more.
 
@@ -286,12 +286,14 @@ class PendingWrites:
         return await self._database.write(job, then=self._changes.bump)
 
     def pull_begins(self, kind: str) -> set[int]:
-        """The records that are written from now on: what a pull that began earlier brings of them may be older."""
+        """Return the records that are written from now on: what a pull that began earlier brings of them may be
+        older.
+        """
         return self._recent.begin(kind)
 
 
 def _amend_refused_create(connection: sqlite3.Connection, kind: str, record_id: int) -> None:
-    """Try a create that central refused again as the record is now."""
+    """Make a refused create due again, with the record's present fields."""
     refused = connection.execute(
         "SELECT 1 FROM outbox WHERE kind = ? AND record_id = ? AND parked = 1 AND action = 'create' AND begun = 0",
         (kind, record_id),

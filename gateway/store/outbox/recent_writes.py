@@ -1,4 +1,4 @@
-"""Which records were written at central while a pull was under way: what the pull brings of them may be older."""
+"""Records written at central during a pull, because the pull may bring older versions of them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class RecentWrites:
         self._ids: dict[str, set[int]] = {}
 
     def begin(self, kind: str) -> set[int]:
-        """A pull of a kind begins; the set that is given grows as records are written."""
+        """Begin a pull of a kind. The returned set grows as records are written."""
         self._ids[kind] = set()
         return self._ids[kind]
 
     def note(self, kind: str, *record_ids: int) -> None:
-        """Central has just written these."""
+        """Note records that central has just written."""
         self._ids.setdefault(kind, set()).update(record_ids)

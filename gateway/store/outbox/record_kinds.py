@@ -1,4 +1,4 @@
-"""Where the records of each kind that central also keeps are at the site, as steps within a running transaction.
+"""Access to the records of each kind that central also keeps, as steps within a running transaction.
 
 A keeper knows the site's id of a record from any id that it ever had, and central's from the site's.
 """
@@ -30,31 +30,31 @@ class Ids(Protocol):
     """The ids of one kind of records. Every method runs within a transaction."""
 
     def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
-        """The id that the site has now for a record, from any that it had or from central's."""
+        """Return the id that the site has now for a record, from any that it had or from central's."""
         ...
 
     def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
-        """Central's id of a record, None while central has given none."""
+        """Return central's id of a record, None while central has given none."""
         ...
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """Central gave a record its id; returns the one that the site has for it from now on."""
+        """Note the id that central gave a record; return the site's id of it from now on."""
         ...
 
     def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
-        """The newest ids that central gave to records of this site, the highest first."""
+        """Return the newest ids that central gave to records of this site, the highest first."""
         ...
 
     def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
-        """Whether central gave this id to a record of this site."""
+        """Return whether central gave this id to a record of this site."""
         ...
 
     def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
-        """The site's ids of the records to which central gave these, by central's."""
+        """Return the site's ids of the records to which central gave these, by central's."""
         ...
 
     def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:
-        """Central gave the id of this record to another one; it counts as not at central."""
+        """Note that central gave the record's id to another one; it counts as not at central."""
         ...
 
 
@@ -66,7 +66,7 @@ class RecordKind(Ids, Protocol):
         ...
 
     def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
-        """A record as the site has it, None when it has none."""
+        """Return a record as the site has it, None when it has none."""
         ...
 
     def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
@@ -89,7 +89,7 @@ class SiteIds:
         return self.central_id(connection, record_id) or record_id
 
     def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
-        """Central's id of a record, None while central has given none."""
+        """Return central's id of a record, None while central has given none."""
         if record_id < FIRST_PROVISIONAL_ID:
             return record_id
         row = connection.execute(
@@ -98,11 +98,11 @@ class SiteIds:
         return None if row is None or row[0] is None else int(row[0])
 
     def give(self, connection: sqlite3.Connection) -> int:
-        """An id that was never given before."""
+        """Return an id that was never given before."""
         return int(connection.execute("INSERT INTO provisional (kind) VALUES (?)", (self._kind,)).lastrowid or 0)
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """From now on the record is known by central's id."""
+        """Know the record by central's id from now on."""
         if record_id < FIRST_PROVISIONAL_ID:
             return record_id
         connection.execute(
@@ -118,7 +118,7 @@ class SiteIds:
         )
 
     def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
-        """The newest ids that central gave to records that were made here."""
+        """Return the newest ids that central gave to records that were made here."""
         rows = connection.execute(
             "SELECT central_id FROM provisional WHERE kind = ? AND central_id IS NOT NULL"
             " ORDER BY central_id DESC LIMIT ?",
@@ -127,7 +127,7 @@ class SiteIds:
         return tuple(number for (number,) in rows)
 
     def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
-        """Whether central gave this id to a record that was made here."""
+        """Return whether central gave this id to a record that was made here."""
         return (
             connection.execute(
                 "SELECT 1 FROM provisional WHERE kind = ? AND central_id = ?", (self._kind, central_id)
@@ -136,11 +136,11 @@ class SiteIds:
         )
 
     def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
-        """By the ids that the site gave them."""
+        """Return central's ids by the site's ids."""
         return owners_of(connection, "provisional", central_ids, self._kind)
 
     def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """The id that the site gave leads nowhere any more."""
+        """Forget the id that the site gave."""
         disown(connection, "provisional", record_id)
 
 
@@ -159,7 +159,7 @@ class StoredRecords(SiteIds):
         return given
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """The row moves to central's id."""
+        """Move the row to central's id."""
         known = super().learn(connection, record_id, central_id)
         if known != record_id:
             connection.execute(f"UPDATE OR IGNORE {self._table} SET id = ? WHERE id = ?", (known, record_id))
@@ -167,12 +167,12 @@ class StoredRecords(SiteIds):
         return known
 
     def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:
-        """The other record takes its place."""
+        """Do nothing: the other record replaces it."""
         super().disown(connection, record_id, central_id)
         connection.execute(f"DELETE FROM {self._table} WHERE id = ? AND at_site = 0", (central_id,))
 
     def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
-        """Central's record, {} for one that the site file alone has."""
+        """Return central's record, {} for one that the site file alone has."""
         row = connection.execute(f"SELECT record FROM {self._table} WHERE id = ?", (record_id,)).fetchone()
         return _RECORD.validate_json(row[0]) if row else None
 
@@ -207,18 +207,18 @@ class RecordsElsewhere(SiteIds):
     """Ids of records that are kept elsewhere: access cards, in a file of their own."""
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:  # noqa: ARG002 (a keeper's form)
-        """An id for a record that was made at the site."""
+        """Return a new id for a record that was made at the site."""
         return self.give(connection)
 
     def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:  # noqa: ARG002 (a keeper's form)
-        """Not known here."""
+        """Return nothing: the record is kept elsewhere."""
         return None
 
     def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
-        """Done elsewhere."""
+        """Do nothing: the record is kept elsewhere."""
 
     def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
-        """Done elsewhere."""
+        """Do nothing: the record is kept elsewhere."""
 
 
 class CardIds(RecordsElsewhere):
@@ -228,7 +228,7 @@ class CardIds(RecordsElsewhere):
         super().__init__("access_card")
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """From now on the card, and whoever holds it, is known by central's id."""
+        """Know the record by central's id from now on."""
         known = super().learn(connection, record_id, central_id)
         if known != record_id:
             record_rename(connection, card_holder(record_id), card_holder(known))
@@ -236,18 +236,18 @@ class CardIds(RecordsElsewhere):
 
 
 def record_text(record: JsonObject) -> str:
-    """A record as JSON text, the same for the same content."""
+    """Return a record as JSON text, the same for the same content."""
     return _ENCODER.encode(record)
 
 
 def record_name(noun: str, record_id: int, record: JsonObject) -> str:
-    """The name shown for a record."""
+    """Return the name shown for a record."""
     name = record.get("name")
     return (name.strip() if isinstance(name, str) else "")[:_LONGEST_NAME] or f"{noun} {record_id}"
 
 
 def record_kind(record: JsonObject) -> str:
-    """What central calls a device's type."""
+    """Return central's name for a device's type."""
     kind = record.get("type")
     return str(kind)[:_LONGEST_NAME] if isinstance(kind, str | int) else ""
 

@@ -48,7 +48,7 @@ class Records:
         self._shown = _NOT_REMOVED if table == "device" else "1"
 
     async def get(self, record_id: int) -> KnownRecord | None:
-        """One record, or None."""
+        """Return one record, or None."""
 
         def query(connection: sqlite3.Connection) -> KnownRecord | None:
             row = connection.execute(
@@ -81,13 +81,13 @@ class Records:
         return await self._database.read(query)
 
     async def all(self) -> tuple[KnownRecord, ...]:
-        """Every record, by ascending id."""
+        """Return every record, by ascending id."""
         return await self._database.rows(
             f"SELECT id, name, {self._kind}, at_site, record FROM {self._table} ORDER BY id", of=_record
         )
 
     async def declare(self, records: Iterable[KnownRecord], *, now: int) -> None:
-        """The site file's records, all of them: names of these are the site's; others are no longer at the site."""
+        """Declare all records of the site file: the site sets their names. Others are no longer at the site."""
         declared = tuple(replace(item, at_site=True) for item in records)
 
         def job(connection: sqlite3.Connection) -> None:
@@ -99,7 +99,7 @@ class Records:
         await self._database.write(job)
 
     async def pulled(self, records: Iterable[KnownRecord], *, removed: Iterable[int], now: int) -> None:
-        """Central's records that changed, and ids that central no longer has; the site's own stay.
+        """Apply central's changed records and removed ids; the site's own records stay.
 
         What the site has changed and central does not have yet stays over them, and such records do not go.
         """

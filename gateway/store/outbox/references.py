@@ -1,4 +1,4 @@
-"""Records that a write names by the site's ids: which id central has for each, and why one has none yet."""
+"""References of writes: central's ids of the records that a write names, or why one is missing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.store.outbox.record_kinds import IDS
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A body as central is to get it.
+    """A body for central.
 
     Attributes:
         body: with central's ids; a card that central will never have is left out.
@@ -33,7 +33,7 @@ class References:
         self._database = database
 
     async def resolve(self, body: JsonObject) -> Resolved:
-        """Put central's ids in place of the site's."""
+        """Replace the site's ids with central's."""
         named = provisional_references(body)
         if not named:
             return Resolved(body)

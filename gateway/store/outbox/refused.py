@@ -32,7 +32,7 @@ class Reason:
 
 
 class RefusedRows:
-    """What central refused or may have without saying so, and what waits beside it.
+    """Rows that central refused or may have, and the rows that wait.
 
     Every method that takes a row's id raises NotFoundError when there is no such row (any more), CommandRefused when
     the row is not one that central refused, and StoreError. What is done and the event that tells it are one commit.
@@ -55,11 +55,11 @@ class RefusedRows:
         return await self._database.read(query)
 
     async def get(self, row_id: int) -> OutboxRow:
-        """One row, refused or waiting."""
+        """Return one row, refused or waiting."""
         return await self._database.read(lambda connection: row_of(connection, row_id))
 
     async def reasons(self) -> tuple[Reason, ...]:
-        """Why what central has not refused still waits, those of the most rows first; the first 20.
+        """Return why rows that central has not refused still wait, the most frequent first; at most 20.
 
         Goes through all that waits: for when somebody asks.
         """
@@ -86,7 +86,7 @@ class RefusedRows:
         return await self._database.write(job, then=self._changes.bump)
 
     async def edit(self, row_id: int, body: JsonObject, told: Event, *, key: str) -> OutboxRow:
-        """Send it again with another body, which is shown at the site too; returns it as it was.
+        """Send a row again with another body, which the site uses too; return the row as it was.
 
         `key`: of the row from which that body was made. With another one somebody has changed it since.
         """
@@ -107,7 +107,7 @@ class RefusedRows:
         return await self._database.write(job, then=self._changes.bump)
 
     async def drop(self, row_id: int, told: Event) -> tuple[OutboxRow, bool]:
-        """Let go of it, counted as dropped. Of a create, all that waits behind it goes too.
+        """Drop a row and count it. Dropping a create also drops everything behind it.
 
         Returns it, and whether its record is gone with it: one that was made here, and that central now never gets.
         What the site has proven itself (a passage, an entry, a file) stays.

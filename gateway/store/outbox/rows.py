@@ -27,7 +27,7 @@ _BODY = TypeAdapter(JsonObject)
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """One thing to send. `key` is the same over all tries; `next_at` is wall micros.
+    """A record to send. `key` is the same in all attempts; `next_at` is wall micros.
 
     `kind` and `action` name the operation; `begun` says that it may have reached central already. `newest_before`: the
     highest id that central was known to have given to its kind before that, None when nobody knows. `taken_as`: the id
@@ -53,12 +53,12 @@ class OutboxRow:
 
     @property
     def lost(self) -> bool:
-        """Whether it waits because its file is gone or cannot be read."""
+        """True if it waits because its file is gone or cannot be read."""
         return self.parked and self.error.startswith(FILE_LOST)
 
 
 def new_key() -> str:
-    """A key that stays over all tries of a write."""
+    """Return a key that stays over all tries of a write."""
     return secrets.token_urlsafe(18)
 
 
@@ -89,7 +89,7 @@ def insert_outbox(
 
 
 def outbox_rows(connection: sqlite3.Connection, kind: str, record_id: int | None = None) -> tuple[OutboxRow, ...]:
-    """What waits of a kind, or of one record, parked rows included, oldest first; within a transaction."""
+    """Return the rows of a kind, or of one record, parked ones included, oldest first; within a transaction."""
     only = "" if record_id is None else " AND record_id = ?"
     values = (kind,) if record_id is None else (kind, record_id)
     rows = connection.execute(f"SELECT {COLUMNS} FROM outbox WHERE kind = ?{only} ORDER BY id", values)
@@ -108,7 +108,7 @@ def listed_rows(connection: sqlite3.Connection, which: str, values: Sequence[obj
 def take_out(
     connection: sqlite3.Connection, row_ids: Iterable[int], book: Literal["delivered", "dropped", "replaced"]
 ) -> int:
-    """Rows leave the outbox and are counted; how many there were. Within a transaction."""
+    """Delete rows from the outbox, count them, and return their number. Within a transaction."""
     numbers = tuple(row_ids)
     if not numbers:
         return 0
@@ -123,7 +123,7 @@ def take_out(
 
 
 def free_waiting(connection: sqlite3.Connection, row_ids: Sequence[int]) -> None:
-    """Rows that wait for the records of these creates are due again: they go, or tell why not. In a transaction."""
+    """Make rows that wait for the records of these creates due again. In a transaction."""
     connection.execute(
         "UPDATE outbox SET next_at = 0, waits_for = NULL WHERE waits_for IS NOT NULL AND waits_for IN"
         " (SELECT record_id FROM outbox WHERE action = 'create' AND id IN (SELECT value FROM json_each(?)))",
@@ -134,7 +134,8 @@ def free_waiting(connection: sqlite3.Connection, row_ids: Sequence[int]) -> None
 def supersede(
     connection: sqlite3.Connection, kind: str, record_id: int, newer: JsonObject, *, before: int | None = None
 ) -> None:
-    """A newer write counts: refused changes of the record lose the fields that it has, and go when none is left.
+    """Let a newer write replace refused changes of the record: they lose the fields that it has, and go when none
+    is left.
 
     Within a transaction. `before`: only those with smaller row numbers.
     """
@@ -159,7 +160,7 @@ def supersede(
 
 
 def rewrite(connection: sqlite3.Connection, row_id: int, body: JsonObject) -> None:
-    """Another body, and so another key; central has refused the one before. Within a transaction."""
+    """Replace the body of a refused row, and its key. Within a transaction."""
     count_rows(connection, (row_id,), sign=-1)
     connection.execute(
         "UPDATE outbox SET body = ?, key = ?, begun = 0 WHERE id = ?", (body_text(body), new_key(), row_id)
@@ -168,7 +169,7 @@ def rewrite(connection: sqlite3.Connection, row_id: int, body: JsonObject) -> No
 
 
 def try_again(connection: sqlite3.Connection, row_id: int) -> bool:
-    """A refused row goes up again, at once; whether there was such a one. Within a transaction."""
+    """Make a refused row due at once; return whether there was one. Within a transaction."""
     return (
         connection.execute(
             "UPDATE outbox SET parked = 0, tries = 0, next_at = 0, error = '' WHERE id = ? AND parked = 1", (row_id,)
@@ -178,7 +179,7 @@ def try_again(connection: sqlite3.Connection, row_id: int) -> bool:
 
 
 def body_text(body: JsonObject) -> str:
-    """A body as rows have it."""
+    """Return a body as rows have it."""
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -205,7 +206,7 @@ def keep_centrals(connection: sqlite3.Connection, kind: str, record_id: int, rec
 
 
 def body_object(text: str) -> JsonObject | None:
-    """A body that is a JSON object, None for any other."""
+    """Return a body that is a JSON object, None for any other."""
     try:
         return _BODY.validate_json(text)
     except ValidationError:
@@ -213,7 +214,7 @@ def body_object(text: str) -> JsonObject | None:
 
 
 def row_of(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
-    """The row of that number. Raises NotFoundError."""
+    """Return the row of that number. Raises NotFoundError."""
     found = None
     if is_id(row_id):
         found = connection.execute(f"SELECT {COLUMNS} FROM outbox WHERE id = ?", (row_id,)).fetchone()
@@ -225,5 +226,5 @@ def row_of(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
 def as_row(
     row: tuple[int, str, str, int, str, int, int, int, int, str, str, int, int | None, int | None, int | None],
 ) -> OutboxRow:
-    """A row of `COLUMNS`, which come in the order of its fields."""
+    """Return a row of `COLUMNS`, which come in the order of its fields."""
     return OutboxRow(*row[:8], bool(row[8]), row[9], row[10], bool(row[11]), *row[12:])

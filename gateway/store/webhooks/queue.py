@@ -1,4 +1,4 @@
-"""What waits for each webhook, fed in the transaction that records the event. Books balance at every commit."""
+"""Queue of each webhook, fed in the transaction that records the event. Books balance at every commit."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def feed_webhooks(
 
 
 def message_id_of(connection: sqlite3.Connection, event_id: int) -> str:
-    """What receivers know an event's announcement by."""
+    """Return the id by which receivers know an event's announcement."""
     (mark,) = connection.execute("SELECT mark FROM webhook_mark").fetchone() or ("site",)
     return f"msg_{mark}_{event_id}"
 

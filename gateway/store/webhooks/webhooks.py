@@ -1,4 +1,4 @@
-"""Webhooks: who is told of what, how that goes, and what waits for each."""
+"""Webhooks: receivers, their events, their state and their queues."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class WebhookBooks:
     waiting: int = 0
 
     def balance(self) -> bool:
-        """Whether nothing is missing and nothing is there twice."""
+        """Return whether nothing is missing and nothing is there twice."""
         return self.accepted == self.delivered + self.failed + self.dropped + self.waiting
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Who is told of what. Moments are wall micros.
+    """A registered receiver and its events. Moments are wall micros.
 
     Attributes:
         id: its own name.
@@ -112,11 +112,11 @@ class Webhooks:
         return await self._database.write(job, then=self.changes.bump)
 
     async def all(self) -> tuple[Webhook, ...]:
-        """Every one, the oldest first."""
+        """Return every one, the oldest first."""
         return await self._database.rows(f"SELECT {_WEBHOOK} FROM webhook ORDER BY created_at, id", of=_webhook)
 
     async def get(self, webhook_id: str) -> Webhook | None:
-        """One, or None."""
+        """Return one, or None."""
 
         def query(connection: sqlite3.Connection) -> Webhook | None:
             row = connection.execute(f"SELECT {_WEBHOOK} FROM webhook WHERE id = ?", (webhook_id,)).fetchone()
@@ -142,7 +142,7 @@ class Webhooks:
         return await self._database.read(query)
 
     async def next_due(self, webhook_id: str) -> int | None:
-        """When the earliest message may be tried (wall micros), None when none waits."""
+        """Return when the earliest message is due (wall micros), None when none waits."""
 
         def query(connection: sqlite3.Connection) -> int | None:
             row = connection.execute(
@@ -154,7 +154,8 @@ class Webhooks:
         return await self._database.read(query)
 
     async def delivered(self, message: Message, *, is_back: bool, now: int) -> None:
-        """The receiver has it. When it is back after long, what waits is due at once, and that costs no try.
+        """Note a delivery. If the receiver was away for long, everything that waits is due at once, without
+        counting as an attempt.
 
         Not what has waited for days: it may be what the receiver never takes.
         """
@@ -178,7 +179,9 @@ class Webhooks:
     async def failed(
         self, message: Message, *, error: str, next_at: int | None, failing_since: int | None, failed_at: int | None
     ) -> None:
-        """A try failed: the next is not before `next_at`; None: it is given up, and kept for a replay."""
+        """Note a failed attempt: the next one is not before `next_at`; None: the message is given up, and kept for
+        a replay.
+        """
 
         def job(connection: sqlite3.Connection) -> None:
             given_up = next_at is None
@@ -208,7 +211,7 @@ class Webhooks:
         return await self._turn(webhook_id, disabled="", told=told)
 
     async def replay(self, webhook_id: str) -> int:
-        """Put what was given up back into the queue; how many that is."""
+        """Queue given-up messages again; return their number."""
 
         def job(connection: sqlite3.Connection) -> int:
             count = connection.execute(
@@ -286,7 +289,7 @@ class Webhooks:
 
 
 def _page_of_events(before: int, connection: sqlite3.Connection) -> tuple[RecordedEvent, ...]:
-    """The next older events, newest first."""
+    """Return the next older events, newest first."""
     bound = "WHERE id < ?" if before else ""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM event {bound} ORDER BY id DESC LIMIT ?", (*((before,) if before else ()), _PAGE)

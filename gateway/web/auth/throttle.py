@@ -18,19 +18,21 @@ class _Failures:
 
 
 class Throttle:
-    """Counts failures by key. `free` of them cost nothing; forgotten 15 minutes after the last. Times are monotonic."""
+    """Counter of failures by key. `free` failures cost nothing; all are forgotten 15 minutes after the last. Times
+    are monotonic.
+    """
 
     def __init__(self, *, free: int) -> None:
         self._free = free
         self._known: dict[Hashable, _Failures] = {}
 
     def wait(self, key: Hashable, *, now: float) -> float:
-        """Seconds until `key` may try again, 0 when it may now."""
+        """Return seconds until `key` may try again, 0 when it may now."""
         known = self._known.get(key)
         return 0.0 if known is None else max(0.0, known.until - now)
 
     def failed(self, key: Hashable, *, now: float) -> None:
-        """`key` failed."""
+        """Note a failure of `key`."""
         known = self._known.pop(key, None)
         count = 1 if known is None or now - known.last > _FORGET_SECONDS else known.count + 1
         over = count - self._free
@@ -40,12 +42,12 @@ class Throttle:
         self._known[key] = _Failures(count=count, last=now, until=now + wait)
 
     def forgive(self, key: Hashable) -> None:
-        """Take back the latest failure of `key`: nobody could judge it."""
+        """Withdraw the latest failure of `key`, because nobody could judge it."""
         known = self._known.get(key)
         if known is not None:
             known.count -= 1
             known.until = known.last
 
     def succeeded(self, key: Hashable) -> None:
-        """`key` got in: its failures are forgotten."""
+        """Forget the failures of `key`."""
         self._known.pop(key, None)

@@ -39,7 +39,7 @@ def after_salvage(family: Family) -> str:
 
 
 def refuse_newer(connection: sqlite3.Connection, steps: tuple[Migration, ...]) -> int:
-    """The schema's number. Raises StoreError for one that is newer than this program knows."""
+    """Return the schema's number. Raises StoreError for one that is newer than this program knows."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     newest = steps[-1].number
     if version > newest:
