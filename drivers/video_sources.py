@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -14,8 +13,8 @@ from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFo
 from drivers.rtsp.video_track import FootageLost
 
 
-class Source(AbstractContextManager["Source"], Protocol):
-    """One connection to one camera, opened once and read until it raises; leaving the block closes it.
+class Source(Protocol):
+    """One connection to one camera, opened once, read until it raises, and closed.
 
     Blocking; only `interrupt` may be called from another thread. Errors are those of `drivers.rtsp.errors`.
     """
@@ -44,6 +43,10 @@ class Source(AbstractContextManager["Source"], Protocol):
 
     def interrupt(self) -> None:
         """End `open` or `frames` in the thread that waits in them."""
+        ...
+
+    def close(self) -> None:
+        """Leave the camera."""
         ...
 
 

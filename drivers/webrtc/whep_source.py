@@ -11,8 +11,7 @@ import ipaddress
 import socket
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.errors import CameraStalled, CameraUnreachable
@@ -58,14 +57,6 @@ class WhepSource:
         self.sound: AudioFormat | None = None
         """None: WebRTC's sound is Opus, which is not recorded."""
         self.why_silent = "sound is recorded from cameras that are read by RTSP alone"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def open(self) -> VideoFormat | None:
         """Connect and start the stream; None: WebRTC announces no format, it comes with the first keyframe.

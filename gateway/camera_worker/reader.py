@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -142,14 +143,14 @@ class CameraReader:
         return self._pictures is not None and self._pictures[1] - self._pictures[0] >= _GOOD_SECONDS
 
     def _read(self) -> None:
-        with source_at(
+        self._source = source_at(
             self._url,
             transport=self._camera.transport,
             audio=self._audio,
             stall_seconds=self._camera.stall_seconds,
             monotonic=self._clock.monotonic,
-        ) as source:
-            self._source = source
+        )
+        with closing(self._source) as source:
             if self._stopping.is_set():
                 return
             announced = source.open()

@@ -408,10 +408,11 @@ def rate_of(pids: list[int], seconds: float = 15.0) -> float:
 
 VIEWER = """
 import sys, time
+from contextlib import closing
 from drivers.webrtc.whep_source import WhepSource
 address, _, token = sys.argv[1].removeprefix("http://").partition("?token=")
 source = WhepSource(url=f"whep://:{token}@{address}")
-with source:
+with closing(source):
     source.open()
     for number, frame in enumerate(source.frames()):
         if number == 10:

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import Self
 
-from drivers.contract import ProtocolViolation
 from drivers.rtsp.audio_track import AudioTrack, audible
 from drivers.rtsp.client.viewing import RtspViewing, Transport
-from drivers.rtsp.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
+from drivers.rtsp.errors import CameraStalled, CameraUnreachable
 from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
 from drivers.rtsp.video_track import FootageLost, VideoTrack, recordable
 
@@ -49,14 +46,6 @@ class RtspSource:
         self._at_once = False
         self.why_silent = ""
         """Why a camera that was opened with `audio` has none, in one sentence."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def open(self) -> VideoFormat | None:
         """Connect and start the stream; the format as the camera announced it, or None when it comes in-band only.
@@ -132,14 +121,3 @@ class RtspSource:
     def close(self) -> None:
         """Leave the camera. Call it from the thread that reads."""
         self._viewing.close()
-
-
-__all__ = [
-    "CameraEnded",
-    "CameraRefused",
-    "CameraStalled",
-    "CameraUnreachable",
-    "FootageLost",
-    "ProtocolViolation",
-    "RtspSource",
-]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 import socket
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from drivers.rtsp.errors import CameraUnreachable
 
@@ -49,14 +47,6 @@ class RtpPorts:
         self.first = 0
         self.passed_over = 0
         """Datagrams of the camera's host that came from another port or with another SSRC than it named."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def open(self) -> None:
         """Find a free pair.

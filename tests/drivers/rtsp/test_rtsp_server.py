@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from itertools import pairwise
 
 import pytest
 from lacks import lacks
 
-from drivers.rtsp.client.source import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable, RtspSource
+from drivers.rtsp.client.source import RtspSource
+from drivers.rtsp.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
 from drivers.rtsp.server import testcard
 from drivers.rtsp.server.fanout import Fanout
 from drivers.rtsp.server.messages import Credentials
@@ -47,7 +48,7 @@ async def run(program, *arguments, package):
 
 
 def read(source, count):
-    with source:
+    with closing(source):
         announced = source.open()
         frames = source.frames()
         return announced, [next(frames) for _ in range(count)]
@@ -98,7 +99,7 @@ async def test_each_fault_of_a_camera_is_told_apart():
         stream.refuse_with = None
 
         async def after_frames(fault):
-            with RtspSource(url=url, stall_seconds=0.5) as source:
+            with closing(RtspSource(url=url, stall_seconds=0.5)) as source:
                 await asyncio.to_thread(source.open)
                 frames = source.frames()
                 await asyncio.to_thread(next, frames)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from itertools import pairwise
 
 import pytest
@@ -22,7 +23,7 @@ IN_STEP = 90_000 * 5 // 100
 
 def read(url, seconds, **more):
     """Read `seconds` of pictures; return the source, its frames, its sound."""
-    with RtspSource(url=url, audio=True, stall_seconds=2.0, **more) as source:
+    with closing(RtspSource(url=url, audio=True, stall_seconds=2.0, **more)) as source:
         source.open()
         frames, sounds = [], []
         for each in source.frames():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import closing
 from itertools import pairwise
 
 import av
@@ -12,8 +13,9 @@ from hostile_camera import TICKS, HostileCamera, Script, film, joined
 from stopwatch import Stopwatch
 
 from drivers.rtsp.client.messages import parse_challenges
-from drivers.rtsp.client.source import FootageLost, RtspSource
+from drivers.rtsp.client.source import RtspSource
 from drivers.rtsp.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
+from drivers.rtsp.video_track import FootageLost
 
 PACE = 8.0
 
@@ -24,7 +26,7 @@ def script(**more) -> Script:
 
 def read(url, count, **more):
     """The first `count` frames and losses."""
-    with RtspSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 2.0, **more}) as source:
+    with closing(RtspSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 2.0, **more})) as source:
         source.open()
         found = []
         for frame in source.frames():
@@ -283,7 +285,7 @@ async def test_reading_ends_at_once_from_another_thread():
         source = RtspSource(url=camera.url(), stall_seconds=30.0)
 
         def run():
-            with source:
+            with closing(source):
                 source.open()
                 with pytest.raises(CameraUnreachable):
                     list(source.frames())

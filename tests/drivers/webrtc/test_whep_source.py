@@ -7,6 +7,7 @@ import datetime as dt
 import ssl
 import threading
 import time
+from contextlib import closing
 from itertools import pairwise
 
 import aioice.ice
@@ -34,7 +35,7 @@ def script(**more) -> WhepScript:
 
 
 def read(url, count, **more):
-    with WhepSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 5.0, **more}) as source:
+    with closing(WhepSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 5.0, **more})) as source:
         source.open()
         found = []
         for frame in source.frames():
@@ -187,7 +188,7 @@ async def test_a_burst_that_a_slow_reader_is_late_for_is_not_lost():
     async with WhepCamera(script(film=large, pace=1.0)) as camera:
 
         def late():
-            with WhepSource(url=camera.url(), stall_seconds=2.0) as source:
+            with closing(WhepSource(url=camera.url(), stall_seconds=2.0)) as source:
                 source.open()
                 found = []
                 for frame in source.frames():
@@ -256,7 +257,7 @@ async def test_reading_ends_at_once_from_another_thread(told):
         failed = []
 
         def run():
-            with source:
+            with closing(source):
                 try:
                     source.open()
                     list(source.frames())

@@ -23,12 +23,6 @@ class Scripted:
     def __init__(self, seconds, error):
         self._seconds, self._error = seconds, error
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_exc_info):
-        return None
-
     def open(self):
         if self._seconds is None:
             raise self._error
@@ -43,6 +37,9 @@ class Scripted:
         pass
 
     def interrupt(self):
+        pass
+
+    def close(self):
         pass
 
 

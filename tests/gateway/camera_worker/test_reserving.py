@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 import subprocess
+from contextlib import closing
 from itertools import pairwise
 
 import pytest
 from hostile_camera import HostileCamera, Script, film, sound
 
-from drivers.rtsp.client.source import CameraRefused, RtspSource
+from drivers.rtsp.client.source import RtspSource
+from drivers.rtsp.errors import CameraRefused
 from drivers.rtsp.frames import AudioCodec, EncodedAudio, EncodedFrame
 from gateway.domain.footage import RtspServing, WorkerCamera
 
@@ -36,7 +38,7 @@ async def served(start_worker, gst_camera):
 
 
 def frames_of(url: str, *, transport: str, number: int) -> list:
-    with RtspSource(url=url, transport=transport) as source:
+    with closing(RtspSource(url=url, transport=transport)) as source:
         source.open()
         return [frame for frame, _ in zip(source.frames(), range(number), strict=False)]
 
@@ -81,7 +83,7 @@ async def test_sound_that_is_recorded_is_served_on_in_step_with_its_pictures(sta
         url = f"rtsp://recorder:word@127.0.0.1:{serving.port}/camera/201"
 
         def heard():
-            with RtspSource(url=url, transport=transport, audio=True) as source:
+            with closing(RtspSource(url=url, transport=transport, audio=True)) as source:
                 source.open()
                 assert source.sound is not None
                 found = [item for item, _ in zip(source.frames(), range(120), strict=False)]

@@ -65,7 +65,7 @@ class RtspViewer:
         await asyncio.to_thread(self._watching.join, 5)
 
     def _watch(self):
-        with RtspSource(url=self._url) as source:
+        with contextlib.closing(RtspSource(url=self._url)) as source:
             source.open()
             for frame in source.frames():
                 self.times.append(frame.dts)
