@@ -78,8 +78,8 @@ class WholePackets:
 
     def push(self, packet: bytes | memoryview) -> list[Unit]:
         """Return the packet's payload."""
-        taken = self._order.take(packet)
-        return [] if taken is None or len(taken[1]) > LARGEST_UNIT else [(taken[0], taken[1])]
+        unit = self._order.take(packet)
+        return [] if unit is None or len(unit[1]) > LARGEST_UNIT else [(unit[0], unit[1])]
 
 
 class AacPackets:
@@ -99,10 +99,10 @@ class AacPackets:
 
     def push(self, packet: bytes | memoryview) -> list[Unit]:
         """Return the units that are whole with this packet."""
-        taken = self._order.take(packet)
-        if taken is None:
+        unit = self._order.take(packet)
+        if unit is None:
             return []
-        timestamp, payload, broken = taken
+        timestamp, payload, broken = unit
         sizes = self._sizes(payload)
         if broken or len(sizes) != 1:
             self._part.clear()
@@ -157,7 +157,7 @@ def _configured(config: str) -> tuple[AudioFormat, int]:
         bits = Bits(bytes.fromhex(config))
         kind, rate = bits.bits(5), _rate(bits)
         channels = bits.bits(4)
-        told = kind
+        object_type = kind
         if kind in _LAYERED:
             _rate(bits)
             kind = bits.bits(5)
@@ -166,7 +166,7 @@ def _configured(config: str) -> tuple[AudioFormat, int]:
         raise ProtocolViolation("the camera's AAC configuration makes no sense") from None
     if not 1 <= kind <= 4 or not 1 <= channels <= 7 or rate not in _RATES:
         raise ProtocolViolation("the camera's AAC is of a kind that cannot be recorded")
-    return AudioFormat(AudioCodec.AAC, rate, channels, told), samples
+    return AudioFormat(AudioCodec.AAC, rate, channels, object_type), samples
 
 
 def _rate(bits: Bits) -> int:

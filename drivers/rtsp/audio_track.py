@@ -58,7 +58,7 @@ class AudioClock:
         self._base: int | None = None
         self._picture: SenderReport | None = None
         self._sound: SenderReport | None = None
-        self._told: tuple[SenderReport, SenderReport] | None = None
+        self._newest: tuple[SenderReport, SenderReport] | None = None
         self._used: tuple[SenderReport, SenderReport] | None = None
         self._is_proven = False
         self._picture_is_new = self._sound_is_new = False
@@ -122,7 +122,7 @@ class AudioClock:
         if self._used is not None and not (self._picture_is_new and self._sound_is_new):
             return
         self._picture_is_new = self._sound_is_new = False
-        before, self._told = self._told, pair
+        before, self._newest = self._newest, pair
         agrees = before is not None and _apart(before, pair, picture_rate, self._rate) < _IN_STEP_TICKS
         if self._used is None or agrees:
             self._used = pair

@@ -301,7 +301,7 @@ class Reordering:
         self._most = most
         self._seconds = seconds
         self._next: int | None = None
-        self._held: dict[int, tuple[bytes, float]] = {}
+        self._early: dict[int, tuple[bytes, float]] = {}
 
     def push(self, packet: bytes, now: float) -> list[bytes]:
         """Return the pictures that this packet completes: mostly none or one, two where a marker was lost."""
@@ -310,31 +310,31 @@ class Reordering:
         sequence = packet[2] << 8 | packet[3]
         if self._next is None or sequence == self._next:
             self._next = sequence + 1 & 0xFFFF
-            return [packet, *self._follow()] if self._held else [packet]
+            return [packet, *self._follow()] if self._early else [packet]
         ahead = sequence - self._next & 0xFFFF
         if ahead >= 0x8000:
             if ahead < 0xFF00:  # not late: the sender began anew
-                self._next, held = sequence + 1 & 0xFFFF, [packet]
-                self._held.clear()
-                return held
+                self._next, ready = sequence + 1 & 0xFFFF, [packet]
+                self._early.clear()
+                return ready
             return []
-        self._held.setdefault(sequence, (packet, now))
+        self._early.setdefault(sequence, (packet, now))
         return self._give_up(now)
 
     def _give_up(self, now: float) -> list[bytes]:
         """Go on without those that do not come any more."""
-        if self._next is None or not self._held:
+        if self._next is None or not self._early:
             return []
-        waited = now - next(iter(self._held.values()))[1]
-        if len(self._held) < self._most and waited < self._seconds:
+        waited = now - next(iter(self._early.values()))[1]
+        if len(self._early) < self._most and waited < self._seconds:
             return []
         after = self._next
-        self._next = min(self._held, key=lambda sequence: sequence - after & 0xFFFF)
+        self._next = min(self._early, key=lambda sequence: sequence - after & 0xFFFF)
         return self._follow()
 
     def _follow(self) -> list[bytes]:
         ready = []
-        while self._next in self._held:
-            ready.append(self._held.pop(self._next)[0])
+        while self._next in self._early:
+            ready.append(self._early.pop(self._next)[0])
             self._next = self._next + 1 & 0xFFFF
         return ready

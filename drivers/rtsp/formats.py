@@ -14,8 +14,8 @@ def told_by(frame: EncodedFrame, *, known: VideoFormat | None = None) -> VideoFo
     """
     if known is not None and known.kind is frame.codec and frame.data.startswith(known.head):
         return known
-    told = of_units(frame.codec, frame.data)
-    return known if told == known else told
+    found = of_units(frame.codec, frame.data)
+    return known if found == known else found
 
 
 def of_units(codec: VideoCodec, data: bytes) -> VideoFormat | None:
@@ -37,12 +37,12 @@ def entry_of(codec: VideoCodec, data: bytes) -> tuple[Entry, int]:
     for unit in h264.nal_units(data):
         if codec is VideoCodec.H265:
             is_slice, entry = h265.is_slice(h265.nal_type(unit)), h265.entry_of(h265.nal_type(unit))
-            told = h265.recovery_pictures(unit) if h265.nal_type(unit) == h265.PREFIX_SEI else None
+            found = h265.recovery_pictures(unit) if h265.nal_type(unit) == h265.PREFIX_SEI else None
         else:
             kind = h264.nal_type(unit)
             is_slice, entry = h264.SLICE <= kind <= h264.IDR, Entry.IDR if kind == h264.IDR else Entry.NONE
-            told = h264.recovery_frames(unit) if kind == h264.SEI else None
+            found = h264.recovery_frames(unit) if kind == h264.SEI else None
         if is_slice:
             return (entry, 0) if entry is not Entry.NONE or recovery is None else (Entry.RECOVERY, recovery)
-        recovery = told if told is not None else recovery
+        recovery = found if found is not None else recovery
     return Entry.NONE, 0

@@ -90,8 +90,8 @@ class RtpReception:
 
     def take(self) -> list[bytes | memoryview]:
         """Take the packets that are in order since the last call."""
-        taken, self._ordered = self._ordered, []
-        return taken
+        ready, self._ordered = self._ordered, []
+        return ready
 
     @property
     def has_any(self) -> bool:

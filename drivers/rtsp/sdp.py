@@ -72,15 +72,15 @@ def parse_description(body: bytes, *, base: str) -> list[Media]:
         elif line.startswith("a=control:"):
             control = line[10:].strip() if kind else ""
         elif line.startswith("a=rtpmap:"):
-            number, _, told = line[9:].partition(" ")
-            name, _, rest = told.strip().partition("/")
+            number, _, encoding = line[9:].partition(" ")
+            name, _, rest = encoding.strip().partition("/")
             clock = rest.partition("/")[0]
             if number.isdecimal() and clock.isdecimal() and int(clock):
                 maps[int(number)] = (name.upper(), int(clock))
         elif line.startswith("a=fmtp:"):
-            number, _, told = line[7:].partition(" ")
+            number, _, parameters = line[7:].partition(" ")
             if number.isdecimal():
-                pairs = (part.partition("=") for part in told.split(";"))
+                pairs = (part.partition("=") for part in parameters.split(";"))
                 formats[int(number)] = {name.strip().lower(): value.strip() for name, _, value in pairs}
     finish()
     return media

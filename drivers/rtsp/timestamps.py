@@ -31,7 +31,7 @@ class Timestamps:
         self._part_of_tick = 0
         self._pts = 0
         self._step = _ASSUMED_STEP
-        self._told = 0
+        self._by_camera = 0
         self._slipped_at: float | None = None
         self._is_repaired = False
         self._arrived = 0.0
@@ -64,16 +64,16 @@ class Timestamps:
 
     def _presentation(self, raw: int, arrived: float, clock: int) -> int:
         if self._raw is None:
-            self._pts = self._told = self._first_pts = raw * TICKS_PER_SECOND // clock
+            self._pts = self._by_camera = self._first_pts = raw * TICKS_PER_SECOND // clock
             self._first_arrived = arrived
         else:
             step = (raw - self._raw + 0x80000000 & 0xFFFFFFFF) - 0x80000000
             # The counter wraps in units of its own clock, so the step is scaled, never the counter.
             ticks, self._part_of_tick = divmod(step * TICKS_PER_SECOND + self._part_of_tick, clock)
-            self._told += ticks
+            self._by_camera += ticks
             if self._is_true(step, arrived):
-                self._step = min(max(self._told - self._pts, _ASSUMED_STEP // 10), TICKS_PER_SECOND)
-                self._pts = self._told
+                self._step = min(max(self._by_camera - self._pts, _ASSUMED_STEP // 10), TICKS_PER_SECOND)
+                self._pts = self._by_camera
                 self._slipped_at = None
                 self._is_repaired = False
             else:
@@ -86,8 +86,8 @@ class Timestamps:
                 self._pts += passed or self._step  # what came in one piece follows as pictures did before
                 self._is_repaired = True
                 off_for = (arrived - self._slipped_at) * TICKS_PER_SECOND
-                if max(abs(self._pts - self._told), off_for) > _LONGEST_SLIP_TICKS:
-                    self._told = self._pts  # not a slip, after which the old count goes on, but a new count
+                if max(abs(self._pts - self._by_camera), off_for) > _LONGEST_SLIP_TICKS:
+                    self._by_camera = self._pts  # not a slip, after which the old count goes on, but a new count
                     self._slipped_at = None
         self._raw = raw
         self._arrived = arrived
@@ -95,10 +95,10 @@ class Timestamps:
         return self._pts
 
     def _is_true(self, step: int, arrived: float) -> bool:
-        forward = self._told - self._pts
+        forward = self._by_camera - self._pts
         if forward <= 0 and not (self._reordering and step and forward > -_LONGEST_BACK_TICKS):
             return False
-        return self._lateness(self._told, arrived) > self._earliest - _EARLIEST_TICKS
+        return self._lateness(self._by_camera, arrived) > self._earliest - _EARLIEST_TICKS
 
     def _lateness(self, pts: int, arrived: float) -> float:
         return (arrived - self._first_arrived) * TICKS_PER_SECOND - (pts - self._first_pts)

@@ -47,7 +47,7 @@ def recordable(media: Iterable[Media]) -> Media:
     video = next((medium for medium in media if medium.kind == "video"), None)
     if video is None:
         raise CameraRefused("the camera offers no video")
-    encodings = {number: told for number, told in video.encodings.items() if told.name in _CODECS}
+    encodings = {number: encoding for number, encoding in video.encodings.items() if encoding.name in _CODECS}
     if not encodings:
         raise CodecNotSupported(f"the camera sends {_names(video)}, neither H.264 nor H.265")
     return Media(kind=video.kind, control=video.control, encodings=encodings)
@@ -80,9 +80,9 @@ class VideoTrack:
         self._looked_at: list[tuple[Picture, float]] | None = []
         self.latest: PictureTime | None = None
         """The times of the frame that came through last."""
-        self.told_any = False
+        self.has_output = False
         """Whether a frame came through yet."""
-        self.heard_at = now
+        self.received_at = now
         """When the last picture came, whole or not."""
         self.keeps_time = True
         """Whether all timestamps so far could be true."""
@@ -103,15 +103,15 @@ class VideoTrack:
     def frames(self, packets: list[bytes | memoryview], now: float) -> Iterator[EncodedFrame | FootageLost]:
         """Return the frames that are whole with these packets, which arrived `now`."""
         for picture in self._pictures(packets):
-            self.heard_at = now
+            self.received_at = now
             if self._looked_at is None:
                 yield from self._frames_of(picture, now)
                 continue
             self._looked_at.append((picture, now))
             if self._knows_order(self._looked_at):
                 looked_at, self._looked_at = self._looked_at, None
-                for held, at in looked_at:
-                    yield from self._frames_of(held, at)
+                for earlier, at in looked_at:
+                    yield from self._frames_of(earlier, at)
 
     def _pictures(self, packets: list[bytes | memoryview]) -> Iterator[Picture]:
         at, count = 0, len(packets)
@@ -147,16 +147,16 @@ class VideoTrack:
             sets = {**self._sets, **found}
             data = h264.START_CODE + h264.START_CODE.join(sets[kind] for kind in wanted if kind in sets)
             try:
-                told = formats.of_units(codec, data)
+                in_band = formats.of_units(codec, data)
             except ProtocolViolation:
                 return False  # rubbish in place of a parameter set; those known before stay
             self._sets = sets
-            if told is not None:
-                self._format = told
-                if told.reordering is not None and told.reordering > (self._reordering or 0):
-                    self._reorder_by(told.reordering)
+            if in_band is not None:
+                self._format = in_band
+                if in_band.reordering is not None and in_band.reordering > (self._reordering or 0):
+                    self._reorder_by(in_band.reordering)
                 elif self._reordering is None:
-                    self._reordering = told.reordering
+                    self._reordering = in_band.reordering
         return all(kind in found for kind in wanted)
 
     def _reorder_by(self, pictures: int) -> None:
@@ -177,7 +177,7 @@ class VideoTrack:
         whole_sets = self._take_sets(picture.units)
         if picture.bidirectional and not self._reordering:
             self._reorder_by(_ASSUMED_REORDERING)
-        hole = self.told_any and arrived - self._whole_at > _LONGEST_HOLE_SECONDS
+        hole = self.has_output and arrived - self._whole_at > _LONGEST_HOLE_SECONDS
         if picture.damaged:
             self.damaged += 1
             self._waits_for_keyframe = self._waits_for_keyframe or picture.keyframe or hole
@@ -185,14 +185,14 @@ class VideoTrack:
             return
         waited_long = arrived - self._entered_at >= LONGEST_GROUP_SECONDS
         if self._waits_for_keyframe and not (self._format and (picture.keyframe or waited_long)):
-            self.damaged += self.told_any
+            self.damaged += self.has_output
             self._misses_some = True
             return
-        if self._misses_some and self.told_any:
+        if self._misses_some and self.has_output:
             yield FootageLost(by_network=self._lossy)
         begins, self._waits_for_keyframe = self._waits_for_keyframe, False
         self._misses_some = False
-        self.told_any = True
+        self.has_output = True
         self._whole_at = arrived
         if self._times is None:
             self._times = Timestamps(reordering=self._reordering or 0)
@@ -211,4 +211,4 @@ class VideoTrack:
 
 
 def _names(video: Media) -> str:
-    return ", ".join(sorted(told.name for told in video.encodings.values())) or "an unknown codec"
+    return ", ".join(sorted(encoding.name for encoding in video.encodings.values())) or "an unknown codec"

@@ -166,12 +166,12 @@ class WebRtcLine:
         if now - self._reported_at >= _REPORT_SECONDS:
             self._reported_at = now
             await self._report(now)
-        taken = self._packets.take()
+        packets = self._packets.take()
         if self._ended:
             self._came.set()
-            if not taken:
+            if not packets:
                 raise CameraEnded("the camera ended the stream")
-        return taken
+        return packets
 
     async def close(self) -> None:
         """Close the connection and notify the camera by DTLS."""
@@ -194,18 +194,18 @@ class WebRtcLine:
             await self._send(RtcpPsfbPacket(fmt=RTCP_PSFB_PLI, ssrc=self._ssrc, media_ssrc=self._packets.sender))
 
     async def _report(self, now: float) -> None:
-        told = self._packets.report()
-        if told is None:
+        figures = self._packets.report()
+        if figures is None:
             return
-        clock, heard_at = self._sender_report
+        clock, received_at = self._sender_report
         report = RtcpReceiverInfo(
             ssrc=self._packets.sender,
-            fraction_lost=told.fraction,
-            packets_lost=told.lost,
-            highest_sequence=told.highest,
-            jitter=told.jitter,
+            fraction_lost=figures.fraction,
+            packets_lost=figures.lost,
+            highest_sequence=figures.highest,
+            jitter=figures.jitter,
             lsr=clock,
-            dlsr=int((now - heard_at) * 65536) & 0xFFFFFFFF if clock else 0,
+            dlsr=int((now - received_at) * 65536) & 0xFFFFFFFF if clock else 0,
         )
         await self._send(RtcpRrPacket(ssrc=self._ssrc, reports=[report]))
 

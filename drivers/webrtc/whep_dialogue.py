@@ -105,7 +105,7 @@ def parse_answer(body: bytes) -> Answered:
     Raises:
         ProtocolViolation: it is none, or not one that a session can be made of.
     """
-    told: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     candidates: list[str] = []
     fingerprints: list[Fingerprint] = []
     is_lite = False
@@ -113,7 +113,7 @@ def parse_answer(body: bytes) -> Answered:
         name, _, value = line.strip().removeprefix("a=").partition(":")
         match name:
             case "ice-ufrag" | "ice-pwd" | "setup":
-                told.setdefault(name, value.strip())
+                attributes.setdefault(name, value.strip())
             case "ice-lite":
                 is_lite = True
             case "fingerprint" if len(parts := value.split()) == 2:
@@ -123,7 +123,7 @@ def parse_answer(body: bytes) -> Answered:
             case _:
                 continue
     # one line, its port 0, may be there to refuse the video
-    if not told.get("ice-ufrag") or not told.get("ice-pwd") or not fingerprints:
+    if not attributes.get("ice-ufrag") or not attributes.get("ice-pwd") or not fingerprints:
         raise ProtocolViolation("the camera's answer is none to a WebRTC offer")
     video = next((medium for medium in parse_description(body, base="") if medium.kind == "video"), None)
     encodings = dict(video.encodings) if video is not None else {}
@@ -136,10 +136,10 @@ def parse_answer(body: bytes) -> Answered:
     return Answered(
         encodings=encodings,
         retransmits=retransmits,
-        ice=IceAccount(told["ice-ufrag"], told["ice-pwd"]),
+        ice=IceAccount(attributes["ice-ufrag"], attributes["ice-pwd"]),
         is_lite=is_lite,
         fingerprints=tuple(dict.fromkeys(fingerprints)),
-        calls=told.get("setup", "active") == "active",
+        calls=attributes.get("setup", "active") == "active",
         candidates=tuple(dict.fromkeys(candidates)),
     )
 

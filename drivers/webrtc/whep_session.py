@@ -102,7 +102,7 @@ class WhepSession:
             connection.request(method, path, body=body, headers=headers)
             answer = connection.getresponse()
             read = answer.read(_LARGEST_ANSWER)
-            told = {name.lower(): value for name, value in answer.getheaders()}
+            fields = {name.lower(): value for name, value in answer.getheaders()}
         except ConnectionRefusedError:
             raise CameraUnreachable("nothing listens at the camera's address") from None
         except TimeoutError:
@@ -110,7 +110,7 @@ class WhepSession:
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             raise CameraUnreachable(f"no connection to the camera ({system_words(error)})") from None
         else:
-            return answer.status, told, read
+            return answer.status, fields, read
         finally:
             self._connection = None
             connection.close()

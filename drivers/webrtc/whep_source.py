@@ -108,7 +108,7 @@ class WhepSource:
                 yield frame
             wants_keyframe = wants_keyframe or track.damaged > damaged
             damaged = track.damaged
-            if now - track.heard_at > self._stall_seconds:
+            if now - track.received_at > self._stall_seconds:
                 raise CameraStalled(f"no video for {self._stall_seconds:g} s")
             if now - came_through_at > _LONGEST_DAMAGED_SECONDS:
                 raise CameraStalled("no picture came through whole: the network loses too many packets")

@@ -41,7 +41,7 @@ class AacEncoder:
         rate = max(format_.rate, _LEAST_RATE)
         self.format = AudioFormat(AudioCodec.AAC, rate, 1)
         self._decode = _decoder(format_, rate)
-        self._held = bytearray()
+        self._pending = bytearray()
         self._samples = 0
         self._anchors: deque[tuple[int, int]] = deque()
         encoder = av.CodecContext.create("aac", "w")
@@ -60,27 +60,27 @@ class AacEncoder:
 
     def encode(self, sound: EncodedAudio) -> Iterator[EncodedAudio]:
         """Yield the units that this piece completes, mostly none or one."""
-        if not self._anchors or abs(sound.pts - self._held_until()) > _BROKEN_TICKS:
-            if self._held:
-                yield from self._encoded(bytes(_UNIT * _FLOAT - len(self._held)), sound.arrived)
+        if not self._anchors or abs(sound.pts - self._pending_until()) > _BROKEN_TICKS:
+            if self._pending:
+                yield from self._encoded(bytes(_UNIT * _FLOAT - len(self._pending)), sound.arrived)
             self._anchors.append((self._samples, sound.pts))
         yield from self._encoded(self._decode(sound.data), sound.arrived)
 
-    def _held_until(self) -> int:
+    def _pending_until(self) -> int:
         """Count when the sound taken so far ends: a decoder may give more or less than the times of its pieces tell."""
         at, pts = self._anchors[-1]
         return pts + (self._samples - at) * TICKS_PER_SECOND // self.format.rate
 
     def _encoded(self, samples: bytes, arrived: float) -> Iterator[EncodedAudio]:
-        self._held += samples
+        self._pending += samples
         self._samples += len(samples) // _FLOAT
-        while len(self._held) >= _UNIT * _FLOAT:
+        while len(self._pending) >= _UNIT * _FLOAT:
             frame = AudioFrame("fltp", "mono", _UNIT)
             frame.sample_rate = self.format.rate
-            frame.planes[0].update(bytes(self._held[: _UNIT * _FLOAT]))
-            frame.pts = self._samples - len(self._held) // _FLOAT
+            frame.planes[0].update(bytes(self._pending[: _UNIT * _FLOAT]))
+            frame.pts = self._samples - len(self._pending) // _FLOAT
             frame.time_base = Fraction(1, self.format.rate)
-            del self._held[: _UNIT * _FLOAT]
+            del self._pending[: _UNIT * _FLOAT]
             for packet in self._encoder.encode(frame):
                 yield EncodedAudio(bytes(packet), self._pts(packet.pts or 0), arrived, self.format)
 

@@ -91,9 +91,9 @@ def _lower(opened: BinaryIO, at: int, version: int, limit: int) -> int:
     """Make a duration at most `limit`; what it is then."""
     length = _LENGTHS[version]
     opened.seek(at)
-    (told,) = length.unpack(opened.read(length.size))
-    lowered = min(told, max(0, limit))
-    if lowered != told:
+    (written,) = length.unpack(opened.read(length.size))
+    lowered = min(written, max(0, limit))
+    if lowered != written:
         opened.seek(at)
         opened.write(length.pack(lowered))
     return int(lowered)
@@ -168,9 +168,9 @@ def _in_one_codec(sources: list[_Source], *, skip: int, leave_off: int) -> tuple
         lasting.append(max(0, min(passed + source.duration, end) - max(passed, skip)))
         hidden.append(max(0, min(source.duration, skip - passed)))
         passed += source.duration
-    held = fits((source.codec, lasts) for source, lasts in zip(sources, lasting, strict=True))
-    skipped = sum(compress(hidden, held))
-    return list(compress(sources, held)), skipped, skipped + sum(compress(lasting, held))
+    fitting = fits((source.codec, lasts) for source, lasts in zip(sources, lasting, strict=True))
+    skipped = sum(compress(hidden, fitting))
+    return list(compress(sources, fitting)), skipped, skipped + sum(compress(lasting, fitting))
 
 
 def _copy_all(sources: list[_Source], target: OutputContainer, planned: Plan) -> None:
@@ -212,7 +212,7 @@ class _Tracks:
         if pictures.codec_context.name == "hevc":
             self._pictures.codec_context.codec_tag = "hvc1"  # hev1, the other, is not played by Apple's players
         self._sound: Stream | None = None
-        self._heard_until = -_LONGEST_SOUND_TICKS
+        self._sound_until = -_LONGEST_SOUND_TICKS
         if sounding is not None:
             with _opened(sounding) as source:
                 if source.streams.audio and source.streams.audio[0].codec_context.sample_rate:
@@ -243,10 +243,10 @@ class _Tracks:
         if self._sound is None or packet.pts is None:
             return
         pts = packet.pts + place.shift
-        if pts < max(0, self._heard_until) or pts >= place.sound_end:
+        if pts < max(0, self._sound_until) or pts >= place.sound_end:
             return
         packet.pts = packet.dts = pts
         packet.time_base = _TIME_BASE
         packet.stream = self._sound
-        self._heard_until = pts + _LEAST_SOUND_TICKS
+        self._sound_until = pts + _LEAST_SOUND_TICKS
         self._target.mux_one(packet)

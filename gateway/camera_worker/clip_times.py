@@ -73,11 +73,11 @@ def plan(segments: Sequence[Footage], *, skip: int, end: int) -> Plan:
     found: list[Placed] = []
     passed = 0
     for number, times in enumerate(shown):
-        held = pictures[passed : passed + len(times)]
+        placed = pictures[passed : passed + len(times)]
         passed += len(times)
         runs_on = number + 1 < len(shown) and _runs_on(segments[number], segments[number + 1])
         sound_end = until if number + 1 == len(shown) or runs_on else min(begins[number + 1] - first, until)
-        found.append(Placed(tuple(held), shifts[number] - first, sound_end))
+        found.append(Placed(tuple(placed), shifts[number] - first, sound_end))
     return Plan(tuple(found), until)
 
 

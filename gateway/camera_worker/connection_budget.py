@@ -42,8 +42,8 @@ class ConnectionBudget:
         try:
             if not _locked(descriptor):
                 return now
-            held = os.pread(descriptor, _TURN.size, 0)
-            turn = _TURN.unpack(held)[0] if len(held) == _TURN.size else now
+            stored = os.pread(descriptor, _TURN.size, 0)
+            turn = _TURN.unpack(stored)[0] if len(stored) == _TURN.size else now
             # a moment far ahead is of the time before the machine was started
             turn = turn if now <= turn <= now + _LONGEST_AHEAD else now
             os.pwrite(descriptor, _TURN.pack(turn + self._interval), 0)

@@ -38,8 +38,8 @@ def main() -> None:
     for line in sys.stdin.buffer:
         sys.stdout.buffer.write(BEGUN)
         sys.stdout.buffer.flush()
-        told = outcome(CutOrder.model_validate_json(line)).model_dump_json().encode()
-        sys.stdout.buffer.write(told + b"\n")
+        answer = outcome(CutOrder.model_validate_json(line)).model_dump_json().encode()
+        sys.stdout.buffer.write(answer + b"\n")
         sys.stdout.buffer.flush()
 
 

@@ -49,7 +49,7 @@ class CuttingRoom:
             CutterLost: the process could not be started, died, or did not end.
         """
         order = CutOrder(media=str(media), job=job)
-        waited = self._taken()
+        waited = self._take_idle()
         outcome = await self._done(waited, order) if waited is not None else None
         if outcome is None:  # one that waited may have died meanwhile, of nothing that is asked for now
             outcome = await self._done(await _started(), order)
@@ -84,7 +84,7 @@ class CuttingRoom:
                 self._keep(cutter)
         return outcome
 
-    def _taken(self) -> ChildProcess | None:
+    def _take_idle(self) -> ChildProcess | None:
         """Take the living cutter that worked last."""
         while self._idle:
             cutter = self._idle.pop()
@@ -120,7 +120,7 @@ async def _asked(cutter: ChildProcess, order: CutOrder) -> CutOutcome | None:
     """Send an order and return its outcome; None when the cutter ended before it began."""
     if cutter.stdin is None or cutter.stdout is None:
         raise CutterLost("nothing can be said to the process that makes clips")
-    told = b""
+    answer = b""
     begun = False
     with contextlib.suppress(ConnectionError):  # it has died; the answer that does not come tells
         cutter.stdin.write(order.model_dump_json().encode() + b"\n")
@@ -128,16 +128,16 @@ async def _asked(cutter: ChildProcess, order: CutOrder) -> CutOutcome | None:
     try:
         async with asyncio.timeout(_JOB_SECONDS):
             begun = await cutter.stdout.readline() == BEGUN
-            told = await cutter.stdout.readline()
+            answer = await cutter.stdout.readline()
     except TimeoutError as error:
         raise CutterLost(f"this could not be made of the footage within {_JOB_SECONDS:g} s") from error
     if not begun:
         log.warning("cutter_had_ended", pid=cutter.pid)
         return None
-    if not told.endswith(b"\n"):
+    if not answer.endswith(b"\n"):
         log.error("cutter_lost", pid=cutter.pid)
         raise CutterLost("the process that makes clips and thumbnails died of this; recording went on")
-    return CutOutcome.model_validate_json(told)
+    return CutOutcome.model_validate_json(answer)
 
 
 def _end(cutter: ChildProcess) -> None:

@@ -62,8 +62,8 @@ class WritingAllowed:
     may_write: bool
 
 
-Told = CameraConnected | CameraLost | FootagePinned | WritingAllowed | RecordingStopped
-QueueItem = EncodedFrame | EncodedAudio | FramesDropped | Told
+Control = CameraConnected | CameraLost | FootagePinned | WritingAllowed | RecordingStopped
+QueueItem = EncodedFrame | EncodedAudio | FramesDropped | Control
 
 
 class FrameQueue:
@@ -121,7 +121,7 @@ class FrameQueue:
                 self._items.append(FramesDropped(gap))
                 self._changed.notify()
 
-    def put(self, item: Told) -> None:
+    def put(self, item: Control) -> None:
         """Add what must not be lost."""
         with self._changed:
             self._items.append(item)

@@ -80,7 +80,7 @@ class ToDisk:
         self._finished(segment.model_copy(update={"sha256": file.sha256}))
 
 
-class HeldFile:
+class BufferedFile:
     """A segment whose bytes are in memory until it is durable, and on the disk too from `keep` on."""
 
     def __init__(self, *, file: SegmentFile, failed: Callable[[DiskFailed], None]) -> None:
@@ -89,7 +89,7 @@ class HeldFile:
         self._failed = failed
         self._pieces: list[bytes] = []
         self._begun = False
-        self._kept = False
+        self._on_disk = False
         self.size = 0
 
     @property
@@ -99,36 +99,36 @@ class HeldFile:
 
     def keep(self) -> None:
         """Go to the disk, now and with all that will be written. After a failure it may be tried again."""
-        if self._kept:
+        if self._on_disk:
             return
         if self._begun:
             self._file.abandon()  # a disk that could not be written could not be cleared of it either
         self._begun = True
         self._file.create()
         self._file.write(b"".join(self._pieces))
-        self._kept = True
+        self._on_disk = True
 
     def write(self, data: bytes) -> None:
         """Append all of `data`. It is in memory even when the disk fails."""
         self._pieces.append(data)
         self.size += len(data)
-        if self._kept:
+        if self._on_disk:
             try:
                 self._file.write(data)
             except DiskFailed as error:
-                self._kept = False
+                self._on_disk = False
                 self._failed(error)
 
     def finish(self, final: Path) -> None:
         """Make it durable under its final name. After a failure it may be tried again."""
         self.keep()
-        self._kept = False
+        self._on_disk = False
         self._file.finish(final)
 
     def let_go(self) -> None:
         """Leave the disk; all is in memory still."""
-        if self._kept:
-            self._kept = False
+        if self._on_disk:
+            self._on_disk = False
             self._file.abandon()
 
     def abandon(self) -> None:
@@ -151,11 +151,11 @@ class PreRoll:
         self._micros = int(seconds * 1_000_000)
         self._most_bytes = most_bytes
         self._finished = finished
-        self._held: deque[tuple[HeldFile, SegmentFinished]] = deque()
-        self._open: tuple[HeldFile, Start] | None = None
+        self._buffered: deque[tuple[BufferedFile, SegmentFinished]] = deque()
+        self._open: tuple[BufferedFile, Start] | None = None
         self._pins: tuple[Pin, ...] = ()
         self._written_until: int | None = None
-        self._told_until: int | None = None
+        self._reported_until: int | None = None
         self._uptime: int | None = None
         self._gave_up = False
         self._may_write = True
@@ -163,9 +163,9 @@ class PreRoll:
         """Why what is pinned is not on the disk; nothing is tried until `retry`."""
 
     @property
-    def held_bytes(self) -> int:
+    def buffered_bytes(self) -> int:
         """Bytes of finished segments in memory."""
-        return sum(file.size for file, _ in self._held)
+        return sum(file.size for file, _ in self._buffered)
 
     def pin(self, pins: tuple[Pin, ...]) -> None:
         """Set the time spans to keep, in place of earlier ones."""
@@ -187,45 +187,45 @@ class PreRoll:
 
     def opened(self, file: SegmentFile, start: Start) -> OpenFile:
         """See Shelf; a disk that fails is no failure here."""
-        held = HeldFile(file=file, failed=self._failed)
-        self._open = (held, start)
+        buffered = BufferedFile(file=file, failed=self._failed)
+        self._open = (buffered, start)
         self._write_wanted()
-        return held
+        return buffered
 
     def take(self, file: OpenFile, segment: SegmentFinished) -> None:
         """See Shelf; a disk that fails is no failure here."""
         if self._open is None or self._open[0] is not file:
             raise ValueError("a segment is taken that was not opened here")
-        held, self._open = self._open[0], None
+        buffered, self._open = self._open[0], None
         if segment.gap is not GapReason.NONE and self._uptime is not None:
             # by the clock that nobody sets
             missing = segment.monotonic - self._uptime
             if abs(missing) > TOUCHING_MICROS:
                 segment = segment.model_copy(update={"gap_from": segment.started_at - missing})
         self._uptime = segment.monotonic + segment.duration
-        self._held.append((held, segment))
+        self._buffered.append((buffered, segment))
         self._write_wanted()
         self._forget_old(self._uptime - self._micros)
 
     def _forget_old(self, oldest: int) -> None:
-        for item in tuple(self._held):
+        for item in tuple(self._buffered):
             file, segment = item
             wanted = self._is_wanted(_start(segment), segment.duration)
-            if self.held_bytes <= self._most_bytes and (wanted or segment.monotonic + segment.duration >= oldest):
+            if self.buffered_bytes <= self._most_bytes and (wanted or segment.monotonic + segment.duration >= oldest):
                 continue
             self._gave_up = self._gave_up or wanted
             file.abandon()
-            self._held.remove(item)
+            self._buffered.remove(item)
 
     def _write_wanted(self) -> None:
         if self.fault is not None or not self._may_write:
             return
         try:
-            for item in tuple(self._held):
+            for item in tuple(self._buffered):
                 file, segment = item
                 if self._is_wanted(_start(segment), segment.duration):
                     file.finish(self._media / segment.path)
-                    self._held.remove(item)
+                    self._buffered.remove(item)
                     self._tell(file, segment)
             if self._open is not None and self._is_wanted(self._open[1], None):
                 self._open[0].keep()
@@ -257,7 +257,7 @@ class PreRoll:
         return since if segment.started_at - since > TOUCHING_MICROS else None
 
     def _tell(self, file: OpenFile, segment: SegmentFinished) -> None:
-        apart = None if self._told_until is None else abs(segment.monotonic - self._told_until)
+        apart = None if self._reported_until is None else abs(segment.monotonic - self._reported_until)
         touches = apart is not None and apart <= TOUCHING_MICROS
         changed: dict[str, object] = {"sha256": file.sha256}
         if self._gave_up and not touches:
@@ -269,7 +269,7 @@ class PreRoll:
             changed["gap_from"] = self._wanted_since(segment)
         self._gave_up = False
         self._written_until = _end(segment)
-        self._told_until = segment.monotonic + segment.duration
+        self._reported_until = segment.monotonic + segment.duration
         self._finished(segment.model_copy(update=changed))
 
 

@@ -96,7 +96,7 @@ class CameraRecorder:
         self._connections = 0
         self._bytes_since_report = 0
         self._reported_at = clock.monotonic()
-        self._heard_at = clock.monotonic()
+        self._received_at = clock.monotonic()
         self._disk_failures = 0
         self._disk_retry_at = 0.0
         self._disk_hung_at = float("-inf")
@@ -169,7 +169,7 @@ class CameraRecorder:
                 ended = False
             if ended:
                 return
-            self._mind_time(began, heard=item is not None)
+            self._mind_time(began, received=item is not None)
             if self._pre_roll is not None:
                 self._mind_disk(self._pre_roll)
             self._refresh()
@@ -215,7 +215,7 @@ class CameraRecorder:
                 return True
         return False
 
-    def _mind_time(self, began: float, *, heard: bool) -> None:
+    def _mind_time(self, began: float, *, received: bool) -> None:
         """Notice a disk that hangs by the time a write took: it gives no error.
 
         Meanwhile nothing was heard of the camera, so that it is not to blame.
@@ -225,8 +225,8 @@ class CameraRecorder:
         if hung:
             log.warning("media_folder_hung", camera_id=self.camera.camera_id, seconds=round(now - began, 1))
             self._disk_hung_at = now
-        if hung or heard:
-            self._heard_at = now
+        if hung or received:
+            self._received_at = now
 
     def _why_dropped(self, gap: GapReason) -> GapReason:
         hung = self._clock.monotonic() - self._disk_hung_at < _DISK_BLAMED_SECONDS
@@ -311,7 +311,7 @@ class CameraRecorder:
 
     def _refresh(self) -> None:
         now = self._clock.monotonic()
-        silent = now - self._heard_at
+        silent = now - self._received_at
         hopeful = self._condition in (CameraCondition.RECORDING, CameraCondition.STARTING)
         if hopeful and silent > self.camera.stall_seconds + _HUNG_SECONDS:
             self._set(CameraCondition.STALLED, "the camera sends nothing that can be recorded, or reading it hangs")

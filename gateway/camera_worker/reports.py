@@ -44,11 +44,11 @@ class ReportBuffer:
 
     def take(self) -> list[SegmentFinished | CameraReported]:
         """All that is unread, segments first."""
-        taken: list[SegmentFinished | CameraReported] = [*self._segments, *self._cameras.values()]
+        reports: list[SegmentFinished | CameraReported] = [*self._segments, *self._cameras.values()]
         self._segments.clear()
         self._cameras.clear()
         self._added.clear()
-        return taken
+        return reports
 
     def wake(self) -> None:
         """Let whoever waits go on, though nothing was added."""

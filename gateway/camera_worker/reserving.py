@@ -54,11 +54,11 @@ class _Feed:
         while True:
             for _, frame in self._live.group():
                 try:
-                    told = formats.told_by(frame, known=None)
+                    found = formats.told_by(frame, known=None)
                 except ProtocolViolation:
                     break  # the camera's parameter sets make no sense; others may follow
-                if told is not None:
-                    return told
+                if found is not None:
+                    return found
                 break
             await asyncio.sleep(_LOOK_SECONDS)
 

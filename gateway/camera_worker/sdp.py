@@ -56,8 +56,8 @@ def checked_offer(offer: str) -> str:
         raise SdpRefused("the offer has no ICE user fragment or no fingerprint: it is not of WebRTC")
     if not any(_H264.search(section) for section in videos):
         raise NothingInCommon("the viewer does not take H.264, and cameras' pictures are not transcoded")
-    kept = [line for line in offer.splitlines() if not _hidden(line)]
-    return "\r\n".join(kept) + "\r\n"
+    visible = [line for line in offer.splitlines() if not _hidden(line)]
+    return "\r\n".join(visible) + "\r\n"
 
 
 def user_fragment(offer: str) -> str:

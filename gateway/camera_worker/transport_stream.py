@@ -52,7 +52,7 @@ class TransportMuxer:
         head = bytes((0x02, 0xB0, 9 + len(kinds) + 4, 0x00, 0x01, 0xC1, 0x00, 0x00))
         clock = bytes((0xE0 | _PICTURE_PID >> 8, _PICTURE_PID & 0xFF, 0xF0, 0x00))
         self._tables = (_section(_PROGRAMS), _section(head + clock + kinds))
-        self._tables_told = 0
+        self._tables_sent = 0
         self._counter = 0
         self._begun = False
 
@@ -74,7 +74,7 @@ class TransportMuxer:
         clock = ((dts & 0x1_FFFF_FFFF) << 15 | 0x7E00).to_bytes(6, "big")
         is_entry = frame.keyframe and frame.entry is not Entry.NONE
         flags = bytes((_HAS_CLOCK | (_RANDOM_ACCESS if is_entry else 0),))
-        return b"".join([*(self._told_tables() if frame.keyframe else ()), *self._packets(flags + clock, head, data)])
+        return b"".join([*(self._table_packets() if frame.keyframe else ()), *self._packets(flags + clock, head, data)])
 
     def mux_sound(self, sound: EncodedAudio) -> bytes:
         """Build the transport packets of a piece of AAC; none before the first frame, or without agreed sound."""
@@ -82,9 +82,9 @@ class TransportMuxer:
             return b""
         return self._sound.packets(sound, at=sound.pts + _SHIFT)
 
-    def _told_tables(self) -> list[bytes]:
-        counter = self._tables_told
-        self._tables_told = counter + 1 & 0x0F
+    def _table_packets(self) -> list[bytes]:
+        counter = self._tables_sent
+        self._tables_sent = counter + 1 & 0x0F
         return [
             packet_head(pid, counter, begins=True) + table
             for pid, table in zip((0, TABLE_PID), self._tables, strict=True)

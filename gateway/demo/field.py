@@ -25,8 +25,7 @@ from gateway.demo.central.seed import seed_site
 from gateway.demo.central.service import Central
 from gateway.demo.control import Control
 from gateway.demo.devices import DemoDevices
-from gateway.demo.people import PEOPLE
-from gateway.demo.scene import BAD_CARDS, CAMERA_ACCOUNT, CARDS, EXIT_INPUTS, GOOD_CARDS, LANES, FieldReady
+from gateway.demo.scene import BAD_CARDS, CAMERA_ACCOUNT, CARDS, EXIT_INPUTS, GOOD_CARDS, LANES, PEOPLE, FieldReady
 from gateway.demo.vehicles import Mix, keep_coming
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.supervision import Supervisor

@@ -9,10 +9,49 @@ import argparse
 import sys
 from pathlib import Path
 
+import aiohttp
+from aiohttp import web
+from pydantic import ValidationError
+
 from gateway.app.gateway import run
-from gateway.demo.operations import demo_cards, present_route
-from gateway.demo.scene import MISCONFIGURED
+from gateway.demo.control import Presented
+from gateway.demo.scene import BAD_CARDS, GOOD_CARDS, MISCONFIGURED
 from gateway.domain.errors import ConfigError, GatewayError
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.http.errors import RequestRefused
+from gateway.web.operation import Operation, needs
+from gateway.web.status.snapshot import DemoCard
+
+DEMO_PRESENT = Operation("POST", "/status/demo/present", needs("can_control_devices"), "lane")
+"""Only in the demo: `{lane_id, card}` presents a card."""
+_SECONDS = 3.0
+
+
+def demo_cards() -> tuple[DemoCard, ...]:
+    """List the cards that the page offers to present."""
+    return tuple(DemoCard(card=card.sent, label=card.label) for card in (*GOOD_CARDS[:2], *BAD_CARDS))
+
+
+def present_route(control: str) -> Route:
+    """`POST /status/demo/present`: handed on to the simulated field at `control`."""
+
+    async def present(request: web.Request, _: Caller) -> web.StreamResponse:
+        try:
+            wish = Presented.model_validate_json(await request.read())
+        except ValidationError as error:
+            raise RequestRefused(400, "lane_id and card are wanted") from error
+        timeout = aiohttp.ClientTimeout(total=_SECONDS)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout) as client,
+                client.post(f"{control}/present", json=wish.model_dump()) as answer,
+            ):
+                return web.json_response(await answer.json(), status=answer.status)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise RequestRefused(503, "the simulated field does not answer") from error
+
+    return Route(DEMO_PRESENT, present)
 
 
 def main() -> None:

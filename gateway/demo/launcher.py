@@ -23,8 +23,15 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.panel import Panel
 
-from gateway.demo.people import MANAGER_SECRET
-from gateway.demo.scene import ACCOUNT, GATEWAY_FOLDER, MISCONFIGURED, SITE_FOLDER, FieldReady, write_site
+from gateway.demo.scene import (
+    ACCOUNT,
+    GATEWAY_FOLDER,
+    MANAGER_SECRET,
+    MISCONFIGURED,
+    SITE_FOLDER,
+    FieldReady,
+    write_site,
+)
 from gateway.domain.errors import GatewayError
 
 _FIELD_SECONDS = 20.0

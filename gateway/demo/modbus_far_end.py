@@ -20,7 +20,7 @@ from gateway.demo.barrier import Wish
 from gateway.demo.modbus_wiring import Wiring
 from gateway.demo.pseudo_terminal import PseudoTerminal
 
-_KEPT = 10_000
+_MOST_COMMANDS = 10_000
 _LONGEST_REQUEST = 512
 _ILLEGAL_FUNCTION = Refusal(1)
 
@@ -100,8 +100,8 @@ class ModbusFarEnd:
         self._framing = framing
         self._monotonic = monotonic
         self._misbehaviours: dict[int, Misbehaviour] = {}
-        self._received: deque[Received] = deque(maxlen=_KEPT)
-        self._commands: deque[Received] = deque(maxlen=_KEPT)
+        self._received: deque[Received] = deque(maxlen=_MOST_COMMANDS)
+        self._commands: deque[Received] = deque(maxlen=_MOST_COMMANDS)
         self._connections: set[_TcpCaller] = set()
 
     @property

@@ -57,8 +57,8 @@ class ProfileWiring:
 
     def read(self, read: Read, *, now: float) -> Reply:
         """Return the values of the tables; refuse all of them when one address does not exist."""
-        held = self._held(now)
-        values = [held.get((read.table, read.address + place)) for place in range(read.count)]
+        registers = self._registers(now)
+        values = [registers.get((read.table, read.address + place)) for place in range(read.count)]
         whole = [self._profile.ordered(read.table, value) for value in values if value is not None]
         return Values(tuple(whole)) if len(whole) == read.count > 0 else _ILLEGAL_ADDRESS
 
@@ -98,38 +98,38 @@ class ProfileWiring:
         wish = self.wish_of(write)
         if wish is not None and not self._expired:
             self._barrier.command(wish, now=now)
-        held = any(command.pulse_by is PulseBy.HOST for _, command in here)
-        self._outputs[place] = value if held and not self._expired else 0
+        registers = any(command.pulse_by is PulseBy.HOST for _, command in here)
+        self._outputs[place] = value if registers and not self._expired else 0
         return Written()
 
-    def _held(self, now: float) -> dict[Place, int]:
+    def _registers(self, now: float) -> dict[Place, int]:
         """Everything that the device holds at `now`."""
         self._watch(now)
-        held: dict[Place, int] = {}
+        registers: dict[Place, int] = {}
         for block in self._profile.blocks:
             first = self._profile.wire_address(block.address)
-            held.update({(block.table, first + place): 0 for place in range(block.count)})
+            registers.update({(block.table, first + place): 0 for place in range(block.count)})
         for _, command in self._commands:
             place = self._place(command.write, command.address)
-            held[place] = int(bool(self._outputs.get(place, 0)))
-        held.update(self._settings)
-        self._hold_points(held, now)
-        self._hold_readings(held)
+            registers[place] = int(bool(self._outputs.get(place, 0)))
+        registers.update(self._settings)
+        self._hold_points(registers, now)
+        self._hold_readings(registers)
         if isinstance(self._profile, GateProfile) and isinstance(self._profile.position, RegisterPosition):
             source = self._profile.position
-            held[self._place(source.table, source.address)] = _number_of(
+            registers[self._place(source.table, source.address)] = _number_of(
                 source, _position(self._barrier.state(now=now))
             )
         beat = self._profile.heartbeat
         if beat is not None:
-            held[self._place(beat.write, beat.address)] = 0 if self._beat is None else self._beat[0]
+            registers[self._place(beat.write, beat.address)] = 0 if self._beat is None else self._beat[0]
             if beat.expired is not None:
-                held[self._place(beat.expired.table, beat.expired.address)] = (
+                registers[self._place(beat.expired.table, beat.expired.address)] = (
                     beat.expired.equals if self._expired else 0
                 )
-        return held
+        return registers
 
-    def _hold_points(self, held: dict[Place, int], now: float) -> None:
+    def _hold_points(self, registers: dict[Place, int], now: float) -> None:
         state = self._barrier.state(now=now)
         wired = {
             "closed_limit": state.closed_limit,
@@ -142,9 +142,9 @@ class ProfileWiring:
         for name, point in self._profile.points.items():
             on = self._turned.get(name, wired.get(name, False)) != point.inverted
             place = self._place(point.table, point.address)
-            held[place] = held.get(place, 0) | ((1 if point.mask is None else point.mask) if on else 0)
+            registers[place] = registers.get(place, 0) | ((1 if point.mask is None else point.mask) if on else 0)
 
-    def _hold_readings(self, held: dict[Place, int]) -> None:
+    def _hold_readings(self, registers: dict[Place, int]) -> None:
         for name, reading in self._profile.readings.items():
             number = self._numbers.get(name, 0)
             words = [number >> 16 * place & 0xFFFF for place in range(reading.words)]
@@ -152,9 +152,9 @@ class ProfileWiring:
                 words.reverse()
             table, first = self._place(reading.table, reading.address)
             for place, word in enumerate(words):
-                held.setdefault((table, first + place), 0)
+                registers.setdefault((table, first + place), 0)
                 if name in self._numbers:
-                    held[table, first + place] = word
+                    registers[table, first + place] = word
 
     def _watch(self, now: float) -> None:
         """Run the watchdog from the first heartbeat on."""

@@ -1,4 +1,4 @@
-"""The demo's site: three lanes whose gates and readers are of as many kinds, and the cards that people try there."""
+"""The demo's site: three lanes whose gates and readers are of as many kinds, and the cards and accounts to try."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from pydantic import BaseModel, ConfigDict
 
+from gateway.demo.central.accounts import CentralAccount, RoleForm
 from gateway.demo.central.seed import card_number
 
 ACCOUNT = "demo"
@@ -22,9 +23,23 @@ _SECRETS: Mapping[str, str] = MappingProxyType(
     # The demo listens on loopback alone; these are the words that its documentation names.
     {"demo-password": "demo", "central-password": "demo", "camera-password": "demo"}
 )
-
-
 CAMERA_ACCOUNT = ("viewer", "demo")
+MANAGER_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"  # noqa: S105 (of the demo)
+PEOPLE = (
+    CentralAccount(
+        "guard",
+        "demo",
+        permissions=frozenset(
+            {"can_view_devices", "can_control_devices", "can_view_events", "can_view_cameras", "can_view_camera_events"}
+        ),
+        role_name="Guard",
+        role_form=RoleForm.FLAGS,
+    ),
+    CentralAccount("manager", "demo", role_name="Manager", mfa_secret=MANAGER_SECRET),
+)
+"""Accounts of the simulated central: a guard, who may do some things, and a manager with a second factor, who may
+do everything. Try them at the site's page, and again while central is away.
+"""
 
 
 @dataclass(frozen=True, slots=True)

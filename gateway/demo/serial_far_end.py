@@ -13,7 +13,7 @@ from typing import Protocol
 
 from gateway.demo.pseudo_terminal import PseudoTerminal
 
-_KEPT = 10_000
+_MOST_REQUESTS = 10_000
 _LONGEST_REQUEST = 512
 
 
@@ -46,7 +46,7 @@ WELL_MANNERED = SerialManners()
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ReceivedRequest:
     """A request as it came.
 
     Attributes:
@@ -84,8 +84,8 @@ class SerialFarEnd:
         self._devices = dict(devices)
         self._monotonic = monotonic
         self._manners: dict[int, SerialManners] = {}
-        self._heard: deque[Heard] = deque(maxlen=_KEPT)
-        self._commands: deque[str] = deque(maxlen=_KEPT)
+        self._received: deque[ReceivedRequest] = deque(maxlen=_MOST_REQUESTS)
+        self._commands: deque[str] = deque(maxlen=_MOST_REQUESTS)
         self._buffer = bytearray()
         self._terminal: PseudoTerminal | None = None
         self._requests = {
@@ -95,9 +95,9 @@ class SerialFarEnd:
         }
 
     @property
-    def heard(self) -> tuple[Heard, ...]:
+    def received(self) -> tuple[ReceivedRequest, ...]:
         """The requests of late, oldest first."""
-        return tuple(self._heard)
+        return tuple(self._received)
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ class SerialFarEnd:
     def _hear(self, unit: int, what: str) -> None:
         manners = self._manners.get(unit, WELL_MANNERED)
         now = self._monotonic()
-        self._heard.append(Heard(unit, what, now))
+        self._received.append(ReceivedRequest(unit, what, now))
         if "commands." in what:
             self._commands.append(what.removeprefix("commands."))
         if manners.deaf:

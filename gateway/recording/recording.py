@@ -17,7 +17,6 @@ from gateway.recording.camera_workers import Fleet
 from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
-from gateway.recording.clock_correction import ClockCorrection
 from gateway.recording.event_pins import PinWatch
 from gateway.recording.evidence_files import ExhibitFiles
 from gateway.recording.file_cache import FoundFiles
@@ -27,7 +26,7 @@ from gateway.recording.index import FootageIndex
 from gateway.recording.live_hls import LiveHls
 from gateway.recording.media_folder import LOOK_SECONDS, MediaFolder, no_fault
 from gateway.recording.readiness import Readiness
-from gateway.recording.retention import Retention
+from gateway.recording.retention import ClockCorrection, Retention
 from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
 from gateway.runtime.clock import Clock, boot_id

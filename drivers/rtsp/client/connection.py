@@ -230,8 +230,8 @@ class RtspConnection:
 
     def answers(self) -> list[RtspResponse]:
         """Take the answers that came since the last call."""
-        taken, self._answers = self._answers, []
-        return taken
+        parsed, self._answers = self._answers, []
+        return parsed
 
     def read(self) -> Packets:
         """Read the next packets; empty when only answers came, or nothing for 0.1 s (see `gather`).
@@ -248,9 +248,9 @@ class RtspConnection:
         if self._socket is None:
             raise CameraUnreachable("the source is not open")
         if self._from:
-            held = self._until - self._from
-            self._buffer[:held] = self._buffer[self._from : self._until]
-            self._from, self._until = 0, held
+            unread = self._until - self._from
+            self._buffer[:unread] = self._buffer[self._from : self._until]
+            self._from, self._until = 0, unread
         try:
             if self._enough is not None:
                 self._enough()
@@ -305,8 +305,8 @@ class RtspConnection:
             head = parse_response_head(bytes(self._view[at:end]))
         except ProtocolViolation:
             return end + 4
-        told = head.headers.get("content-length", "0")
-        length = int(told) if told.isdecimal() and int(told) <= _LARGEST_ANSWER else 0
+        given = head.headers.get("content-length", "0")
+        length = int(given) if given.isdecimal() and int(given) <= _LARGEST_ANSWER else 0
         if until < end + 4 + length:
             return None
         self._answers.append(replace(head, body=bytes(self._view[end + 4 : end + 4 + length])))

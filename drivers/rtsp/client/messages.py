@@ -31,7 +31,7 @@ class RtspResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTold:
+class SessionHeader:
     """A session's name, and how many seconds of silence end it."""
 
     name: str
@@ -78,21 +78,21 @@ def request(method: str, url: str, sequence: int, headers: Mapping[str, str]) ->
     return "\r\n".join([*lines, *(f"{name}: {value}" for name, value in headers.items()), "", ""]).encode()
 
 
-def parse_session(value: str) -> SessionTold:
+def parse_session(value: str) -> SessionHeader:
     """Parse a `Session` header; 60 s where it names no time-out (RFC 2326, 12.37)."""
     name, *rest = (part.strip() for part in value.split(";"))
-    told = dict(part.lower().split("=", 1) for part in rest if "=" in part).get("timeout", "")
-    seconds = float(told) if told.isdecimal() and int(told) else 60.0
-    return SessionTold(name=name, timeout=seconds)
+    given = dict(part.lower().split("=", 1) for part in rest if "=" in part).get("timeout", "")
+    seconds = float(given) if given.isdecimal() and int(given) else 60.0
+    return SessionHeader(name=name, timeout=seconds)
 
 
 def parse_rtp_info(value: str) -> dict[str, int]:
     """Read the RTP time at which each stream begins (RFC 2326, 12.33), by the last part of the stream's address."""
     found: dict[str, int] = {}
     for entry in value.split(","):
-        told = {name.strip().lower(): text for name, _, text in (part.partition("=") for part in entry.split(";"))}
-        if (time := told.get("rtptime", "").strip()).isdecimal():
-            found[last_part(told.get("url", ""))] = int(time) & 0xFFFFFFFF
+        fields = {name.strip().lower(): text for name, _, text in (part.partition("=") for part in entry.split(";"))}
+        if (time := fields.get("rtptime", "").strip()).isdecimal():
+            found[last_part(fields.get("url", ""))] = int(time) & 0xFFFFFFFF
     return found
 
 

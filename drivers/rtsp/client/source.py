@@ -103,8 +103,8 @@ class RtspSource:
                     yield from track.frames(came.packets, now)
                 elif self._sound is not None:
                     yield from self._sound.sounds(came.packets, now, track.latest)
-            if now - track.heard_at > self._stall_seconds:
-                hint = "" if track.told_any else self._viewing.why_nothing_came
+            if now - track.received_at > self._stall_seconds:
+                hint = "" if track.has_output else self._viewing.why_nothing_came
                 raise CameraStalled(f"no video for {self._stall_seconds:g} s{hint}")
 
     def gather(self, size: int) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from drivers.rtsp.audio_track import SenderReport
 from drivers.rtsp.client.connection import Account, Packets, RtspConnection
-from drivers.rtsp.client.messages import RtspResponse, SessionTold, last_part, parse_rtp_info, parse_session
+from drivers.rtsp.client.messages import RtspResponse, SessionHeader, last_part, parse_rtp_info, parse_session
 from drivers.rtsp.client.udp_ports import RtpPorts, Sender
 from drivers.rtsp.depacketizer import Reordering
 from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused, CameraUnreachable
@@ -55,7 +55,7 @@ class RtspViewing:
         self._monotonic = monotonic
         self._connection: RtspConnection | None = None
         self._interrupted = False
-        self._session: SessionTold | None = None
+        self._session: SessionHeader | None = None
         self._url = ""
         self._channels: dict[int, int] = {}
         self._report_channels: dict[int, int] = {}
@@ -131,8 +131,8 @@ class RtspViewing:
             playing += 1
         answer = connection.ask("PLAY", self._url, {**self._session_header(), "Range": "npt=0.000-"})
         _expect(answer)
-        told = parse_rtp_info(answer.headers.get("rtp-info", ""))
-        self.begins = tuple(told.get(last_part(medium.control)) for medium in media[:playing])
+        starts = parse_rtp_info(answer.headers.get("rtp-info", ""))
+        self.begins = tuple(starts.get(last_part(medium.control)) for medium in media[:playing])
         self._keepalive_at = self._monotonic() + self._keepalive_seconds()
         self._poll.register(connection.fileno(), select.POLLIN)
         for ports in self._ports:
@@ -210,15 +210,15 @@ class RtspViewing:
             answer = self._ask_transport(connection, medium, number)
         _expect(answer)
         self._session = parse_session(answer.headers.get("session", ""))
-        told = _fields(answer.headers.get("transport", ""))
+        fields = _fields(answer.headers.get("transport", ""))
         if self._transport == "tcp":
-            channels = _pair(told.get("interleaved", "")) or (2 * number, 2 * number + 1)
+            channels = _pair(fields.get("interleaved", "")) or (2 * number, 2 * number + 1)
             connection.channels.update(channels)
             self._channels[channels[0]] = number
             self._report_channels[channels[1]] = number
         else:
-            port, reports_port = _pair(told.get("server_port", "")) or (0, 0)
-            self._ports[-1].expect(Sender(port, reports_port, _ssrc(told.get("ssrc", ""))))
+            port, reports_port = _pair(fields.get("server_port", "")) or (0, 0)
+            self._ports[-1].expect(Sender(port, reports_port, _ssrc(fields.get("ssrc", ""))))
             self._orders.append(Reordering())
 
     def _ask_transport(self, connection: RtspConnection, medium: Media, number: int) -> RtspResponse:
@@ -261,12 +261,12 @@ class RtspViewing:
         arrived = []
         for number, (ports, order) in enumerate(zip(self._ports, self._orders, strict=True)):
             packets, reports = ports.receive()
-            told = [_heed_report(report, medium=number) for report in reports]
+            clocks = [_heed_report(report, medium=number) for report in reports]
             turned: list[bytes | memoryview] = []
             for packet in packets:
                 turned += order.push(packet, now)
             if turned or reports:
-                arrived.append(Arrived(number, turned, next((each for each in reversed(told) if each), None)))
+                arrived.append(Arrived(number, turned, next((each for each in reversed(clocks) if each), None)))
         return arrived
 
     def _keep_alive(self, connection: RtspConnection, now: float) -> None:
@@ -301,15 +301,15 @@ class RtspViewing:
 def _heed_report(report: bytes | memoryview, *, medium: int) -> SenderReport | None:
     """Read the camera's reports: its clock, and the BYE of the first medium (RFC 3550, 6.4 and 6.6)."""
     at = 0
-    told: SenderReport | None = None
+    newest: SenderReport | None = None
     while at + 4 <= len(report) and report[at] & 0xC0 == 0x80:
         if report[at + 1] == _RTCP_BYE and not medium:
             raise CameraEnded("the camera ended the stream")
         if report[at + 1] == _RTCP_SENDER_REPORT and at + _SENDER_REPORT.size <= len(report):
             _, clock, timestamp = _SENDER_REPORT.unpack_from(report, at)
-            told = SenderReport(clock, timestamp)
+            newest = SenderReport(clock, timestamp)
         at += 4 + 4 * (report[at + 2] << 8 | report[at + 3])
-    return told
+    return newest
 
 
 def _expect(answer: RtspResponse) -> None:

@@ -87,9 +87,9 @@ class Fanout:
             ProtocolViolation: a keyframe's parameter sets make no sense; the frame goes to nobody.
         """
         if frame.keyframe:
-            told = formats.told_by(frame, known=self._format)
-            if told is not None:
-                self._format = told
+            found = formats.told_by(frame, known=self._format)
+            if found is not None:
+                self._format = found
                 self._known.set()
         for subscription in self._subscriptions:
             subscription.offer(frame)

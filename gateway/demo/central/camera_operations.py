@@ -123,9 +123,9 @@ async def take_evidence(tables: Tables, request: web.Request, *, at: Stamp, key:
         "idempotency_key": key,
     }
     known = event.get("evidence")
-    held = known if isinstance(known, list) else []
-    record["id"] = said.id * 1000 + len(held) + 1
-    tables.camera_events.change(said.id, {"evidence": [*held, record]})
+    present = known if isinstance(known, list) else []
+    record["id"] = said.id * 1000 + len(present) + 1
+    tables.camera_events.change(said.id, {"evidence": [*present, record]})
     return success("evidence", record)
 
 

@@ -29,9 +29,9 @@ from gateway.runtime.clock import Clock, Stamp
 from gateway.web.operation import Operation as Relayed
 from gateway.web.relayed import OPERATIONS as RELAYED
 
-_KEPT = 200_000
+_MOST_ANSWERS = 200_000
 
-_KEPT_REQUESTS = 100_000
+_MOST_REQUESTS = 100_000
 _SAVE_SECONDS = 1.0
 _BODY_LIMIT = 1024 * 1024
 
@@ -56,7 +56,7 @@ class KeysSeen:
         """Note that a write was carried out."""
         if self._honoured and key:
             self._answers[operation, key] = (hashlib.sha256(body).digest(), answer)
-            while len(self._answers) > _KEPT:
+            while len(self._answers) > _MOST_ANSWERS:
                 self._answers.popitem(last=False)
 
 
@@ -111,7 +111,7 @@ class Central:
         self.tables = Tables(page_cap=page_cap)
         self._office = Office(tables=self.tables)
         self.asked: Counter[str] = Counter()
-        self.requests: deque[RequestSeen] = deque(maxlen=_KEPT_REQUESTS)
+        self.requests: deque[RequestSeen] = deque(maxlen=_MOST_REQUESTS)
 
     @property
     def faults(self) -> Faults:
@@ -238,8 +238,8 @@ class Central:
     def _of_the_office(self, operation: Relayed) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             session = self._door.session_of(request)
-            held = session.account.permissions if session is not None and session.complete else None
-            refused = refusal_of(operation, None if held is None else held - {self.faults.deny})
+            permissions = session.account.permissions if session is not None and session.complete else None
+            refused = refusal_of(operation, None if permissions is None else permissions - {self.faults.deny})
             return refused or await self._office.answer(operation, request, self._now())
 
         return handle

@@ -132,4 +132,4 @@ def test_what_never_comes_is_waited_for_a_little_only():
     noise = random.Random(2)
     for _ in range(5_000):
         order.push(sequenced(noise.randrange(65_536)), 0.0)
-        assert len(order._held) <= 4
+        assert len(order._early) <= 4

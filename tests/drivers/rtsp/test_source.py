@@ -293,7 +293,7 @@ async def test_reading_ends_at_once_from_another_thread():
         thread = threading.Thread(target=run)
         thread.start()
         async with asyncio.timeout(30):
-            while source._track is None or not source._track.told_any:
+            while source._track is None or not source._track.has_output:
                 await asyncio.sleep(0.01)
         watch = Stopwatch()
         source.interrupt()

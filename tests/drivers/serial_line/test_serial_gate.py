@@ -158,7 +158,7 @@ async def test_a_relay_that_cannot_pulse_is_switched_off_again_and_before_anythi
         await it.gate.open(deadline=soon())
         await eventually(lambda: len(it.far_end.commands) == 3)
         assert it.far_end.commands == ("open.release", "open", "open.release")
-        on, off = it.far_end.heard[-2:]
+        on, off = it.far_end.received[-2:]
         assert 0.4 < off.at - on.at < 0.8
 
 
@@ -170,7 +170,7 @@ async def test_a_second_pulse_goes_on_from_the_first(rig, eventually):
         await it.gate.open(deadline=soon())
         await eventually(lambda: len(it.far_end.commands) == 4)
         assert it.far_end.commands[1:] == ("open", "open", "open.release")
-        on, off = it.far_end.heard[-2:]
+        on, off = it.far_end.received[-2:]
         assert 0.4 < off.at - on.at < 0.8
 
 
@@ -191,7 +191,7 @@ async def test_a_pulse_is_ended_when_the_gateway_stops(rig, running, listener, e
             await eventually(lambda: len(it.far_end.commands) == 2)
             await second.open(deadline=soon())
         await eventually(lambda: it.far_end.commands[2:] == ("open", "open.release"))
-        on, off = it.far_end.heard[-2:]
+        on, off = it.far_end.received[-2:]
         assert off.at - on.at < 0.3, "it did not wait for the pulse's end"
 
 

@@ -61,8 +61,8 @@ async def test_a_tag_in_the_field_is_presented_once_in_its_time(polled, listener
     async with polled() as (tags, far_end, _):
         tags.field = (EPC,)
         await listener.until(lambda: listener.of(CardPresented))
-        asked = len(far_end.heard)
-        await eventually(lambda: len(far_end.heard) > asked + 5)
+        asked = len(far_end.received)
+        await eventually(lambda: len(far_end.received) > asked + 5)
         tags.field = (EPC, OTHER)
         await listener.until(lambda: len(bits(listener)) == 2)
         (card, _) = listener.of(CardPresented)
@@ -94,8 +94,8 @@ async def test_spoilt_readings_are_no_cards(polled, listener, eventually):
     async with polled() as (tags, far_end, _):
         far_end.behave(0, SerialManners(corrupt=True))
         tags.field = (EPC,)
-        asked = len(far_end.heard)
-        await eventually(lambda: len(far_end.heard) > asked)
+        asked = len(far_end.received)
+        await eventually(lambda: len(far_end.received) > asked)
         far_end.behave(0)
         tags.field = (OTHER,)
         await listener.until(lambda: bits(listener) == [int.from_bytes(OTHER, "big")])
@@ -106,8 +106,8 @@ async def test_a_tag_that_contradicts_its_own_length_is_no_card(polled, listener
         profile = tags._profile
         wrong = profile.replies.sealed(bytes.fromhex("00 00 01 01 01 0C") + EPC[:4] + bytes(2))
         tags.answer = lambda what, **_: wrong
-        asked = len(far_end.heard)
-        await eventually(lambda: len(far_end.heard) > asked + 3)
+        asked = len(far_end.received)
+        await eventually(lambda: len(far_end.received) > asked + 3)
         assert bits(listener) == []
 
 

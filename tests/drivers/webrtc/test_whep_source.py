@@ -268,7 +268,7 @@ async def test_reading_ends_at_once_from_another_thread(told):
         thread.start()
         async with asyncio.timeout(30):
             while not camera.requests or (
-                "ends_after" in told and (source._track is None or not source._track.told_any)
+                "ends_after" in told and (source._track is None or not source._track.has_output)
             ):
                 await asyncio.sleep(0.01)
         watch = Stopwatch()

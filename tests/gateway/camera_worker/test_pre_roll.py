@@ -73,7 +73,7 @@ def test_nothing_touches_the_disk_before_an_event(held):
     held.push(30)
     assert held.files() == []
     assert held.told == []
-    assert 0 < held.pre_roll.held_bytes < 500_000
+    assert 0 < held.pre_roll.buffered_bytes < 500_000
 
 
 def test_an_event_gets_what_was_before_it_and_what_comes_until_its_end(held, judge):
@@ -125,7 +125,7 @@ def test_memory_is_bounded_by_seconds_and_by_bytes(tmp_path, encoded):
     assert held.seconds() == [14, 15, 16, 17, 18, 19]
     few = Held(tmp_path / "a", encoded, seconds=500, most_bytes=held.told[0].size * 3)
     few.push(20)
-    assert few.pre_roll.held_bytes <= held.told[0].size * 3
+    assert few.pre_roll.buffered_bytes <= held.told[0].size * 3
 
 
 def test_what_a_full_disk_refused_is_still_in_memory(tmp_path, encoded):

@@ -87,7 +87,7 @@ async def test_each_misbehaviour(far_end, barrier, how, reply, obeyed):
 
 
 async def test_commands_stay_noted_however_many_polls_follow(barrier, monkeypatch):
-    monkeypatch.setattr("gateway.demo.modbus_far_end._KEPT", 3)
+    monkeypatch.setattr("gateway.demo.modbus_far_end._MOST_COMMANDS", 3)
     far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)})
     async with far_end.tcp() as port:
         assert await ask(port, OPEN) == Written()

@@ -10,7 +10,7 @@ from gateway.domain.events import EventKind
 from gateway.domain.footage import SegmentFinished, segment_path
 from gateway.recording.forecast import StorageLimits, StorageUse, Strain, forecast, lasting
 from gateway.recording.index import FootageIndex, utc_hour
-from gateway.recording.retention import Retention, bytes_to_free, must_pause
+from gateway.recording.retention import ClockCorrection, Retention, bytes_to_free, must_pause
 from gateway.runtime.clock import Stamp
 from gateway.store import Choice
 
@@ -290,8 +290,6 @@ async def test_footage_gets_its_true_time_before_anything_is_judged_old(
     store, footage, keeper, media, pin, monkeypatch
 ):
     """Recorded in 1970 before the clock was set; by that time all of it would go at once."""
-    from gateway.recording.clock_correction import ClockCorrection
-
     uptime = 10_000_000_000
     wrong = [
         report.model_copy(

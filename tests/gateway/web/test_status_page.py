@@ -10,7 +10,7 @@ from page_visitor import sign_in
 from playwright.async_api import expect
 
 from drivers.contract import GatePosition, PointState
-from gateway.demo.operations import DEMO_PRESENT
+from gateway.demo.gateway import DEMO_PRESENT
 from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card
 from gateway.domain.events import Event, EventKind
