@@ -138,7 +138,7 @@ class Gateway:
             now=self._now,
             backlog_bytes=round(site.central.backlog_gigabytes * GIGABYTE) if site.central else DEFAULT_BYTES,
         )
-        self._declaring = DeviceRegistration(store=self._store, clock=self._clock, site=site)
+        self._registration = DeviceRegistration(store=self._store, clock=self._clock, site=site)
         self._site_file = RunningSite(
             path=site_path,
             site=site,
@@ -223,12 +223,12 @@ class Gateway:
                 lasting.keep("store", self._store.run)
                 lasting.keep("recorder", self._lanes.recorder.run)
                 await self._remember_start()
-                await self._declaring.begin()
-                lasting.keep("declare", self._declaring.run)
+                await self._registration.begin()
+                lasting.keep("declare", self._registration.run)
                 async with Supervisor(clock=self._clock) as lines:
                     self._field.start_lines(lines)
-                    async with Supervisor(clock=self._clock) as house:
-                        self._start(house)
+                    async with Supervisor(clock=self._clock) as services:
+                        self._start(services)
                         await self._stop.wait()
                         self._notify.stopping()
                         log.info("gateway_stopping")
@@ -238,27 +238,29 @@ class Gateway:
             self._post.close()
             await self._store.close()
 
-    def _start(self, house: Supervisor) -> None:
-        self._watch(house)
-        self._lanes.start(house)
-        self._field.start(house, reports=self._lanes.report)
-        house.keep("recording", self._recording.run)
+    def _start(self, services: Supervisor) -> None:
+        self._watch(services)
+        self._lanes.start(services)
+        self._field.start(services, reports=self._lanes.report)
+        services.keep("recording", self._recording.run)
         if self._sync is not None:
-            house.keep("sync", self._sync.run)
-        house.keep("trusted time", self._trusted_time.run)
-        house.keep("webhooks", self._webhooks.run)
-        house.keep("event keeping", self._keeping.run)
+            services.keep("sync", self._sync.run)
+        services.keep("trusted time", self._trusted_time.run)
+        services.keep("webhooks", self._webhooks.run)
+        services.keep("event keeping", self._keeping.run)
         if self._relay is not None:
-            house.keep("relay", self._relay.run)
-        house.keep("site file", self._reload_when_asked)
-        house.keep("web", self._serve)
-        house.once("readiness", self._tell_when_ready())
+            services.keep("relay", self._relay.run)
+        services.keep("site file", self._reload_when_asked)
+        services.keep("web", self._serve)
+        services.once("readiness", self._tell_when_ready())
 
-    def _watch(self, house: Supervisor) -> None:
+    def _watch(self, services: Supervisor) -> None:
         watchdog = Watchdog(progress=self._progress, store=self._store, buses=self._field.buses, clock=self._clock)
         watchdog.expect()
-        house.keep("beat", watchdog.run)
-        house.keep("watchdog", lambda: feed_watchdog(notify=self._notify, progress=self._progress, status=self._status))
+        services.keep("beat", watchdog.run)
+        services.keep(
+            "watchdog", lambda: feed_watchdog(notify=self._notify, progress=self._progress, status=self._status)
+        )
 
     async def _serve(self) -> None:
         site = self._site
@@ -374,7 +376,7 @@ class Gateway:
     async def _take_cameras(self, site: Site) -> None:
         self._site = site
         self._recording.change_cameras(site.cameras)
-        self._declaring.declare(site)
+        self._registration.declare(site)
         if self._sync is not None:
             await self._sync.trust_anew()
 

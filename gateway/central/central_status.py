@@ -47,7 +47,7 @@ class CentralLink:
                     state,
                     report,
                     clock_alert_seconds=self._sync.clock_alert_seconds,
-                    unread_events=self._sync.unread_events,
+                    unreadable_events=self._sync.unreadable_events,
                     restored_at=self._down.restore.since,
                     backlog=self._sync.backlog_notice,
                 )
@@ -106,7 +106,7 @@ def notices(
     report: PullReport | None,
     *,
     clock_alert_seconds: float,
-    unread_events: int,
+    unreadable_events: int,
     restored_at: int | None = None,
     backlog: str = "",
 ) -> Iterator[str]:
@@ -122,8 +122,11 @@ def notices(
         yield f"central does not permit {operation} to the gateway's account{f' ({said})' if said else ''}"
     if state.clock_offset is not None and state.clock_offset.exceeds(clock_alert_seconds):
         yield state.clock_offset.sentence()
-    if unread_events:
-        yield f"{unread_events:,} of central's events were not carried out: their ids or their devices' cannot be read"
+    if unreadable_events:
+        yield (
+            f"{unreadable_events:,} of central's events were not carried out:"
+            " their ids or their devices' cannot be read"
+        )
     if report is None:
         return
     denied = tuple(f"{operation}:" for operation, _ in state.not_permitted)

@@ -27,7 +27,7 @@ from gateway.store import GIGABYTE, Backlog, Books, Entry, Store
 
 log = structlog.get_logger(__name__)
 
-_TOLD_FROM: Final = 0.8
+_WARN_FROM: Final = 0.8
 _OVER_BELOW: Final = 0.7
 
 DEFAULT_BYTES_PER_SECOND: Final = 1_000_000
@@ -43,21 +43,21 @@ class BacklogWarning:
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._told = False
+        self._warned = False
         self.notice = ""
         """One sentence for the page while the backlog is nearly full, else empty."""
 
     async def look(self) -> None:
         """Read the size; record an event when it has passed 80 %. Raises StoreError."""
         backlog = await self._store.backlog.usage()
-        if self._told and backlog.share < _OVER_BELOW:
-            self._told = False
-        if not self._told and backlog.share >= _TOLD_FROM:
-            await self._tell(backlog)
-            self._told = True
-        self.notice = _sentence(backlog) if self._told else ""
+        if self._warned and backlog.share < _OVER_BELOW:
+            self._warned = False
+        if not self._warned and backlog.share >= _WARN_FROM:
+            await self._report(backlog)
+            self._warned = True
+        self.notice = _sentence(backlog) if self._warned else ""
 
-    async def _tell(self, backlog: Backlog) -> None:
+    async def _report(self, backlog: Backlog) -> None:
         log.warning("backlog_nearly_full", bytes=backlog.bytes, most=backlog.most)
         stamp = self._clock.wall()
         event = Event(
@@ -131,8 +131,8 @@ class Sync:
         self.clock_alert_seconds = clock_alert_seconds
         self._away_backoff = away_backoff or Backoff(first=2.0, longest=60.0)
         self._clocks_differ = False
-        self._told_not_permitted: frozenset[str] = frozenset()
-        self._telling = asyncio.Lock()
+        self._reported_not_permitted: frozenset[str] = frozenset()
+        self._reporting = asyncio.Lock()
         self._client = client
         self._down = down
         self._sender = sender
@@ -141,7 +141,7 @@ class Sync:
         self._pull_seconds = pull_seconds
         self._bytes_per_second = bytes_per_second
         self._wanted = asyncio.Event()
-        self._reported: bool | None = None
+        self._reported_reach: bool | None = None
 
     async def run(self) -> None:
         """Keep in step until cancelled, then sign out."""
@@ -212,9 +212,9 @@ class Sync:
         return self._backlog.notice
 
     @property
-    def unread_events(self) -> int:
+    def unreadable_events(self) -> int:
         """Number of central's events that could not be read at the last poll."""
-        return self._commands.unread if self._commands is not None else 0
+        return self._commands.unreadable if self._commands is not None else 0
 
     async def snapshot(self) -> SyncSnapshot:
         """Return the state at this moment. Raises StoreError when the books cannot be read."""
@@ -248,22 +248,22 @@ class Sync:
                 backoff = self._away_backoff.wait(failures)
                 rest = min(self._pull_seconds, backoff if failed else max(backoff, took))
             rest = max(rest, bandwidth_rest(took=took, received=received, bytes_per_second=self._bytes_per_second))
-            await self._tell()
+            await self._report()
             self._store.changes.bump()
             await _sleep_or(self._wanted, rest * random.uniform(1 - _JITTER, 1))  # noqa: S311 (spreads load)
 
     async def _keep_sending(self) -> None:
-        await self._sender.run(lambda _: self._tell())
+        await self._sender.run(lambda _: self._report())
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         """Record once what a technician should know of central; pulling and sending both ask for it."""
-        async with self._telling:
-            await self._tell_reached()
-            await self._tell_of_clocks()
-            await self._tell_of_permissions()
+        async with self._reporting:
+            await self._report_reach()
+            await self._report_clocks()
+            await self._report_permissions()
             await self._backlog.look()
 
-    async def _tell_of_clocks(self) -> None:
+    async def _report_clocks(self) -> None:
         offset = self._client.state.clock_offset
         if offset is None or self._clocks_differ is offset.exceeds(self.clock_alert_seconds):
             return
@@ -274,30 +274,30 @@ class Sync:
         await self._record(kind, text)
         self._clocks_differ = differ
 
-    async def _tell_of_permissions(self) -> None:
+    async def _report_permissions(self) -> None:
         missing = dict(self._client.state.not_permitted)
-        for operation in sorted(missing.keys() - self._told_not_permitted):
+        for operation in sorted(missing.keys() - self._reported_not_permitted):
             await self._record(
                 EventKind.NOT_PERMITTED, f"{operation}: {missing[operation] or 'central does not say why'}"
             )
-        self._told_not_permitted = frozenset(missing)
+        self._reported_not_permitted = frozenset(missing)
 
     async def _record(self, kind: EventKind, text: str) -> None:
         stamp = self._clock.wall()
         event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
         await self._store.journal.record(Entry(events=(event,)))
 
-    async def _tell_reached(self) -> None:
+    async def _report_reach(self) -> None:
         """Record once that central was reached or lost."""
         state = self._client.state
-        if state.reported is None or state.reported == self._reported:
+        if state.reported is None or state.reported == self._reported_reach:
             return
-        reported, self._reported = self._reported, state.reported
+        reported, self._reported_reach = self._reported_reach, state.reported
         kind = EventKind.CENTRAL_REACHED if state.reported else EventKind.CENTRAL_LOST
         try:
             await self._record(kind, "central answers" if state.reported else state.last_error)
         except StoreError:
-            self._reported = reported
+            self._reported_reach = reported
             raise
 
 

@@ -31,7 +31,7 @@ from gateway.store.outbox.record_kinds import record_text
 
 KIND = "access_card"
 _CARDS_AT_ONCE = 500
-_CARDS_AT_A_STRETCH = 20
+_CARDS_BETWEEN_YIELDS = 20
 
 
 class SiteCards:
@@ -48,7 +48,7 @@ class SiteCards:
         known = await self._store.cards.get(card_id)
         return None if known is None else _object(known.record)
 
-    async def refuse_taken_number(self, operation: WriteOperation, card_id: int | None, body: JsonObject) -> None:
+    async def refuse_duplicate_number(self, operation: WriteOperation, card_id: int | None, body: JsonObject) -> None:
         """Refuse a number that another card of the site has, as central does. Raises CommandRefused."""
         if operation.effect is Effect.DELETE:
             return
@@ -60,9 +60,9 @@ class SiteCards:
         if number and any(one != card_id for one in await self._store.cards.ids_of_number(number)):
             raise CommandRefused(f"number: {number} is already used")
 
-    async def follow(self, operation: WriteOperation, held: PendingWrite, body: JsonObject) -> JsonObject:
+    async def follow(self, operation: WriteOperation, pending: PendingWrite, body: JsonObject) -> JsonObject:
         """Do to the card what was held; returns its record as it is now, or was when it was deleted."""
-        card_id = held.record_id
+        card_id = pending.record_id
         before = await self.record(card_id)
         if operation.effect is Effect.DELETE:
             await self._apply(remove=(card_id,))
@@ -161,7 +161,7 @@ class SiteCards:
         put: list[CardRecord] = []
         remove: list[int] = []
         for place, (card_id, writes) in enumerate(waiting.items()):
-            if place % _CARDS_AT_A_STRETCH == 0:
+            if place % _CARDS_BETWEEN_YIELDS == 0:
                 await asyncio.sleep(0)  # lanes come first
             created = next((write.body for write in writes if write.operation.effect is Effect.CREATE), None)
             record = _object(known[card_id]) if card_id in known else None

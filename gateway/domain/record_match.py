@@ -23,7 +23,7 @@ _NEVER_SHOWN = frozenset({"pin"})
 """What central takes and need not show again."""
 
 
-class Likeness(Enum):
+class RecordMatch(Enum):
     """Result of the comparison."""
 
     SAME = "it is that record"
@@ -31,7 +31,7 @@ class Likeness(Enum):
     OTHER = "it is another one"
 
 
-def likeness(lookup: Lookup, sent: JsonObject, record: JsonObject, *, newer: bool | None) -> Likeness:
+def match_record(lookup: Lookup, sent: JsonObject, record: JsonObject, *, newer: bool | None) -> RecordMatch:
     """Judge one record.
 
     Args:
@@ -47,25 +47,25 @@ def likeness(lookup: Lookup, sent: JsonObject, record: JsonObject, *, newer: boo
     differs = any(not alike(stated[name], shown[name]) for name in compared)
     lacks = bool(stated.keys() - shown.keys() - _NEVER_SHOWN)
     if newer is False:
-        return Likeness.OTHER if differs or lacks else Likeness.PERHAPS
+        return RecordMatch.OTHER if differs or lacks else RecordMatch.PERHAPS
     marks = tuple(group for group in lookup.marks if stated.keys() >= set(group))
     if not differs and not lacks and compared:
-        return Likeness.SAME
+        return RecordMatch.SAME
     if not any(name in shown for group in marks for name in group):
-        return Likeness.PERHAPS  # it shows nothing by which it could be told
+        return RecordMatch.PERHAPS  # it shows nothing by which it could be told
     told = any(all(name in shown and alike(stated[name], shown[name]) for name in group) for group in marks)
     if not told or _other_vehicle(stated, shown):
-        return Likeness.OTHER
-    return Likeness.SAME if newer and not differs else Likeness.PERHAPS
+        return RecordMatch.OTHER
+    return RecordMatch.SAME if newer and not differs else RecordMatch.PERHAPS
 
 
-def _by_source(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue], *, newer: bool | None) -> Likeness:
+def _by_source(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue], *, newer: bool | None) -> RecordMatch:
     """Judge by the source. A data folder that was put back from a backup gives the same numbers again."""
     if not all(alike(stated.get(name), shown.get(name)) for name in _SOURCE):
-        return Likeness.OTHER
+        return RecordMatch.OTHER
     if newer or (_AT in stated and _AT in shown and alike(stated[_AT], shown[_AT])):
-        return Likeness.SAME
-    return Likeness.PERHAPS if newer is None else Likeness.OTHER
+        return RecordMatch.SAME
+    return RecordMatch.PERHAPS if newer is None else RecordMatch.OTHER
 
 
 def _other_vehicle(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue]) -> bool:

@@ -137,7 +137,7 @@ class CentralClient:
             return await self._exchange(method, path, body, key=key, token=token, known=known)
 
         async with self._slots:
-            return self._taken(await self._through(f"{method} {path}", attempt))
+            return self._accepted(await self._through(f"{method} {path}", attempt))
 
     async def call_for(
         self, method: Method, path: str, body: JsonObject, *, token: str | None, hide: str = ""
@@ -211,13 +211,13 @@ class CentralClient:
         except aiohttp.ConnectionTimeoutError as error:
             raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False) from error
         except aiohttp.ClientConnectorError as error:
-            raise CentralUnavailable(f"{operation}: {self._words(error)}", sent=False) from error
+            raise CentralUnavailable(f"{operation}: {self._describe(error)}", sent=False) from error
         except TimeoutError as error:
             raise CentralUnavailable(f"{operation}: no answer within {seconds:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise CentralUnavailable(f"{operation}: {self._words(error)}") from error
+            raise CentralUnavailable(f"{operation}: {self._describe(error)}") from error
 
-    def _words(self, error: BaseException) -> str:
+    def _describe(self, error: BaseException) -> str:
         return line_words(error, urlsplit(self._url).hostname or self._url)
 
     async def look(self) -> None:
@@ -225,7 +225,7 @@ class CentralClient:
         verdict = await self._exchange("GET", "/", None, key="", token=None)
         if isinstance(verdict, NeedsSignIn):
             verdict = CentralDenied("GET /: authentication required")
-        self._taken(verdict)
+        self._accepted(verdict)
 
     def missed(self, error: str) -> None:
         """Somebody else did not reach central."""
@@ -243,7 +243,7 @@ class CentralClient:
                     await fetch(http, "POST", f"{self._url}{LOGOUT}", {}, {"SessionID": token})
         except (aiohttp.ClientError, OSError, CentralUnavailable) as error:
             known = isinstance(error, CentralUnavailable)
-            log.info("central_sign_out_failed", error=str(error) if known else self._words(error))
+            log.info("central_sign_out_failed", error=str(error) if known else self._describe(error))
         finally:
             await http.close()
 
@@ -327,13 +327,13 @@ class CentralClient:
                 status, raw = await self._connections.fetch(method, path, body, headers, on_headers=on_headers)
         except aiohttp.ConnectionTimeoutError as error:
             away = CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False)
-            raise self._unheard(away) from error
+            raise self._on_time_out(away) from error
         except TimeoutError as error:
-            raise self._unheard(CentralSlow(f"{operation}: no answer within {self._timeout:g} s")) from error
+            raise self._on_time_out(CentralSlow(f"{operation}: no answer within {self._timeout:g} s")) from error
         except aiohttp.ClientConnectorError as error:
-            raise self._noted(CentralUnavailable(f"{operation}: {self._words(error)}", sent=False)) from error
+            raise self._noted(CentralUnavailable(f"{operation}: {self._describe(error)}", sent=False)) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise self._noted(CentralUnavailable(f"{operation}: {self._words(error)}")) from error
+            raise self._noted(CentralUnavailable(f"{operation}: {self._describe(error)}")) from error
         except TooLarge as error:
             raise self._noted(TooLarge(f"{operation}: {error}")) from error
         except CentralUnavailable as error:
@@ -346,14 +346,14 @@ class CentralClient:
         """Make the connector for new connections."""
         return connector(tls, at_once=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1)
 
-    def _taken(self, verdict: JsonObject | CentralRefused | CentralUnavailable) -> JsonObject:
+    def _accepted(self, verdict: JsonObject | CentralRefused | CentralUnavailable) -> JsonObject:
         """Return the object of a verdict or raise its error, and note either in the state."""
         if isinstance(verdict, CentralRefused | CentralUnavailable):
             raise self._noted(verdict)
         self._note(reachable=True, error="")
         return verdict
 
-    def _unheard(self, error: CentralUnavailable) -> CentralRefused | CentralUnavailable:
+    def _on_time_out(self, error: CentralUnavailable) -> CentralRefused | CentralUnavailable:
         """Note a time-out, so that the next caller does not wait as long."""
         self._silent_until = self._clock.monotonic() + _HOLD_OFF_SECONDS
         return self._noted(error)

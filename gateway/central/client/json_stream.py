@@ -56,7 +56,7 @@ async def read_object(raw: bytes) -> JsonObject:
         text = raw.decode()
         if len(text) <= _AT_ONCE:
             return _at_once(text)
-        return await _Reading(text).whole()
+        return await _Parser(text).whole()
     except Unreadable:
         raise
     except (ValueError, IndexError, RecursionError) as error:
@@ -125,7 +125,7 @@ def read_whole(raw: bytes) -> JsonObject | None:
     return whole if isinstance(whole, dict) else None
 
 
-class _Reading:
+class _Parser:
     """A long text being read; `_at` is how far. Raises ValueError or IndexError where it is not JSON.
 
     What fits into the window is read at once, what does not is read by its parts.

@@ -80,8 +80,8 @@ class GatewaySession:
         async with self._signing_in:
             if self.token is not None and self.token != stale:
                 return self.token
-            held_off = self._clock.monotonic() < self._left_alone_until
-            if self._error is not None and (self._sign_ins > asked or held_off):
+            backing_off = self._clock.monotonic() < self._left_alone_until
+            if self._error is not None and (self._sign_ins > asked or backing_off):
                 raise type(self._error)(str(self._error)) from self._error
             before, self._error, self.token = self._error, None, None
             try:

@@ -26,24 +26,24 @@ class Trust:
         self._ca_file = ca_file
         self._tls: ssl.SSLContext | None = None
         self._mark: Mark | None = None
-        self._reading = asyncio.Lock()
+        self._read_lock = asyncio.Lock()
 
     async def tls(self) -> ssl.SSLContext:
         """Return the TLS context for a new connection. Raises CentralUnavailable when the file was never usable."""
         if self._tls is None:
-            async with self._reading:
+            async with self._read_lock:
                 return self._tls or await self._read()
         return self._tls
 
     async def renew(self) -> None:
         """Read the file again for the connections to come; those that are there stay."""
-        async with self._reading:
+        async with self._read_lock:
             if self._tls is None:
                 return
             try:
                 await self._read()
             except CentralUnavailable as error:
-                log.error("ca_file_not_taken", error=str(error))  # noqa: TRY400 (the sentence says it all)
+                log.error("ca_file_not_used", error=str(error))  # noqa: TRY400 (the sentence says it all)
 
     async def doubted(self) -> None:
         """Note that central's certificate was not trusted, so that the file is read again."""
@@ -53,7 +53,7 @@ class Trust:
     async def _read(self) -> ssl.SSLContext:
         mark, tls = await asyncio.to_thread(_read, self._ca_file)
         if self._tls is not None and mark != self._mark:
-            log.info("ca_file_taken", ca_file=self._ca_file)
+            log.info("ca_file_read", ca_file=self._ca_file)
         self._mark, self._tls = mark, tls
         return tls
 

@@ -127,12 +127,12 @@ class LaneCommands:
         self._backoff = Backoff(first=2 * every, longest=max(_LONGEST_WAIT, 2 * every))
         self._known: dict[int, None] = {}
         self._pages = PageSize(MODEST)
-        self._unread = self._counted = 0
+        self._unreadable = self._counted = 0
 
     @property
-    def unread(self) -> int:
+    def unreadable(self) -> int:
         """Number of events of the last poll that command nothing for want of a usable id or device id."""
-        return self._unread
+        return self._unreadable
 
     async def run(self) -> None:
         """Look until cancelled; less often while central does not answer."""
@@ -150,14 +150,14 @@ class LaneCommands:
         """Act on what is new. Raises CentralUnavailable, CentralRefused, StoreError."""
         self._counted = 0
         new = sorted([item async for item in self._new()], key=lambda item: item[0])
-        if self._counted and not self._unread:
-            log.warning("central_events_unread", count=self._counted)
-        self._unread = self._counted
+        if self._counted and not self._unreadable:
+            log.warning("central_events_unreadable", count=self._counted)
+        self._unreadable = self._counted
         for number, record in new:
             self._known[number] = None
             meaning = self._meaning(record)
             if meaning is not None:
-                await self._weigh(number, record, meaning.action)
+                await self._carry_out(number, record, meaning.action)
         for number in tuple(islice(self._known, max(len(self._known) - _MOST_KNOWN, 0))):
             del self._known[number]
 
@@ -198,7 +198,7 @@ class LaneCommands:
     def _meaning(self, record: JsonObject) -> Meaning | None:
         return next((meaning for meaning in self._meanings if meaning.is_of(record)), None)
 
-    async def _weigh(self, number: int, record: JsonObject, action: GateAction) -> None:
+    async def _carry_out(self, number: int, record: JsonObject, action: GateAction) -> None:
         device = whole_of(record.get("device_id"))
         if device is None or device not in self._gates:
             return
@@ -207,7 +207,7 @@ class LaneCommands:
             return
         command_id = f"central-{number}"
         if verdict is not Verdict.ACT:
-            await self._tell(
+            await self._report(
                 device, f"central's command to {action} (its event {number}) was not carried out: {verdict.value}"
             )
         elif await self._store.commands.get(command_id) is None:
@@ -227,7 +227,7 @@ class LaneCommands:
         doubt = offset.doubt if offset else _UNKNOWN_DOUBT if wall.trusted else float("inf")
         return Now(seconds, doubt, started=seconds - (self._clock.monotonic() - self._started))
 
-    async def _tell(self, device_id: int, text: str) -> None:
+    async def _report(self, device_id: int, text: str) -> None:
         stamp = self._clock.wall()
         event = Event(
             kind=EventKind.CENTRAL_COMMAND_LATE,

@@ -27,7 +27,7 @@ from gateway.store.cards.cards import CardChanges
 from gateway.store.cards.rows import PackedCard, ReadyCard, ready, ready_from
 from gateway.store.outbox.record_kinds import record_text
 
-_CARDS_AT_A_STRETCH = 25  # about 1 ms of work
+_CARDS_BETWEEN_YIELDS = 25  # about 1 ms of work
 _CARDS_IN_A_COMMIT = 500  # about 20 ms of the writer's time
 _PENDING = "pending_removal"
 _MAP = "field_map"
@@ -41,7 +41,7 @@ class ListedCard(NamedTuple):
         card_id: its id.
         text: its record.
         parsed: the same, None of a card that was read elsewhere.
-        mapped: the card, None while ignore_progress wanted it, or it was read elsewhere.
+        mapped: the card, None while nobody wanted it, or it was read elsewhere.
         packed: the card that was read elsewhere.
         is_unread: whether something of the packed card could not be read.
     """
@@ -153,7 +153,7 @@ class CardPull:
         self._memory = PageMemory()
         self._generation = -1
         self._cards = store.cards
-        self._held = store.pending_writes
+        self._pending_writes = store.pending_writes
         self._clock = clock
         self._map_mark = fields.fingerprint(zone)
         self._mapper = CardMapper(fields, zone)
@@ -169,7 +169,7 @@ class CardPull:
         Raises what the client and the store raise; cards taken so far stay.
         """
         anew = anew or await self._cards.remembered(_MAP) != self._map_mark
-        written = self._held.pull_begins(KIND)
+        written = self._pending_writes.pull_begins(KIND)
         made_here = frozenset(await self._given.cards() if self._restore.suspected else ())
         walk = _Walk(anew=anew, written=written, made_here=made_here)
         gone = await self._gone_cards(walk)
@@ -245,7 +245,7 @@ class CardPull:
     async def _own(self, walk: _Walk, of: Collection[int]) -> frozenset[int]:
         """Find those cards that were written meanwhile or wait to go up: central need not list them yet."""
         written = walk.made_here.union(walk.written).intersection(of)
-        return written | await self._held.among_waiting(KIND, of)
+        return written | await self._pending_writes.among_waiting(KIND, of)
 
     async def _walk(
         self, walk: _Walk, on_progress: OnProgress = ignore_progress, on_page: OnPage | None = None
@@ -283,7 +283,7 @@ class CardPull:
         mapper = self._mapper if self._wants_all(walk) else None
         made: list[ListedCard] = []
         for place, (card_id, record) in enumerate(page, start=1):
-            if place % _CARDS_AT_A_STRETCH == 0:
+            if place % _CARDS_BETWEEN_YIELDS == 0:
                 await asyncio.sleep(0)  # lanes come first
             made.append(listed_here(card_id, record, mapper))
         return made
@@ -295,12 +295,12 @@ class CardPull:
         """
         async with self._cards.turn:
             numbers = [theirs.card_id for theirs in page]
-            arriving = await self._held.arriving(KIND, numbers)
+            arriving = await self._pending_writes.arriving(KIND, numbers)
             known = await self._cards.records_of(numbers)
             put: list[ReadyCard] = []
             in_step = True
             for place, theirs in enumerate(page, start=1):
-                if place % _CARDS_AT_A_STRETCH == 0:
+                if place % _CARDS_BETWEEN_YIELDS == 0:
                     await asyncio.sleep(0)
                 card_id, listed = theirs.card_id, theirs
                 if card_id in arriving.waiting:
@@ -324,8 +324,8 @@ class CardPull:
                 _put_in(self._unread, card_id, member=judged.is_unread)
                 if differs:
                     put.append(judged.ready())
-            for stretch in _stretches(put, _CARDS_IN_A_COMMIT):
-                done = await self._apply(walk, put=stretch)
+            for batch in _batches(put, _CARDS_IN_A_COMMIT):
+                done = await self._apply(walk, put=batch)
                 walk.added += done.added
                 walk.changed += done.changed
         return in_step
@@ -357,7 +357,7 @@ def _is_another(record: str, theirs: JsonObject) -> bool:
     return not is_still(KIND, marks_of(KIND, json.loads(record)), theirs)
 
 
-def _stretches(items: Sequence[_T], length: int) -> Iterator[Sequence[_T]]:
+def _batches(items: Sequence[_T], length: int) -> Iterator[Sequence[_T]]:
     for start in range(0, len(items), length):
         yield items[start : start + length]
 

@@ -171,18 +171,16 @@ class PagedWalk(Generic[_Item]):
                 self._size.walked()
                 return self._tally
             # Each comes to its end: what central sent is taken over also when it does not send the next page.
-            taken, following = await asyncio.gather(
-                self._take_over(arrived), self._next(number), return_exceptions=True
-            )
-            if isinstance(taken, BaseException):
-                raise taken
+            stored, following = await asyncio.gather(self._store(arrived), self._next(number), return_exceptions=True)
+            if isinstance(stored, BaseException):
+                raise stored
             if isinstance(following, BaseException):
                 raise following
             arrived = following
         self._tally.fault(f"no end after {_MOST_PAGES} pages")
         return self._tally
 
-    async def _take_over(self, arrived: _Arrived[_Item]) -> None:
+    async def _store(self, arrived: _Arrived[_Item]) -> None:
         if arrived.made and await self._take(arrived.made) and arrived.met is not None:
             self._memory.note(arrived.mark, arrived.met)
         if self._on_page is not None:
@@ -196,7 +194,7 @@ class PagedWalk(Generic[_Item]):
             raise answer
         if not answer.raw:
             return await self._read(answer)
-        arrived, ahead = await asyncio.gather(self._read(answer), self._look_ahead(number + 1), return_exceptions=True)
+        arrived, ahead = await asyncio.gather(self._read(answer), self._prefetch(number + 1), return_exceptions=True)
         if isinstance(ahead, BaseException):
             raise ahead
         if isinstance(arrived, BaseException):
@@ -204,7 +202,7 @@ class PagedWalk(Generic[_Item]):
         self._ahead = ahead
         return arrived
 
-    async def _look_ahead(self, number: int) -> _Answer | CentralRefused | CentralUnavailable | None:
+    async def _prefetch(self, number: int) -> _Answer | CentralRefused | CentralUnavailable | None:
         """Fetch the page beyond the one being read, or its error; None when there is probably none."""
         if self._tally.received + self._size.limit >= (self._tally.count or 0):
             return None
@@ -241,7 +239,7 @@ class PagedWalk(Generic[_Item]):
             fresh_ids = tally.take_ids(read.ids, read.count)
             made = [read.made[found] for found in fresh_ids]
         else:
-            if answer.raw:  # no usual page, or ignore_progress could read it there: what it is shows here
+            if answer.raw:  # no usual page, or the process could not read it: what it is shows here
                 answer = await self._ask_further(answer.number, here=True)
                 if answer.met is not None:
                     return await self._read(answer)

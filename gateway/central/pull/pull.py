@@ -204,7 +204,7 @@ class DownSync:
         if problems and (self._report is None or self._report.problems != report.problems):
             log.warning("pull_incomplete", problems=problems)
         self._report = report
-        await self._tell(report.cards)
+        await self._record_changes(report.cards)
         return report
 
     async def _part(self, part: Part, pull: Callable[[bool], Awaitable[_P]], missed: dict[Part, str]) -> _P | None:
@@ -248,7 +248,7 @@ class DownSync:
             await self._record(EventKind.SWEEP_SUSPENDED, self._clock.wall(), text)
         return pulled
 
-    async def _tell(self, cards: CardsPulled) -> None:
+    async def _record_changes(self, cards: CardsPulled) -> None:
         """Record what a technician should know of this pull."""
         stamp = self._clock.wall()
         if cards.added or cards.changed or cards.removed:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from gateway.central.client.list_proof import Tally, is_large, judge_removal
 from gateway.central.pull.absence_proof import MOST_ASKED, Asked, ById, Found
 
-_IN_A_TURN = 100
+_REMOVED_AT_ONCE = 100
 
 
 class PageGaps:
@@ -174,8 +174,8 @@ class GoneCards:
 
     async def _drop(self, gone: frozenset[int]) -> None:
         going = sorted(gone)
-        for start in range(0, len(going), _IN_A_TURN):
-            await self._let_go(frozenset(going[start : start + _IN_A_TURN]))
+        for start in range(0, len(going), _REMOVED_AT_ONCE):
+            await self._let_go(frozenset(going[start : start + _REMOVED_AT_ONCE]))
         self._gone |= gone
 
 

@@ -45,7 +45,7 @@ class BatchUpload:
     """Upload of rows of different records, oldest first: several at once where there are many.
 
     `park` takes a row that has no operation, `on_failure` one that central did not take (and returns whether to go on),
-    `on_taken` one that it took. `with_id` adds the id to an answer that lacks it.
+    `on_acknowledged` one that it took. `with_id` adds the id to an answer that lacks it.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class BatchUpload:
         park: Callable[[OutboxRow, str], Awaitable[None]],
         on_failure: Callable[[OutboxRow, DeliveryRequest, CentralUnavailable | CentralRefused], Awaitable[bool]],
         with_id: Callable[[UnknownCreate, JsonObject], Awaitable[JsonObject]],
-        on_taken: Callable[[OutboxRow], Awaitable[None]],
+        on_acknowledged: Callable[[OutboxRow], Awaitable[None]],
         newest: NewestIds,
     ) -> None:
         self._newest = newest
@@ -69,13 +69,13 @@ class BatchUpload:
         self._park = park
         self._on_failure = on_failure
         self._with_id = with_id
-        self._on_taken = on_taken
+        self._on_acknowledged = on_acknowledged
         self._at_once = min(_AT_ONCE, 1 + len(rows) // _ROWS_FOR_ANOTHER)
         self._ends_at = clock.monotonic() + _LONGEST_SECONDS
         self._begun: asyncio.Queue[OutboxRow | None] = asyncio.Queue(_BEGUN_TOGETHER)
         self._answered: list[Delivery] = []
         self._came = asyncio.Event()
-        self._room = asyncio.Semaphore(_ANSWERS_UNKEPT)
+        self._unsaved = asyncio.Semaphore(_ANSWERS_UNKEPT)
         self._all_sent = asyncio.Event()
         self._untried: set[int] = set()
         self._stopped = False
@@ -112,7 +112,7 @@ class BatchUpload:
                 if self._untried:
                     await self._store.outbox.not_begun(self._untried)
         except (StoreError, TimeoutError) as error:
-            log.debug("convoy_ended_unkept", error=str(error))
+            log.debug("batch_ended_unsaved", error=str(error))
 
     async def _begin(self) -> None:
         """Mark rows as begun, not far ahead of their requests."""
@@ -164,8 +164,8 @@ class BatchUpload:
         names = operation.resources
         self._answered.append(Delivery(row, given_id(answer, names), answered_record(answer, names)))
         self._came.set()
-        await self._on_taken(row)
-        await self._room.acquire()
+        await self._on_acknowledged(row)
+        await self._unsaved.acquire()
 
     async def _keep(self) -> None:
         """Keep what was answered, as much in one commit as came while the last one was on its way."""
@@ -195,7 +195,7 @@ class BatchUpload:
                 await self._store.outbox.delivered_together(together, now=now.micros, trusted=now.trusted)
         finally:
             for _ in together:
-                self._room.release()
+                self._unsaved.release()
 
     def _stop(self, fault: StoreError) -> None:
         self._stopped, self._fault = True, self._fault or fault

@@ -16,8 +16,8 @@ log = structlog.get_logger(__name__)
 
 _SECONDS = 3600.0
 
-_PARKED_TOLD = 20  # an hour; the outbox lists them all
-_LONGEST_TOLD = 1000
+_MOST_PARKED_EVENTS = 20  # an hour; the outbox lists them all
+_LONGEST_TEXT = 1000
 
 
 class EventLimit:
@@ -46,7 +46,7 @@ class OutboxEvents:
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._parked = EventLimit(monotonic=clock.monotonic, most=_PARKED_TOLD)
+        self._parked = EventLimit(monotonic=clock.monotonic, most=_MOST_PARKED_EVENTS)
 
     async def parked(self, row: OutboxRow, reason: str) -> None:
         """Record that a row waits for a person; at most some an hour, with the number of the others."""
@@ -63,9 +63,9 @@ class OutboxEvents:
     async def conflicts(self, row: OutboxRow, conflicts: Sequence[Conflict]) -> None:
         """Record which fields were changed on both sides, and which side counts."""
         said = "; ".join(conflict.sentence() for conflict in conflicts)
-        await self._tell(
+        await self._record(
             EventKind.CHANGED_ON_BOTH_SIDES,
-            f"{_named(row)} was changed here and at central: {said}"[:_LONGEST_TOLD],
+            f"{_named(row)} was changed here and at central: {said}"[:_LONGEST_TEXT],
             {
                 "kind": row.kind,
                 "record_id": row.record_id,
@@ -76,9 +76,9 @@ class OutboxEvents:
 
     async def _about(self, row: OutboxRow, text: str) -> None:
         about: dict[str, Scalar] = {"outbox_id": row.id, "kind": row.kind, "record_id": row.record_id}
-        await self._tell(EventKind.RECORD_PARKED, text, about)
+        await self._record(EventKind.RECORD_PARKED, text, about)
 
-    async def _tell(self, kind: EventKind, text: str, data: dict[str, Scalar]) -> None:
+    async def _record(self, kind: EventKind, text: str, data: dict[str, Scalar]) -> None:
         stamp = self._clock.wall()
         event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
         await self._store.journal.record(Entry(events=(event,)))

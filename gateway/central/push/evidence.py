@@ -3,7 +3,7 @@
 A file goes when central has its camera event, with a key that stays over all tries. Central's refusal parks it for a
 person; its absence makes it wait; one that was let go of meanwhile is not sent. One that is lost at the site waits for
 a person too, or until it is back. A file that may have arrived is looked for at central before it is sent again, whole:
-see `lookups`. What waits because central did not answer goes soon
+see `unknown_outcomes`. What waits because central did not answer goes soon
 after it answers again; what central failed with waits out its own time.
 """
 
@@ -61,7 +61,7 @@ class EvidenceFiles(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _NotReady:
     """Why a file does not go up yet; `gone`: it never will."""
 
     reason: str
@@ -173,13 +173,13 @@ class EvidenceSender:
 
     async def _send(self, row: OutboxRow) -> None:
         going = await self._going(row)
-        if isinstance(going, _Held):
+        if isinstance(going, _NotReady):
             if going.gone:
                 log.warning("evidence_not_sent", evidence_id=row.record_id, reason=going.reason)
                 await self._store.exhibits.drop_row(row)
             else:
                 await self._put_off(row, going.reason)
-                if not isinstance(await self._going(row), _Held):  # its camera event went up in this moment
+                if not isinstance(await self._going(row), _NotReady):  # its camera event went up in this moment
                     await self._store.outbox.failed(row, error=going.reason, next_at=self._clock.wall().micros)
             return
         if row.begun and not await self._is_still_to_go(row, going):
@@ -222,16 +222,16 @@ class EvidenceSender:
         else:
             await self._store.exhibits.sent(row, central_id=given_id(answer, _RESOURCES))
 
-    async def _going(self, row: OutboxRow) -> _Going | _Held:
+    async def _going(self, row: OutboxRow) -> _Going | _NotReady:
         exhibit = await self._store.exhibits.get(row.record_id)
         if exhibit is None:
-            return _Held("it was deleted", gone=True)
+            return _NotReady("it was deleted", gone=True)
         event_id = await self._store.pending_writes.central_id("camera_event", exhibit.camera_event_id)
         if event_id is not None:
             return _Going(exhibit, event_id)
         if await self._store.pending_writes.waiting("camera_event", exhibit.camera_event_id):
-            return _Held("central does not have its camera event yet")
-        return _Held("central was never to have its camera event", gone=True)
+            return _NotReady("central does not have its camera event yet")
+        return _NotReady("central was never to have its camera event", gone=True)
 
     async def _is_to_go(self, row: OutboxRow, going: _Going) -> bool:
         """Return whether a file that may have arrived is sent again now; otherwise it has arrived, or waits."""
@@ -250,7 +250,7 @@ class EvidenceSender:
                 if await self._store.unknown_outcomes.leave_to_a_person(
                     row, reason=f"it may be at central: {outcome.reason}"
                 ):
-                    await self._tell_parked(row, f"it is not known whether central has it: {outcome.reason}")
+                    await self._report_parked(row, f"it is not known whether central has it: {outcome.reason}")
             case Absent():
                 return True
         return False
@@ -286,9 +286,9 @@ class EvidenceSender:
             await self._put_off(row, str(doubtful), at_central=False)
         else:
             await self._store.outbox.park(row, error=str(error))
-            await self._tell_parked(row, str(error))
+            await self._report_parked(row, str(error))
 
-    async def _tell_parked(self, row: OutboxRow, reason: str) -> None:
+    async def _report_parked(self, row: OutboxRow, reason: str) -> None:
         log.warning("evidence_parked", evidence_id=row.record_id, error=reason)
         now = self._clock.wall()
         event = Event(

@@ -134,12 +134,12 @@ class Bounds:
 class ListSearch:
     """One look at a list. `turn` and `parts` decide how many records a page is asked to have."""
 
-    def __init__(self, client: CentralClient, lookup: Lookup, *, turn: int, parts: int, compare: Compare) -> None:
+    def __init__(self, client: CentralClient, lookup: Lookup, *, attempt: int, parts: int, compare: Compare) -> None:
         self._client = client
         self._lookup = lookup
         self._compare = compare
-        self._small = _SMALL[turn % len(_SMALL)] // parts
-        self._large = _LARGE[turn % len(_LARGE)] // parts
+        self._small = _SMALL[attempt % len(_SMALL)] // parts
+        self._large = _LARGE[attempt % len(_LARGE)] // parts
         self._left = MOST_REQUESTS
 
     async def look(self, bounds: Bounds) -> str:

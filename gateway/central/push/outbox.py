@@ -166,7 +166,7 @@ class OutboxSender:
             park=self._park,
             on_failure=self._on_failure,
             with_id=self._outcomes.with_id,
-            on_taken=self._on_taken,
+            on_acknowledged=self._on_acknowledged,
             newest=self._newest,
         )
 
@@ -212,7 +212,7 @@ class OutboxSender:
             return await self._on_failure(row, request, error)
         answer = await self._outcomes.with_id(UnknownCreate(row, operation, request.body), answer)
         await self._delivered(row, request, answer)
-        await self._on_taken(row)
+        await self._on_acknowledged(row)
         return True
 
     async def _begin(self, row: OutboxRow) -> bool:
@@ -230,7 +230,7 @@ class OutboxSender:
         if (doubtful := await doubt(self._client, error, of=request.operation)) is not None:
             return await self._failed(row, doubtful, at_central=False)
         await self._refused(row, request, error)
-        await self._on_taken(row)
+        await self._on_acknowledged(row)
         return True
 
     async def _is_to_go(self, row: OutboxRow, request: DeliveryRequest) -> bool:
@@ -384,7 +384,7 @@ class OutboxSender:
         if await self._store.unknown_outcomes.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
             await self._events.parked(row, f"it is not known whether central has it: {reason}")
 
-    async def _on_taken(self, row: OutboxRow) -> None:
+    async def _on_acknowledged(self, row: OutboxRow) -> None:
         """Note that central took the row, or refused it for good: its operation works again."""
         if row.action == "create":
             self._newest.on_answer(row.kind)

@@ -153,7 +153,7 @@ class Reconcile:
                 failures = 0
             except (CentralUnavailable, CentralRefused) as error:
                 failures += 1
-                self._tell_progress(f"waits for central: {error}")
+                self._report_progress(f"waits for central: {error}")
                 await asyncio.sleep(self._backoff.wait(failures))
 
     async def _reconcile(self, days: int) -> None:
@@ -173,11 +173,11 @@ class Reconcile:
         await self._store.journal.record(Entry(events=(event,)))
         await self._store.cards.remember(_NOTE, "")
         self._days, self.result = 0, sent.sentence()
-        self._tell_progress("")
+        self._report_progress("")
 
     async def _make_cards_again(self, sent: _Sent) -> None:
         compared = _Compared()
-        for some in _stretches(await self._store.delivered_records.cards()):
+        for some in _batches(await self._store.delivered_records.cards()):
             for number, text in (await self._store.cards.records_of(some)).items():
                 compared.marks[number] = marks_of(KIND, json.loads(text))
         sent.compared += len(compared.marks)
@@ -218,7 +218,7 @@ class Reconcile:
             sent.files += await self._send_files(compared)
         else:
             sent.entries += again
-            for some in _stretches([site_ids[number] for number in sorted(compared.open_there)]):
+            for some in _batches([site_ids[number] for number in sorted(compared.open_there)]):
                 records = await self._store.delivered_records.of(kind, some)
                 now = self._clock.wall().micros
                 sent.changes += await self._store.delivered_records.send_changes_again(kind, records, now=now)
@@ -260,7 +260,7 @@ class Reconcile:
                 compared.see(kind, number, record)
                 if place % _AT_ONCE == 0:
                     await asyncio.sleep(0)
-            self._tell_progress(f"{lookup.resource}: {len(seen):,} looked at")
+            self._report_progress(f"{lookup.resource}: {len(seen):,} looked at")
             if falling and ids[-1] < lowest:
                 return
             page += 1
@@ -269,7 +269,7 @@ class Reconcile:
         """Ask for each single record that the list lacks; those that are gone, and those of which nobody knows."""
         gone, unsaid = list[int](), list[int]()
         for place, number in enumerate(missing, start=1):
-            self._tell_progress(f"asked for {place:,} of {len(missing):,} that the list lacks")
+            self._report_progress(f"asked for {place:,} of {len(missing):,} that the list lacks")
             match await record_state(self._client, "camera_event", number, compared.marks[number]):
                 case RecordState.GONE:
                     gone.append(number)
@@ -281,7 +281,7 @@ class Reconcile:
 
     async def _send(self, kind: Kind, site_ids: Sequence[int], *, doubtful: bool) -> int:
         again = 0
-        for some in _stretches(sorted(site_ids)):
+        for some in _batches(sorted(site_ids)):
             records = await self._store.delivered_records.of(kind, some)
             now = self._clock.wall().micros
             again += await self._store.delivered_records.send_again(kind, records, now=now, doubtful=doubtful)
@@ -297,11 +297,11 @@ class Reconcile:
                 again += await self._store.delivered_records.send_files_again(lost, now=self._clock.wall().micros)
         return again
 
-    def _tell_progress(self, text: str) -> None:
+    def _report_progress(self, text: str) -> None:
         self.progress = text
         self._store.changes.bump()
 
 
-def _stretches(items: Sequence[int]) -> Iterator[Sequence[int]]:
+def _batches(items: Sequence[int]) -> Iterator[Sequence[int]]:
     for start in range(0, len(items), _AT_ONCE):
         yield items[start : start + _AT_ONCE]

@@ -15,13 +15,13 @@ from gateway.central.site_cards import SiteCards
 from gateway.domain.conflicts import READS
 from gateway.domain.errors import CentralRefused, CentralUnavailable, CommandRefused
 from gateway.domain.events import Event, EventKind
-from gateway.domain.record_match import Likeness, likeness
+from gateway.domain.record_match import RecordMatch, match_record
 from gateway.domain.writes import WRITES, Effect, JsonObject, changed_by
 from gateway.runtime.clock import Clock
 from gateway.store import OutboxRow, PendingWrite, Store
 from gateway.store.outbox.rows import body_object, body_text
 
-_LONGEST_TOLD = 300
+_LONGEST_TEXT = 300
 _UNLOOKED = ", unchecked: the gateway's account may not look at it there"
 
 
@@ -118,7 +118,7 @@ class OutboxDesk:
         if record is None or sent is None:
             return False
         sent = (await self._store.references.resolve(sent)).body
-        if likeness(operation.lookup, sent, record, newer=None) is Likeness.OTHER:
+        if match_record(operation.lookup, sent, record, newer=None) is RecordMatch.OTHER:
             raise CommandRefused(f"{name} is another record: its identifying fields differ")
         return True
 
@@ -146,6 +146,6 @@ class OutboxDesk:
                 "outbox_id": row.id,
                 "kind": row.kind,
                 "record_id": row.record_id,
-                "refused_because": row.error[:_LONGEST_TOLD],
+                "refused_because": row.error[:_LONGEST_TEXT],
             },
         )

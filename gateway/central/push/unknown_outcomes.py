@@ -22,7 +22,7 @@ from gateway.central.push.list_search import Bounds, Compare, ListSearch
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import delivery_request, given_id
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.domain.record_match import Likeness, likeness
+from gateway.domain.record_match import RecordMatch, match_record
 from gateway.domain.writes import Effect, JsonObject, Lookup, WriteOperation
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
@@ -275,7 +275,7 @@ class OutcomeSearch:
         search = ListSearch(
             self._client,
             lookup,
-            turn=self._attempts.number(create.row.id),
+            attempt=self._attempts.number(create.row.id),
             parts=self._parts,
             compare=_comparing(lookup, together, results),
         )
@@ -301,12 +301,12 @@ def _comparing(lookup: Lookup, together: dict[int, UnknownCreate], results: dict
     async def compare(page: tuple[tuple[int, JsonObject], ...]) -> bool:
         for compared, ((found, record), (number, item)) in enumerate(product(page, together.items()), start=1):
             before = item.row.newest_before
-            match likeness(lookup, item.body, record, newer=None if before is None else found > before):
-                case Likeness.SAME:
+            match match_record(lookup, item.body, record, newer=None if before is None else found > before):
+                case RecordMatch.SAME:
                     results[number].same.append((found, record))
-                case Likeness.PERHAPS:
+                case RecordMatch.PERHAPS:
                     results[number].perhaps.append(found)
-                case Likeness.OTHER:
+                case RecordMatch.OTHER:
                     pass
             if compared % _COMPARED_AT_ONCE == 0:
                 await asyncio.sleep(0)

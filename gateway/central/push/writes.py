@@ -60,7 +60,7 @@ class CentralWrites:
         self._clock = clock
         self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
         self._refused_events = EventLimit(monotonic=clock.monotonic, most=1)
-        self._turns: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
 
     @property
     def alone(self) -> bool:
@@ -86,7 +86,7 @@ class CentralWrites:
             NoRoom: too much waits for central; nothing has changed.
         """
         try:
-            return await self._in_turn(operation, body)
+            return await self._write_in_order(operation, body)
         except NoRoom as error:
             await self._report_refused(error)
             raise
@@ -101,15 +101,15 @@ class CentralWrites:
             await self._report_refused(error)
             raise
 
-    async def _in_turn(self, operation: WriteOperation, body: JsonObject) -> Written:
+    async def _write_in_order(self, operation: WriteOperation, body: JsonObject) -> Written:
         if operation.effect is Effect.CREATE:
             return await self._write(operation, None, body)
         asked = body.get("id")
         if not isinstance(asked, int):
             raise TypeError(f"{operation.path} needs the id of a record")
         known = await self._store.pending_writes.site_id(operation.kind, asked)
-        turn = self._turns.setdefault((operation.kind, known), asyncio.Lock())
-        async with turn:
+        lock = self._locks.setdefault((operation.kind, known), asyncio.Lock())
+        async with lock:
             return await self._write(operation, known, body)
 
     async def _write(self, operation: WriteOperation, record_id: int | None, body: JsonObject) -> Written:
@@ -198,9 +198,9 @@ class CentralWrites:
         now = self._clock.wall().micros
         async with self._store.cards.turn:
             if operation.kind == CARD and not begun:
-                await self._cards.refuse_taken_number(operation, record_id, body)
+                await self._cards.refuse_duplicate_number(operation, record_id, body)
             before = await self._cards.record(record_id) if operation.kind == CARD and record_id is not None else None
-            held = await self._store.pending_writes.hold(
+            pending = await self._store.pending_writes.hold(
                 operation,
                 record_id,
                 body,
@@ -212,20 +212,20 @@ class CentralWrites:
                 begun_at=begun_at,
                 before=before,
             )
-            record = held.record
+            record = pending.record
             if operation.kind == CARD:
-                record = await self._follow(operation, held, body)
-        shown = record or {**body, "id": held.record_id}
-        return Written(held.record_id, shown, held=held.waits, taken_back=held.taken_back)
+                record = await self._follow(operation, pending, body)
+        shown = record or {**body, "id": pending.record_id}
+        return Written(pending.record_id, shown, held=pending.waits, taken_back=pending.taken_back)
 
-    async def _follow(self, operation: WriteOperation, held: PendingWrite, body: JsonObject) -> JsonObject | None:
+    async def _follow(self, operation: WriteOperation, pending: PendingWrite, body: JsonObject) -> JsonObject | None:
         """Update the card. A write that waits counts even where the cards' disk refuses: it must not be repeated."""
         try:
-            return await self._cards.follow(operation, held, body)
+            return await self._cards.follow(operation, pending, body)
         except StoreError as error:
-            if not held.waits:
+            if not pending.waits:
                 raise
-            log.warning("card_follows_later", record_id=held.record_id, error=str(error))
+            log.warning("card_follows_later", record_id=pending.record_id, error=str(error))
             return None
 
     async def _report_refused(self, error: NoRoom) -> None:

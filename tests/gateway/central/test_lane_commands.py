@@ -186,7 +186,7 @@ async def test_numbers_as_text_and_high_ids_command_too(central, commands, gates
         await looking.look()
     assert [given[:2] for given in gates.given] == [(102, "close"), (101, "open")]
     assert gates.given[1][2] == f"central, event {last}"
-    assert looking.unread == 0
+    assert looking.unreadable == 0
 
 
 @pytest.mark.parametrize(
@@ -208,16 +208,16 @@ async def test_what_is_passed_over_is_counted_for_as_long_as_central_lists_it(co
     with capture_logs() as logs:
         for _ in range(3):
             await looking.look()
-            assert looking.unread == 1
+            assert looking.unreadable == 1
     assert gates.given == []
-    assert [line["event"] for line in logs if line["log_level"] == "warning"] == ["central_events_unread"]
+    assert [line["event"] for line in logs if line["log_level"] == "warning"] == ["central_events_unreadable"]
     bend(lambda record: {**record, "id": 5000, "device_id": 101})
     await looking.look()
-    assert looking.unread == 0
+    assert looking.unreadable == 0
 
 
 def test_what_is_passed_over_is_a_notice():
-    (said,) = notices(CentralState(), None, clock_alert_seconds=30, unread_events=1200)
+    (said,) = notices(CentralState(), None, clock_alert_seconds=30, unreadable_events=1200)
     assert said.startswith("1,200 of central's events were not carried out")
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.domain.record_match import Likeness, likeness
+from gateway.domain.record_match import RecordMatch, match_record
 from gateway.domain.writes import CAMERA_EVENT_CREATE, CARD_CREATE, ENTRY_CREATE
 
-SAME, PERHAPS, OTHER = Likeness.SAME, Likeness.PERHAPS, Likeness.OTHER
+SAME, PERHAPS, OTHER = RecordMatch.SAME, RecordMatch.PERHAPS, RecordMatch.OTHER
 AT = "2026-01-31T12:00:00.000Z"
 SEEN = {"camera_id": 4, "name": "Passed", "date_at": AT, "source_name": "North", "source_id": 7}
 CARD = {"number": "77", "holder_name": "Nora", "pin": "1234"}
@@ -34,7 +34,7 @@ BY_HAND = {"device_id": 101, "type": "entry", "date_at": AT, "plate": "AB 12"}
     ],
 )
 def test_a_camera_event(record, newer, told):
-    assert likeness(CAMERA_EVENT_CREATE.lookup, SEEN, {"id": 5000, **record}, newer=newer) is told
+    assert match_record(CAMERA_EVENT_CREATE.lookup, SEEN, {"id": 5000, **record}, newer=newer) is told
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ def test_a_camera_event(record, newer, told):
     ],
 )
 def test_an_access_card(record, newer, told):
-    assert likeness(CARD_CREATE.lookup, CARD, {"id": 5000, **record}, newer=newer) is told
+    assert match_record(CARD_CREATE.lookup, CARD, {"id": 5000, **record}, newer=newer) is told
 
 
 def test_an_entry_that_a_person_made_has_no_source():
-    assert likeness(ENTRY_CREATE.lookup, BY_HAND, {**BY_HAND, "source_id": None, "id": 1}, newer=None) is SAME
-    assert likeness(ENTRY_CREATE.lookup, BY_HAND, {**BY_HAND, "source_id": None, "id": 1}, newer=False) is PERHAPS
+    assert match_record(ENTRY_CREATE.lookup, BY_HAND, {**BY_HAND, "source_id": None, "id": 1}, newer=None) is SAME
+    assert match_record(ENTRY_CREATE.lookup, BY_HAND, {**BY_HAND, "source_id": None, "id": 1}, newer=False) is PERHAPS
 
 
 @pytest.mark.parametrize(("plate", "told"), [("ab-12", PERHAPS), ("AB 13", OTHER)])
 def test_an_entry_of_another_plate_is_another_one_however_alike_it_is(plate, told):
     record = {**BY_HAND, "plate": plate, "note": "x", "lane": "exit", "id": 1}
-    assert likeness(ENTRY_CREATE.lookup, {**BY_HAND, "lane": "entry"}, record, newer=None) is told
+    assert match_record(ENTRY_CREATE.lookup, {**BY_HAND, "lane": "entry"}, record, newer=None) is told
