@@ -100,6 +100,7 @@ def sync_with_central(
             zone=zone,
             fields=card_fields(site),
             card_renamed=card_renamed,
+            restore=down.restore,
         ),
         store=store,
         clock=clock,

@@ -170,12 +170,14 @@ class Gateway:
             marker=MEDIA_MARKER,
         )
         client = central_client(site, secrets=secrets, store=self._store, clock=self._clock)
+        down = down_from_central(site, client=client, store=self._store, clock=self._clock)
         self._writes = CentralWrites(
             client=client,
             store=self._store,
             clock=self._clock,
             zone=ZoneInfo(site.site.timezone),
             fields=card_fields(site),
+            restore=None if down is None else down.restore,
         )
         self._outbox_desk = OutboxDesk(
             client=client,
@@ -184,7 +186,6 @@ class Gateway:
             zone=ZoneInfo(site.site.timezone),
             fields=card_fields(site),
         )
-        down = down_from_central(site, client=client, store=self._store, clock=self._clock)
         self._sync = sync_with_central(
             site,
             client=client,

@@ -103,8 +103,8 @@ class SiteCards:
         await self._put(card_id, shown, instead_of=old)
         return shown
 
-    async def make_again(self, records: Mapping[int, JsonObject], *, given_to: int | None = None) -> int:
-        """Let cards that central has lost go up again under new ids; return how many there were.
+    async def make_again(self, records: Mapping[int, JsonObject], *, given_to: int | None = None) -> Mapping[int, int]:
+        """Let cards that central has lost go up again; return their new ids of the site's by central's.
 
         `records` are by central's ids; of those only cards that were made here are taken. `given_to`: the card to which
         central gave the id.
@@ -118,7 +118,12 @@ class SiteCards:
         for central_id, number in made.items():
             await self.forget(central_id)
             await self.follow(CARD_CREATE, PendingWrite(number, None, waits=True), bodies[central_id])
-        return len(made)
+        return made
+
+    async def make_one_again(self, card_id: int) -> int | None:
+        """Let a card that central has lost go up again; return its new id, None for one that was not made here."""
+        record = await self.record(card_id)
+        return None if record is None else (await self.make_again({card_id: record})).get(card_id)
 
     async def make_way(self, central_id: int, created: JsonObject, *, card_id: int) -> None:
         """Let the card go up again that had the id until now which central gave to a new one.

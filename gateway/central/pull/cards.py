@@ -313,7 +313,8 @@ class CardPull:
                 if card_id in walk.made_here and not is_new and _is_another(known[card_id], theirs.record):
                     in_step = False
                     continue
-                if card_id in walk.written or (is_new and arriving.created and arriving.is_own(theirs.record)):
+                is_own = bool(arriving.created) and arriving.is_own(theirs.record)
+                if card_id in walk.written or (is_own and (is_new or _is_another(known[card_id], theirs.record))):
                     in_step = False
                     continue
                 differs = walk.anew or known.get(card_id) != listed.text

@@ -11,9 +11,18 @@ from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.push.requests import answered_record
 from gateway.domain.conflicts import READS
 from gateway.domain.errors import CentralRefused
-from gateway.domain.writes import CAMERA_EVENT_CREATE, CARD_CREATE, ENTRY_CREATE, JsonObject, Lookup, alike
+from gateway.domain.writes import (
+    CAMERA_EVENT_CREATE,
+    CARD_CREATE,
+    ENTRY_CREATE,
+    WRITES,
+    Effect,
+    JsonObject,
+    Lookup,
+    alike,
+)
 
-CREATES: Final = {item.kind: item for item in (CAMERA_EVENT_CREATE, ENTRY_CREATE, CARD_CREATE)}
+_CREATES: Final = {item.kind: item for item in WRITES.values() if item.effect is Effect.CREATE}
 _SOURCE: Final = "source_id"
 _WITH_SOURCE: Final = frozenset({CAMERA_EVENT_CREATE.kind, ENTRY_CREATE.kind})
 _WHOSE: Final = ("username", "holder_name")
@@ -65,7 +74,7 @@ async def record_state(client: CentralClient, kind: str, central_id: int, marks:
         if (doubtful := await doubt(client, error)) is not None:
             raise doubtful from error
         return RecordState.GONE
-    record = answered_record(answer, CREATES[kind].resources)
+    record = answered_record(answer, _CREATES[kind].resources)
     if record is None:
         return RecordState.UNKNOWN
     return RecordState.PRESENT if is_still(kind, marks, record) else RecordState.GONE
@@ -73,7 +82,7 @@ async def record_state(client: CentralClient, kind: str, central_id: int, marks:
 
 def lookup_of(kind: str) -> Lookup:
     """Return the list that shows records of this kind."""
-    lookup = CREATES[kind].lookup
+    lookup = _CREATES[kind].lookup
     if lookup is None:
         raise ValueError(f"no list shows records of the kind {kind!r}")
     return lookup

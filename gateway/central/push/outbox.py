@@ -23,10 +23,12 @@ from gateway.central.client.client import CentralClient
 from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.push.batch_upload import BatchUpload, can_batch
+from gateway.central.push.both_sides import BothSides
 from gateway.central.push.events import OutboxEvents
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.paused_operations import PausedOperations, action_of
 from gateway.central.push.requests import DeliveryRequest, answered_record, creates_among, delivery_request, given_id
+from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.push.unknown_outcomes import (
     ASK_AFTER,
     Absent,
@@ -39,7 +41,6 @@ from gateway.central.push.unknown_outcomes import (
 )
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
-from gateway.domain.conflicts import READS, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import CARD_CREATE, Effect
 from gateway.runtime.clock import Clock
@@ -84,12 +85,14 @@ class OutboxSender:
         card_renamed: Callable[[int, int], None] | None = None,
         ask_after: float = ASK_AFTER,
         newest: NewestIds | None = None,
+        restore: RestoreDetector | None = None,
     ) -> None:
         """Start with nothing sent. `card_renamed` is called when central's id replaces the site's id of a card.
 
         `ask_after`: seconds after which a person decides about a row of unknown outcome.
         """
         self._newest = newest or NewestIds(client=client, clock=clock)
+        self._restore = restore or RestoreDetector(client=client, store=store, clock=clock)
         self._card_renamed = card_renamed
         self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
         self._client = client
@@ -106,6 +109,7 @@ class OutboxSender:
         self._is_away = False  # as this round found
         self._paused = PausedOperations(monotonic=clock.monotonic, failing_backoff=self._away_backoff)
         self._events = OutboxEvents(store=store, clock=clock)
+        self._both_sides = BothSides(client=client, store=store, clock=clock, cards=self._cards, events=self._events)
 
     @property
     def failing(self) -> tuple[str, ...]:
@@ -202,7 +206,7 @@ class OutboxSender:
         except (CentralUnavailable, CentralDenied) as error:
             return await self._failed(row, error)
         try:
-            settled = await self._settled(row, request)
+            settled = await self._both_sides.settle(row, request)
             if settled is None or not await self._begin(settled[0]):
                 return True
             row, request = settled
@@ -229,7 +233,10 @@ class OutboxSender:
             return await self._failed(row, error, at_central=sent)
         if (doubtful := await doubt(self._client, error, of=request.operation)) is not None:
             return await self._failed(row, doubtful, at_central=False)
-        await self._refused(row, request, error)
+        try:
+            await self._refused(row, request, error)
+        except CentralUnavailable as away:
+            return await self._failed(row, away, at_central=False)
         await self._on_acknowledged(row)
         return True
 
@@ -276,44 +283,6 @@ class OutboxSender:
         next_at = self._clock.wall().micros + int(self._longest * 1_000_000)
         await self._store.references.waits(row.id, resolved, next_at=next_at)
 
-    async def _settled(self, row: OutboxRow, request: DeliveryRequest) -> tuple[OutboxRow, DeliveryRequest] | None:
-        """Compare a change with central's record; return what of it is sent, None when nothing is left.
-
-        A change that waited is compared with what central has now: see `gateway.domain.conflicts`.
-        """
-        base = await self._store.change_bases.base(row)
-        if not base:
-            return row, request
-        theirs = await self._at_central(request)
-        if theirs is None:
-            return row, request
-        base = (await self._store.references.resolve(base)).body
-        settled = settle(request.operation, request.body, base, theirs)
-        if settled.body == request.body and not settled.conflicts:
-            return row, request
-        if settled.conflicts:
-            await self._events.conflicts(row, settled.conflicts)
-        async with self._store.cards.turn:
-            now = self._clock.wall().micros
-            left = await self._store.change_bases.settled(row, settled, theirs, now=now)
-            if row.kind == CARD:
-                await self._cards.settle(request.operation, row.record_id, {**theirs, "id": row.record_id})
-        return None if left is None else (left, replace(request, body=settled.body))
-
-    async def _at_central(self, request: DeliveryRequest) -> JsonObject | None:
-        """Fetch central's record of a change as it is now; None when this account may not read it.
-
-        Raises what the client raises, CentralRefused when central has no such record.
-        """
-        operation = request.operation
-        try:
-            answer = await self._client.call("POST", READS[operation.kind], {"id": request.body["id"]})
-        except CentralRefused as error:
-            if error.status in (0, NOT_FOUND):
-                raise
-            return None
-        return answered_record(answer, operation.resources)
-
     async def _delivered(self, row: OutboxRow, request: DeliveryRequest, answer: JsonObject) -> None:
         operation = request.operation
         record = answered_record(answer, operation.resources)
@@ -335,19 +304,29 @@ class OutboxSender:
                     self._card_renamed(row.record_id, known)
 
     async def _refused(self, row: OutboxRow, request: DeliveryRequest, error: CentralRefused) -> None:
-        """Drop a change of a record that central no longer has; park any other refused row."""
+        """Drop a change of a record that central no longer has; park any other refused row.
+
+        Raises CentralUnavailable when central cannot be asked whether it has lost more than this record.
+        """
         effect = request.operation.effect
         if error.status != NOT_FOUND or effect is Effect.CREATE:
             await self._park(row, str(error))
         elif effect is Effect.DELETE:
             await self._delivered(row, request, {})
         else:
-            log.warning("record_gone_at_central", kind=row.kind, record_id=row.record_id)
-            async with self._store.cards.turn:
-                await self._store.outbox.drop(row)
-                if row.kind == CARD:
-                    await self._cards.forget(row.record_id)
-            await self._events.dropped(row, str(error))
+            await self._gone_at_central(row, error)
+
+    async def _gone_at_central(self, row: OutboxRow, error: CentralRefused) -> None:
+        """Drop a change of a record that central no longer has. A card that a restored central lost goes up again."""
+        log.warning("record_gone_at_central", kind=row.kind, record_id=row.record_id)
+        is_lost = row.kind == CARD and await self._restore.lacks_newest()
+        async with self._store.cards.turn:
+            if is_lost and await self._cards.make_one_again(row.record_id) is not None:
+                return  # with this change
+            await self._store.outbox.drop(row)
+            if row.kind == CARD:
+                await self._cards.forget(row.record_id)
+        await self._events.dropped(row, str(error))
 
     async def _not_permitted(self, row: OutboxRow, error: CentralDenied) -> bool:
         """Keep the row due for when its operation is tried again, and end the round: the rest may be refused too."""

@@ -196,7 +196,7 @@ class Reconcile:
                 record = await self._cards.record(central_id)
                 if record is not None and is_still(KIND, compared.marks[central_id], record):
                     records[central_id] = record
-            sent.cards += await self._cards.make_again(records)
+            sent.cards += len(await self._cards.make_again(records))
 
     async def _compare(self, kind: Kind, since: int, sent: _Sent) -> None:
         compared = await self._known(kind, since)

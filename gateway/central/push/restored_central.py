@@ -64,6 +64,13 @@ class RestoreDetector:
         if gone and missed:
             await self._begin(f"it no longer has the records that this site sent last ({gone})")
 
+    async def lacks_newest(self) -> bool:
+        """Return whether central lacks now what this site sent last. Raises CentralUnavailable, StoreError."""
+        await self._recall()
+        if self.suspected or await self._store.delivered_records.id_given_twice_after(self._reconciled_to):
+            return True
+        return bool(await self._gone())
+
     async def on_reconciled(self) -> None:
         """Note that central has everything again."""
         page = await self._store.events.page(EventFilter(), limit=1)

@@ -18,6 +18,7 @@ from gateway.central.client.answers import CentralDenied, CentralFailed, Central
 from gateway.central.client.client import CentralClient
 from gateway.central.client.lists import read_page
 from gateway.central.client.not_found import doubt
+from gateway.central.push.delivered_record import is_still, marks_of
 from gateway.central.push.list_search import Bounds, Compare, ListSearch
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import delivery_request, given_id
@@ -27,6 +28,7 @@ from gateway.domain.writes import Effect, JsonObject, Lookup, WriteOperation
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
 from gateway.store import OutboxRow, Store
+from gateway.store.outbox.rows import body_object
 
 _LIMIT = 100
 _TRIED = 5
@@ -156,7 +158,7 @@ class _SearchResult:
     """Result of one search for one row."""
 
     same: list[tuple[int, JsonObject]] = field(default_factory=list)
-    perhaps: list[int] = field(default_factory=list)
+    perhaps: list[tuple[int, JsonObject]] = field(default_factory=list)
     problem: str = ""
 
 
@@ -238,18 +240,42 @@ class OutcomeSearch:
         return None if resolved.reason else UnknownCreate(row, request.operation, resolved.body)
 
     async def _outcome(self, create: UnknownCreate, result: _SearchResult) -> Outcome:
-        row, unknown = create.row, self._store.unknown_outcomes
+        row = create.row
         for found, record in result.same:
-            if not await unknown.is_given(row.kind, found):
+            if not await self._is_another(row, found, record, RecordMatch.SAME):
                 self._attempts.forget(row.id)
                 return Found(record)
-        for found in () if result.problem else result.perhaps:
-            if await unknown.is_given(row.kind, found) or await self._was_here(row, found):
-                continue
-            return self._attempts.unclear(row.id, f"central's {row.kind} {found} may be it, or another one")
+        for found, record in () if result.problem else result.perhaps:
+            if not await self._is_another(row, found, record, RecordMatch.PERHAPS):
+                return self._attempts.unclear(row.id, f"central's {row.kind} {found} may be it, or another one")
         if result.problem:
             return self._attempts.unclear(row.id, f"central's list cannot be believed: {result.problem}")
         return self._attempts.missed(row.id)
+
+    async def _is_another(self, row: OutboxRow, found: int, record: JsonObject, match: RecordMatch) -> bool:
+        """Return whether central's record is one that the site knew before, and not what this row made.
+
+        A central that was restored gives ids again: the id alone does not tell, its record must still be the one known.
+        """
+        is_known = await self._store.unknown_outcomes.is_given(row.kind, found)
+        if not is_known and match is RecordMatch.PERHAPS:
+            is_known = await self._was_here(row, found)
+        if not is_known:
+            return False
+        ours = await self._site_record(row.kind, found)
+        return ours is None or is_still(row.kind, marks_of(row.kind, ours), record)
+
+    async def _site_record(self, kind: str, central_id: int) -> JsonObject | None:
+        """Return the site's record with this id of central's; None when it is not there any more."""
+        match kind:
+            case "access_card":
+                card = await self._store.cards.get(central_id)
+                return None if card is None else body_object(card.record)
+            case "camera_event" | "entry":
+                site_id = await self._store.pending_writes.site_id(kind, central_id)
+                delivered = await self._store.delivered_records.of(kind, (site_id,))
+                return delivered[0].body if delivered else None
+        return await self._store.pending_writes.record(kind, central_id)
 
     async def _was_here(self, row: OutboxRow, found: int) -> bool:
         """Return whether the site had it before the row; False for a row that is dated in the future."""
@@ -261,7 +287,7 @@ class OutcomeSearch:
         """Look once for all of its kind that are create in this turn."""
         if lookup.searched:
             result = _SearchResult()
-            compare = _comparing(lookup, {0: create}, {0: result})
+            compare = self._comparing(lookup, {0: create}, {0: result})
             if await search_by_mark(self._client, lookup, create.body, compare):
                 self._results[create.row.id] = result
                 return
@@ -277,7 +303,7 @@ class OutcomeSearch:
             lookup,
             attempt=self._attempts.number(create.row.id),
             parts=self._parts,
-            compare=_comparing(lookup, together, results),
+            compare=self._comparing(lookup, together, results),
         )
         problem = await search.look(await self._bounds(create.row.kind, [item.row for item in together.values()]))
         for number, result in results.items():
@@ -294,22 +320,25 @@ class OutcomeSearch:
         share = (now - made_by) / max(now - min(begun), 1)
         return Bounds(min(older, default=None), known | set(older), made_by, min(max(share, 0.0), 1.0))
 
+    def _comparing(
+        self, lookup: Lookup, together: dict[int, UnknownCreate], results: dict[int, _SearchResult]
+    ) -> Compare:
+        """Return a function that compares records with each of these creates; it returns whether all were found."""
+        kinds = {item.row.kind for item in together.values()}
 
-def _comparing(lookup: Lookup, together: dict[int, UnknownCreate], results: dict[int, _SearchResult]) -> Compare:
-    """Compare records with each that is create, a few at a time; whether all were found."""
+        async def compare(page: tuple[tuple[int, JsonObject], ...]) -> bool:
+            ids = [found for found, _ in page]
+            given = {found for kind in kinds for found in await self._store.unknown_outcomes.given_among(kind, ids)}
+            for compared, ((found, record), (number, item)) in enumerate(product(page, together.items()), start=1):
+                before = item.row.newest_before
+                # A restored central gives ids again: one that it gave before says nothing of its record's age.
+                newer = None if before is None or found in given else found > before
+                match = match_record(lookup, item.body, record, newer=newer)
+                if match is not RecordMatch.OTHER and not await self._is_another(item.row, found, record, match):
+                    matches = results[number].same if match is RecordMatch.SAME else results[number].perhaps
+                    matches.append((found, record))
+                if compared % _COMPARED_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            return all(result.same for result in results.values())
 
-    async def compare(page: tuple[tuple[int, JsonObject], ...]) -> bool:
-        for compared, ((found, record), (number, item)) in enumerate(product(page, together.items()), start=1):
-            before = item.row.newest_before
-            match match_record(lookup, item.body, record, newer=None if before is None else found > before):
-                case RecordMatch.SAME:
-                    results[number].same.append((found, record))
-                case RecordMatch.PERHAPS:
-                    results[number].perhaps.append(found)
-                case RecordMatch.OTHER:
-                    pass
-            if compared % _COMPARED_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        return all(result.same for result in results.values())
-
-    return compare
+        return compare

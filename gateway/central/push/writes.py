@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from enum import Enum
 from weakref import WeakValueDictionary
@@ -15,6 +16,7 @@ from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.push.events import EventLimit
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import answered_record, given_id
+from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.push.unknown_outcomes import OutcomeSearch, SearchAttempts, UnknownCreate
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
@@ -38,6 +40,15 @@ class _Way(Enum):
     ALONE = "kept at the site; central never had the record"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Central:
+    """A central that takes writes, and what is known of its ids."""
+
+    client: CentralClient
+    newest: NewestIds
+    restore: RestoreDetector
+
+
 class CentralWrites:
     """Writer of records. A site without a central keeps them alone.
 
@@ -53,9 +64,15 @@ class CentralWrites:
         zone: tzinfo = UTC,
         fields: CardFieldMap | None = None,
         newest: NewestIds | None = None,
+        restore: RestoreDetector | None = None,
     ) -> None:
-        self._newest = newest or (None if client is None else NewestIds(client=client, clock=clock))
-        self._client = client
+        self._central: _Central | None = None
+        if client is not None:
+            self._central = _Central(
+                client=client,
+                newest=newest or NewestIds(client=client, clock=clock),
+                restore=restore or RestoreDetector(client=client, store=store, clock=clock),
+            )
         self._store = store
         self._clock = clock
         self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
@@ -64,8 +81,8 @@ class CentralWrites:
 
     @property
     def alone(self) -> bool:
-        """Whether there is no central, so that what is written stays at the site."""
-        return self._client is None
+        """True where there is no central, so that what is written stays at the site."""
+        return self._central is None
 
     async def recall(self) -> None:
         """Bring cards up to date with writes that a crash left unfinished, after a start. Raises StoreError."""
@@ -93,7 +110,7 @@ class CentralWrites:
 
     async def admit(self) -> None:
         """Raise NoRoom when the backlog is full, for what is written by another way."""
-        if self._client is None:
+        if self.alone:
             return
         try:
             await self._store.backlog.admit()
@@ -113,12 +130,10 @@ class CentralWrites:
             return await self._write(operation, known, body)
 
     async def _write(self, operation: WriteOperation, record_id: int | None, body: JsonObject) -> Written:
-        if record_id is not None:
-            record_id = await self._store.pending_writes.site_id(
-                operation.kind, record_id
-            )  # it may have changed meanwhile
+        if record_id is not None:  # it may have changed meanwhile
+            record_id = await self._store.pending_writes.site_id(operation.kind, record_id)
         central_id, way = await self._way(operation, record_id)
-        if self._client is None or self._newest is None or way is not _Way.THROUGH:
+        if self._central is None or way is not _Way.THROUGH:
             return await self._hold(operation, record_id, body, sends=way is not _Way.ALONE)
         resolved = await self._store.references.resolve(body)
         if resolved.waits_for is not None:
@@ -126,53 +141,82 @@ class CentralWrites:
         if resolved.reason:
             raise CentralRefused(resolved.reason, status=_CONFLICT)
         sent = resolved.body if central_id is None else {**resolved.body, "id": central_id}
-        key, begun_at, before, asked = new_key(), self._newest.now(), None, False
+        return await self._send(self._central, operation, record_id, body, sent)
+
+    async def _send(
+        self, central: _Central, operation: WriteOperation, record_id: int | None, body: JsonObject, sent: JsonObject
+    ) -> Written:
+        """Send a write to central now, as `sent`; hold it when central does not say what became of it."""
+        key, begun_at, before, asked = new_key(), central.newest.now(), None, False
         started = self._clock.wall().micros
         try:
-            before = await self._newest_before(operation)
+            before = await self._newest_before(central.newest, operation)
             asked = True
-            answer = await self._client.call(operation.method, operation.path, sent, key=key)
+            answer = await central.client.call(operation.method, operation.path, sent, key=key)
         except CentralUnavailable as error:
             begun = asked and error.sent
             return await self._hold(
                 operation, record_id, body, key=key, begun=begun, newest_before=before, begun_at=begun_at
             )
         except CentralRefused as error:
-            if not error.status:  # it refuses the gateway's account, and has not seen the write
-                return await self._hold(operation, record_id, body)
-            if await doubt(self._client, error, of=operation) is not None:  # whoever said so is not central
-                return await self._hold(operation, record_id, body, key=key)
-            if record_id is not None and error.status == NOT_FOUND:
-                await self._forget(operation, record_id)
-            raise
+            return await self._on_refusal(central, operation, record_id, body, error, key=key)
         if operation.effect is Effect.CREATE:
             row = OutboxRow(
                 id=0, key=key, kind=operation.kind, record_id=0, body="", created_at=started, tries=0, next_at=0,
                 parked=False, error="", begun=True, newest_before=before, begun_at=begun_at,
             )  # fmt: skip
-            answer = await self._search(self._client, self._newest).with_id(UnknownCreate(row, operation, sent), answer)
+            answer = await self._search(central).with_id(UnknownCreate(row, operation, sent), answer)
         return await self._keep(operation, record_id, sent, answer, body=body)
 
-    def _search(self, client: CentralClient, newest: NewestIds) -> OutcomeSearch:
+    async def _on_refusal(
+        self,
+        central: _Central,
+        operation: WriteOperation,
+        record_id: int | None,
+        body: JsonObject,
+        error: CentralRefused,
+        *,
+        key: str,
+    ) -> Written:
+        """Hold a write whose refusal says nothing of it. Raises the refusal when it is central's own word."""
+        if not error.status:  # central refuses the gateway's account, and has not seen the write
+            return await self._hold(operation, record_id, body)
+        if await doubt(central.client, error, of=operation) is not None:  # what answered is not central
+            return await self._hold(operation, record_id, body, key=key)
+        if operation.kind == CARD and record_id is not None and error.status == NOT_FOUND:
+            try:
+                again = await self._gone_at_central(central.restore, operation, record_id)
+            except CentralUnavailable:
+                return await self._hold(operation, record_id, body, key=key)
+            if again is not None:
+                return await self._hold(operation, again, body)
+        raise error
+
+    def _search(self, central: _Central) -> OutcomeSearch:
         """Return a search for one record: writes that run at the same time do not share what they saw."""
-        looks = SearchAttempts(monotonic=self._clock.monotonic, may_take=_MAY_TAKE)
+        attempts = SearchAttempts(monotonic=self._clock.monotonic, may_take=_MAY_TAKE)
         return OutcomeSearch(
-            client=client, store=self._store, clock=self._clock, attempts=looks, newest=newest, may_take=_MAY_TAKE
+            client=central.client,
+            store=self._store,
+            clock=self._clock,
+            attempts=attempts,
+            newest=central.newest,
+            may_take=_MAY_TAKE,
         )
 
-    async def _newest_before(self, operation: WriteOperation) -> int | None:
+    async def _newest_before(self, newest: NewestIds, operation: WriteOperation) -> int | None:
         """Return the highest id that central has given to the kind of a record that is about to be created."""
-        if operation.effect is not Effect.CREATE or self._newest is None:
+        if operation.effect is not Effect.CREATE:
             return None
-        await self._newest.refresh((operation,))
+        await newest.refresh((operation,))
         given = await self._store.unknown_outcomes.given(operation.kind, most=1)
-        return max([*given, self._newest.highest.get(operation.kind, 0)]) or None
+        return max([*given, newest.highest.get(operation.kind, 0)]) or None
 
     async def _way(self, operation: WriteOperation, record_id: int | None) -> tuple[int | None, _Way]:
         """Return central's id of a record that exists, and which way a write of it goes."""
-        if self._client is None:
+        if self._central is None:
             return None, _Way.ALONE
-        away = self._client.away()
+        away = self._central.client.away()
         if record_id is None:
             return None, _Way.WAITS if away else _Way.THROUGH
         central_id = await self._store.pending_writes.central_id(operation.kind, record_id)
@@ -285,9 +329,14 @@ class CentralWrites:
             return await self._cards.record(record_id) or {}
         return await self._store.pending_writes.record(operation.kind, record_id) or {}
 
-    async def _forget(self, operation: WriteOperation, record_id: int) -> None:
-        """Remove a card that central no longer has."""
-        if operation.kind != CARD:
-            return
+    async def _gone_at_central(self, restore: RestoreDetector, operation: WriteOperation, card_id: int) -> int | None:
+        """Remove a card that central no longer has. One that a restored central lost goes up again: return its new id.
+
+        Raises CentralUnavailable when central cannot be asked whether it has lost more than this card.
+        """
+        is_lost = operation.effect is Effect.CHANGE and await restore.lacks_newest()
         async with self._store.cards.turn:
-            await self._cards.forget(record_id)
+            again = await self._cards.make_one_again(card_id) if is_lost else None
+            if again is None:
+                await self._cards.forget(card_id)
+        return again

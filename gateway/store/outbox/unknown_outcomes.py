@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Collection
 
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import Event
@@ -33,6 +34,10 @@ class UnknownOutcomes:
     async def is_given(self, kind: str, central_id: int) -> bool:
         """Whether an id of central's belongs to a record that went up from this site."""
         return await self._database.read(lambda connection: IDS[kind].is_given(connection, central_id))
+
+    async def given_among(self, kind: str, central_ids: Collection[int]) -> frozenset[int]:
+        """Return those of central's ids that belong to records of this site."""
+        return await self._database.read(lambda connection: frozenset(IDS[kind].owners(connection, tuple(central_ids))))
 
     async def was_here(self, kind: str, central_id: int, before: int) -> bool:
         """Whether the site had a record of central's before a moment (wall micros), so that it is not of a later write.

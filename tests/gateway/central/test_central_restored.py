@@ -18,11 +18,11 @@ from gateway.central.push.writes import CentralWrites
 from gateway.central.runner import Sync
 from gateway.central.site_cards import SiteCards
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
-from gateway.domain.errors import CentralUnavailable
+from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Exhibit, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
-from gateway.domain.writes import CARD_CREATE, CARD_UPDATE, ENTRY_CREATE
+from gateway.domain.writes import CARD_CREATE, CARD_UPDATE, DEVICE_CREATE, ENTRY_CREATE
 from gateway.recording.lost_evidence import LostExhibits
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.runtime.supervision import Backoff
@@ -390,3 +390,81 @@ async def test_a_new_card_that_gets_a_lost_ones_id_leaves_both_whole(site, store
     assert f"the id {lost}" in told
     await site.down.pull()
     assert await store.cards.count() == len(site.central.cards)
+
+
+async def lose_answer(site, operation, body):
+    """Create a record at central whose answer is lost."""
+    await site.client.call("POST", "/v1/device/list", {"page": 1, "page_limit": 1})  # signs in
+    site.central.faults = Faults(paths=operation.path, lost_answers=1)
+    made = await site.writes.write(operation, body)
+    assert made.held
+    site.central.faults = Faults()
+    return made.record_id
+
+
+@pytest.mark.parametrize("pulled", [False, True])
+async def test_a_create_whose_answer_is_lost_is_found_under_a_lost_cards_id(site, store, pulled):
+    await site.backup()
+    lost = (await site.writes.write(CARD_CREATE, {**LOST, "status": "active"})).record_id
+    await site.restore()
+    made = await lose_answer(site, CARD_CREATE, NEWER)
+    assert site.central.cards[lost]["number"] == "8802"
+    if pulled:
+        await site.down.pull()
+    await site.go_up()
+    assert await store.pending_writes.site_id("access_card", made) == lost
+    at_central = [card.get("number") for card in site.central.cards.values()]
+    assert [at_central.count(number) for number in ("8801", "8802")] == [1, 1]
+    for number in ("8801", "8802"):
+        assert await store.cards.matching([f"text:{number}"])
+
+
+@pytest.mark.parametrize("newest", [True, False])
+async def test_a_device_whose_answer_is_lost_is_found_under_a_lost_ones_id(site, store, newest):
+    await site.backup()
+    lost = (await site.writes.write(DEVICE_CREATE, {"name": "Kiosk"})).record_id
+    await site.restore()
+    made = await lose_answer(site, DEVICE_CREATE, {"name": "Booth"})
+    assert site.central.tables.devices[lost]["name"] == "Booth"
+    if not newest:
+        site.central.tables.devices.add({"name": "Of another"})
+    await site.go_up()
+    assert await store.pending_writes.site_id("device", made) == lost
+    assert [device["name"] for device in site.central.tables.devices.values()].count("Booth") == 1
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_change_of_a_lost_card_lets_the_card_go_up_again(site, store, waits):
+    await site.backup()
+    lost = (await site.writes.write(CARD_CREATE, {**LOST, "status": "active"})).record_id
+    for _ in range(3):
+        await site.passes()
+    await site.go_up()
+    await site.down.pull()
+    if waits:
+        site.central.faults = Faults(down=True)
+        with pytest.raises(CentralUnavailable):
+            await site.client.look()
+    else:
+        await site.restore()
+    changed = await site.writes.write(CARD_UPDATE, {"id": lost, "note": "of the lost one"})
+    assert changed.held
+    if waits:
+        site.central.faults = Faults()
+        await site.restore()
+    await site.go_up()
+    (there,) = [card for card in site.central.cards.values() if card.get("number") == "8801"]
+    assert there.items() >= {**LOST, "note": "of the lost one"}.items()
+    (ours,) = await store.cards.matching(["text:8801"])
+    assert ours.card_id == there["id"]
+
+
+async def test_a_change_of_a_card_that_was_deleted_at_central_is_dropped(site, store):
+    card = await make_card(site, "8801")
+    for _ in range(3):
+        await site.passes()
+    await site.go_up()
+    site.central.tables.cards.remove(card)
+    with pytest.raises(CentralRefused):
+        await site.writes.write(CARD_UPDATE, {"id": card, "note": "too late"})
+    assert not await store.cards.matching(["text:8801"])

@@ -1,0 +1,63 @@
+"""Changes that waited while central's record may have changed too: see `gateway.domain.conflicts`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gateway.central.client.client import CentralClient
+from gateway.central.client.not_found import NOT_FOUND
+from gateway.central.push.events import OutboxEvents
+from gateway.central.push.requests import DeliveryRequest, answered_record
+from gateway.central.site_cards import KIND as CARD
+from gateway.central.site_cards import SiteCards
+from gateway.domain.conflicts import READS, settle
+from gateway.domain.errors import CentralRefused
+from gateway.domain.writes import JsonObject
+from gateway.runtime.clock import Clock
+from gateway.store import OutboxRow, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BothSides:
+    """Comparison of a waiting change with central's record, right before the change goes up."""
+
+    client: CentralClient
+    store: Store
+    clock: Clock
+    cards: SiteCards
+    events: OutboxEvents
+
+    async def settle(self, row: OutboxRow, request: DeliveryRequest) -> tuple[OutboxRow, DeliveryRequest] | None:
+        """Compare a change with central's record; return what of it is sent, None when nothing is left.
+
+        Raises what the client raises, CentralRefused when central has no such record, StoreError.
+        """
+        base = await self.store.change_bases.base(row)
+        if not base:
+            return row, request
+        theirs = await self._at_central(request)
+        if theirs is None:
+            return row, request
+        base = (await self.store.references.resolve(base)).body
+        settled = settle(request.operation, request.body, base, theirs)
+        if settled.body == request.body and not settled.conflicts:
+            return row, request
+        if settled.conflicts:
+            await self.events.conflicts(row, settled.conflicts)
+        async with self.store.cards.turn:
+            now = self.clock.wall().micros
+            left = await self.store.change_bases.settled(row, settled, theirs, now=now)
+            if row.kind == CARD:
+                await self.cards.settle(request.operation, row.record_id, {**theirs, "id": row.record_id})
+        return None if left is None else (left, replace(request, body=settled.body))
+
+    async def _at_central(self, request: DeliveryRequest) -> JsonObject | None:
+        """Fetch central's record of a change as it is now; None when this account may not read it."""
+        operation = request.operation
+        try:
+            answer = await self.client.call("POST", READS[operation.kind], {"id": request.body["id"]})
+        except CentralRefused as error:
+            if error.status in (0, NOT_FOUND):
+                raise
+            return None
+        return answered_record(answer, operation.resources)
