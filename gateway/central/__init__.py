@@ -1,1 +1,1 @@
-"""In step with central: its client, what is pulled down, and the outbox that goes up."""
+"""The line to central: its client, lists pulled down, the outbox sent up, relayed requests and commands."""

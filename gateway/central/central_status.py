@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 
 
 class CentralLink:
-    """Status of the link to central, read without waiting, and the orders that a technician gives for it."""
+    """Status of the link to central, read without waiting, and the actions of a technician on it."""
 
     def __init__(self, *, client: CentralClient, down: DownSync, sync: Sync, started_at: int) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""In step with central: pulling and sending, side by side, for as long as the gateway runs."""
+"""Synchronisation with central: pulling and sending, side by side, for as long as the gateway runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BacklogWarning:
         self._clock = clock
         self._warned = False
         self.notice = ""
-        """One sentence for the page while the backlog is nearly full, else empty."""
+        """A sentence for the page while the backlog is nearly full, else ""."""
 
     async def look(self) -> None:
         """Read the size; record an event when it has passed 80 %. Raises StoreError."""
@@ -119,10 +119,11 @@ class Sync:
         clock_alert_seconds: float = 30.0,
         away_backoff: Backoff | None = None,
     ) -> None:
-        """`bytes_per_second`: the average bandwidth that pulls may take.
+        """Start without contact to central.
 
-        `clock_alert_seconds`: central's clock and this machine's may differ by so much.
-        `away_backoff` spaces pulls while central does not answer, unless they come more often anyway.
+        `bytes_per_second`: the average bandwidth that pulls may take. `clock_alert_seconds`: central's clock and this
+        machine's may differ by so much. `away_backoff` spaces pulls while central does not answer, at most
+        `pull_seconds` apart.
         """
         self._backlog = BacklogWarning(store=store, clock=clock)
         self._evidence = evidence
@@ -156,12 +157,12 @@ class Sync:
                 if self._reconcile is not None:
                     supervisor.keep("reconcile", partial(self._while_disk_refuses, self._reconcile.run))
                 await asyncio.Event().wait()
-        except asyncio.CancelledError:  # only then is it over for good: a closed client stays closed
+        except asyncio.CancelledError:  # only then: a closed client cannot be opened again
             await self._client.close()
             raise
 
     async def trust_anew(self) -> None:
-        """Read again who may sign central's certificate, for connections to come; those of the relay too."""
+        """Read the authorities for central's certificate again, for new connections, the relay's too."""
         await self._client.trust.renew()
 
     def pull_soon(self) -> None:
@@ -175,11 +176,11 @@ class Sync:
 
     @property
     def refreshing(self) -> bool:
-        """Whether everything is, or will be, fetched anew."""
+        """True while everything is, or will be, fetched anew."""
         return self._down.refreshing
 
     async def refresh(self) -> None:
-        """Pull now, and write every record anew, changed or not; on disk until the whole was looked at.
+        """Pull now, and write every record anew, changed or not. The wish is on disk until that is done.
 
         Raises StoreError.
         """
@@ -193,22 +194,22 @@ class Sync:
 
     @property
     def reconciling(self) -> bool:
-        """Return whether records are, or will be, compared with central."""
+        """True while records are, or will be, compared with central."""
         return self._reconcile is not None and self._reconcile.under_way
 
     @property
     def reconcile_progress(self) -> str:
-        """Return how far comparing is."""
+        """Progress of the comparison, in words."""
         return self._reconcile.progress if self._reconcile is not None else ""
 
     @property
     def reconciled(self) -> str:
-        """Return what the last comparing found, in words."""
+        """Result of the last comparison, in words."""
         return self._reconcile.result if self._reconcile is not None else ""
 
     @property
     def backlog_notice(self) -> str:
-        """One sentence while the backlog is nearly full, else empty."""
+        """A sentence while the backlog is nearly full, else ""."""
         return self._backlog.notice
 
     @property
@@ -221,7 +222,7 @@ class Sync:
         return SyncSnapshot(central=self._client.state, pull=self._down.report, books=await self._store.outbox.books())
 
     async def _while_disk_refuses(self, child: Callable[[], Awaitable[None]]) -> None:
-        """Begin `child` again after each refusal of the store, which tells of itself."""
+        """Run `child` again after each refusal of the disk, which the store reports."""
         while True:
             try:
                 await child()
@@ -240,11 +241,11 @@ class Sync:
                 await self._down.pull()
             except CentralUnavailable as error:
                 failed = str(error)
-                log.debug("pull_put_off", error=failed)  # the client tells of loss and recovery, once each
+                log.debug("pull_put_off", error=failed)  # the client logs loss and recovery, once each
             took, received = self._clock.monotonic() - began, self._client.received - before
             failures = failures + 1 if failed or self._down.anew.left else 0
             rest = rest_after(took=took, pull_seconds=self._pull_seconds)
-            if failures:  # a technician may wait for the rest of it
+            if failures:  # a technician may be waiting
                 backoff = self._away_backoff.wait(failures)
                 rest = min(self._pull_seconds, backoff if failed else max(backoff, took))
             rest = max(rest, bandwidth_rest(took=took, received=received, bytes_per_second=self._bytes_per_second))
@@ -256,7 +257,7 @@ class Sync:
         await self._sender.run(lambda _: self._report())
 
     async def _report(self) -> None:
-        """Record once what a technician should know of central; pulling and sending both ask for it."""
+        """Record changes of central's state as events, once each; pulling and sending both call this."""
         async with self._reporting:
             await self._report_reach()
             await self._report_clocks()

@@ -1,7 +1,7 @@
-"""The site's cards as they follow what is written: in a file of their own, right behind the commit that holds a write.
+"""The site's cards, updated in their own file right after the commit that queues a write in the other file.
 
-A crash in between is made good at the next start, and a disk that refuses once it takes them: what waits and which ids
-central gave is in the other file.
+After a crash between the two, or while the cards' disk refuses, the cards are brought up to date later: pending writes
+and central's ids are in the other file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CARDS_BETWEEN_YIELDS = 20
 
 
 class SiteCards:
-    """Cards at the site, as they follow writes. Each method is called within `store.cards.turn`."""
+    """Cards at the site, kept up to date with writes. Callers hold `store.cards.turn`."""
 
     def __init__(self, *, store: Store, clock: Clock, zone: tzinfo = UTC, fields: CardFieldMap | None = None) -> None:
         self._store = store
@@ -61,7 +61,7 @@ class SiteCards:
             raise CommandRefused(f"number: {number} is already used")
 
     async def follow(self, operation: WriteOperation, pending: PendingWrite, body: JsonObject) -> JsonObject:
-        """Do to the card what was held; returns its record as it is now, or was when it was deleted."""
+        """Apply a pending write to the card; return its record as it is now, or was when it was deleted."""
         card_id = pending.record_id
         before = await self.record(card_id)
         if operation.effect is Effect.DELETE:
@@ -78,7 +78,7 @@ class SiteCards:
     async def settle(
         self, operation: WriteOperation, card_id: int, record: JsonObject | None, *, formerly: int | None = None
     ) -> JsonObject | None:
-        """Take over the record of a write that central carried out, below what waits; None for a card that is gone.
+        """Store the record of a write that central carried out, under pending writes; None for a card that is gone.
 
         `formerly`: the id that the card had until then.
         """
@@ -87,7 +87,7 @@ class SiteCards:
             await self._apply(remove=(card_id,))
             return None
         at_site: JsonObject | None = None
-        if operation.effect is not Effect.CREATE or formerly is not None:  # else any card under this id is another one
+        if operation.effect is not Effect.CREATE or formerly is not None:  # at a create it is another card's id
             at_site = await self.record(card_id if old is None else old)
         whole: JsonObject | None = None
         if at_site is not None or record is not None:
@@ -106,8 +106,8 @@ class SiteCards:
     async def make_again(self, records: Mapping[int, JsonObject], *, given_to: int | None = None) -> Mapping[int, int]:
         """Let cards that central has lost go up again; return their new ids of the site's by central's.
 
-        `records` are by central's ids; of those only cards that were made here are taken. `given_to`: the card to which
-        central gave the id.
+        `records` are by central's ids; of those only cards that were made here are taken. `given_to`: the card to
+        which central gave the id.
         """
         bodies: dict[int, JsonObject] = {
             central_id: {name: value for name, value in record.items() if name in CARD_FIELDS and value is not None}
@@ -126,9 +126,9 @@ class SiteCards:
         return None if record is None else (await self.make_again({card_id: record})).get(card_id)
 
     async def make_way(self, central_id: int, created: JsonObject, *, card_id: int) -> None:
-        """Let the card go up again that had the id until now which central gave to a new one.
+        """Let the card go up again that had an id which central now gave to a new card.
 
-        A central that was set back gives ids a second time. `created`: what the new card was made of.
+        A restored central gives ids a second time. `created`: the body that created the new card.
         """
         record = await self.record(central_id)
         if record is not None and not is_twin(created, record):
@@ -139,7 +139,7 @@ class SiteCards:
         await self._apply(remove=(card_id,))
 
     async def catch_up(self) -> None:
-        """Bring the cards behind what their disk did not take when it was written. Takes the turn itself."""
+        """Update cards whose disk refused an earlier write. Takes the lock itself."""
         if self._store.cards.behind:
             async with self._store.cards.turn:
                 await self.recall()
@@ -150,7 +150,7 @@ class SiteCards:
             known = await self._store.pending_writes.site_id(KIND, card_id)
             if known >= FIRST_PROVISIONAL_ID or (record := await self.record(card_id)) is None:
                 continue
-            if await self.record(known) is not None:  # it came down since, and is newer
+            if await self.record(known) is not None:  # a pull brought it since, and is newer
                 await self._apply(remove=(card_id,))
             else:
                 await self._put(known, {**record, "id": known}, instead_of=card_id)
@@ -162,7 +162,7 @@ class SiteCards:
         self._store.cards.behind = False
 
     async def _lay_over(self, waiting: Mapping[int, Sequence[WaitingWrite]], known: Mapping[int, str]) -> None:
-        """Bring some cards to what their waiting writes make of them, in one commit."""
+        """Apply pending writes to some cards, in one commit."""
         put: list[CardRecord] = []
         remove: list[int] = []
         for place, (card_id, writes) in enumerate(waiting.items()):

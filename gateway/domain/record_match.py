@@ -1,8 +1,8 @@
 """Comparison of a record at central with one that was sent and whose answer was lost. Pure.
 
-What was sent says where it comes from (`source_name`, `source_id`), as far as its kind has that: then this counts.
-Otherwise its fields do. What cannot be told by them is for a person: made again it might be there twice, taken for the
-record of somebody else it would be lost.
+Records of some kinds name their source (`source_name`, `source_id`): then the source decides. Otherwise the fields do.
+Where they leave a doubt, a person decides: sent again, the record might be there twice; taken for somebody else's, it
+would be lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SOURCE = ("source_name", _NUMBER)
 _AT = "date_at"
 _PLATE = "plate"
 _NEVER_SHOWN = frozenset({"pin"})
-"""What central takes and need not show again."""
+"""Fields that central accepts and need not show again."""
 
 
 class RecordMatch(Enum):

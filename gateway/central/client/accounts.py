@@ -2,9 +2,9 @@
 
 The form of a role is not published, so the site file says where and how to read it.
 
-Without a word in the site file these are read, in the role itself or in its `permissions`: a list of names, a list of
-objects that name one each, or an object whose fields are true or false. What is no permission of the interface, and
-what is not plainly granted, allows nothing.
+By default permissions are read from the role itself and from its `permissions`: a list of names, a list of objects that
+name one each, or an object whose fields are true or false. Unknown names, and grants that are not plainly true, allow
+nothing.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class CentralPeople:
         return admission
 
     async def is_believed(self, refusal: CentralRefused) -> bool:
-        """Return whether a refusal is central's own word, not that of what stands before it. Never raises."""
+        """Return whether a refusal is central's own, not that of a proxy before it. Never raises."""
         return await doubt(self._client, refusal) is None
 
     def admitted(self, answer: JsonObject) -> CentralAdmission | None:
@@ -120,7 +120,7 @@ class CentralPeople:
         token, user, role = answer.get("session"), answer.get("user"), answer.get("role")
         if not isinstance(token, str) or not 0 < len(token) <= _LONGEST_TOKEN or not _plain(token):
             return None
-        # Only a plain no is none: the document has a boolean here, and whatever else stands there proves nothing.
+        # Only `false` means no second factor: the interface has a boolean here, and anything else proves nothing.
         mfa_enabled = not isinstance(user, dict) or user.get("mfa_enabled") is not False
         return CentralAdmission(
             token=token,

@@ -34,17 +34,17 @@ _BARE_RECORDS = frozenset({"POST /v1/access", "POST /v1/event"})
 
 
 class CentralFailed(CentralUnavailable):
-    """Central was reached and answered in its own form that it failed. Others' requests may still succeed."""
+    """Error for an answer of central that says it failed. Other requests may still succeed."""
 
 
 class CentralSlow(CentralUnavailable):
-    """No answer came in time, over a connection that was there."""
+    """Error for an open connection over which no answer came in time."""
 
 
 class CentralDenied(CentralRefused):
-    """Central refuses the account: wrong credentials, no session, or a missing permission.
+    """Error for a refused account: wrong credentials, no session, or a missing permission.
 
-    It says nothing of the record that was sent; that one is sent again when the account is in order.
+    It says nothing of the record that was sent. The record is sent again once the account works.
     """
 
 
@@ -99,7 +99,7 @@ def _failure(operation: str, status: int, error: str) -> CentralRefused | Centra
 
 
 def _succeeded(operation: str, status: int, answer: JsonObject) -> bool:
-    """2xx, and the body says so, or is the record that was asked for."""
+    """Return whether the status is 2xx and the body says success, or is the record that was asked for."""
     if not 200 <= status < 300 or answer.get("error"):
         return False
     if "success" not in answer:

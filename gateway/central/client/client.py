@@ -34,7 +34,7 @@ from gateway.runtime.clock import Clock
 log = structlog.get_logger(__name__)
 
 Known = Callable[[bytes], JsonObject | None]
-"""Gives the answer for a body that was met before, None for any other."""
+"""Returns the answer for a body that came before, None for any other."""
 
 _CALLS_AT_ONCE = 4
 _PEOPLE_AT_ONCE = 4
@@ -50,8 +50,8 @@ class CentralClient:
     Loss and recovery are logged once each, see `Reach`. `totp_secret`: base32, of an account that has a second factor;
     `used_codes` notes the newest of its codes that was sent.
 
-    A line that is dead is told from a central that is slow: a connection must be there within `connect_seconds`,
-    however long an answer may take. After a time-out people are not kept waiting for the next one.
+    A connection must be open within `connect_seconds`, however long an answer may take: so a dead line is told from a
+    slow central. For some seconds after a time-out, calls for people fail at once.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class CentralClient:
             path: its path, from `/v1` on.
             body: its JSON body; none is sent with GET.
             key: sent as `Idempotency-Key`; the same over all tries of one record.
-            known: gives the answer for a body that it has met before, which is then not read again.
+            known: returns the answer for a body that came before, which is then not parsed again.
 
         Raises:
             CentralUnavailable: no answer within the time-out, or none that is central's; CentralFailed when central
@@ -144,8 +144,8 @@ class CentralClient:
     ) -> JsonObject:
         """Call an operation for a person, with that person's session at central or none.
 
-        What is refused to a person is not noted of the gateway's own account. `hide` is a secret that central may
-        repeat in what it says. Raises CentralRefused, CentralUnavailable: at once for some seconds after a time-out.
+        A refusal is not noted for the gateway's own account. `hide` is a secret that central may repeat in its message.
+        Raises CentralRefused, CentralUnavailable: at once for some seconds after a time-out.
         """
         if self._clock.monotonic() < self._silent_until and self.away():
             raise CentralUnavailable(f"{method} {path}: central was silent a moment ago")
@@ -168,7 +168,7 @@ class CentralClient:
     async def upload(self, path: str, upload: Upload, *, key: str) -> JsonObject:
         """Send a file and give central's answer. Raises as `call`, and OSError when the file cannot be read.
 
-        That one file does not get through says nothing of central as a whole, so that is not noted.
+        A failure is not noted as a loss of central: one file proves nothing of central as a whole.
         """
 
         async def attempt(token: str) -> Verdict:
@@ -190,7 +190,7 @@ class CentralClient:
             try:
                 status, raw = await self._send(operation, path, upload, file, headers=headers, seconds=seconds)
             except CentralUnavailable as error:
-                raise file.fault or error from None  # of a file that breaks off central has nothing
+                raise file.fault or error from None  # central keeps nothing of a file that broke off
         finally:  # also when this is cancelled while the file is being opened
             await asyncio.to_thread(with_file.close)
         return await judge(operation, status, raw)
@@ -221,14 +221,14 @@ class CentralClient:
         return line_words(error, urlsplit(self._url).hostname or self._url)
 
     async def look(self) -> None:
-        """Ask whether central runs, without a session. Raises CentralUnavailable, CentralRefused."""
+        """Check that central runs, without a session. Raises CentralUnavailable, CentralRefused."""
         verdict = await self._exchange("GET", "/", None, key="", token=None)
         if isinstance(verdict, NeedsSignIn):
             verdict = CentralDenied("GET /: authentication required")
         self._accepted(verdict)
 
     def missed(self, error: str) -> None:
-        """Somebody else did not reach central."""
+        """Note that a relayed request did not reach central."""
         self._note(reachable=False, error=error)
 
     async def close(self) -> None:
@@ -252,8 +252,8 @@ class CentralClient:
     ) -> JsonObject | CentralRefused | CentralUnavailable:
         """Try with the gateway's session, and once more with a fresh one when it has ended or lacks a permission.
 
-        A permission that a fresh session lacks too is noted by its operation, which is then tried as it is, and with
-        a fresh sign-in again only after a while.
+        Where a fresh session lacks the permission too, the operation is noted. Later calls of it use the session as it
+        is; a fresh sign-in is tried again only after a while.
         """
         token = self._session.token or await self._enter()
         verdict = await attempt(token)
@@ -281,7 +281,7 @@ class CentralClient:
             token = await self._session.enter(stale=stale, ends_stale=ends_stale)
         except (CentralRefused, CentralUnavailable) as error:
             if isinstance(error, CentralUnavailable):
-                error.sent = False  # of what the session was wanted for
+                error.sent = False  # the request that needs the session was not sent
             raise self._noted(error) from error
         self._state = replace(self._state, signed_in_at=self._session.signed_in_at)
         return token

@@ -56,7 +56,7 @@ def _length(seconds: float) -> str:
 def offset_from(headers: Mapping[str, str], *, wall: Stamp, took: float) -> ClockOffset | None:
     """Measure the offset by an answer's headers at `wall`, `took` seconds after the request; None without a date.
 
-    An answer out of a cache has an old Date, and one that was long on its way says too little.
+    An answer from a cache has an old Date; one that was long on its way leaves too much doubt.
     """
     text = headers.get("Date")
     if text is None or "Age" in headers:

@@ -20,7 +20,7 @@ from gateway.domain.errors import CentralUnavailable
 
 BODY_LIMIT = 2 * 1024 * 1024
 _CHUNK = 64 * 1024
-_UNHEARD_SECONDS = 6.0  # what was sent and not acknowledged by then: the line is dead, central is not merely slow
+_UNACKNOWLEDGED_SECONDS = 6.0  # sent data without a TCP acknowledgement for so long: the line is dead
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -29,12 +29,12 @@ OnHeaders = Callable[[Mapping[str, str]], None]
 
 
 class SentFile(io.FileIO):
-    """A file as it is sent. `fault`: why it could not be read, which whoever sends takes for a fault of the line."""
+    """A file as it is sent. `fault`: why it could not be read; aiohttp reports that as a fault of the line."""
 
     fault: OSError | None = None
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """As any file. Raises OSError."""
+        """Read as any file does, and keep the fault. Raises OSError."""
         try:
             return super().read(-1 if size is None else size)
         except OSError as error:
@@ -57,14 +57,14 @@ class Upload:
         return SentFile(self.file)
 
     def form(self, file: IO[bytes]) -> aiohttp.FormData:
-        """The form, with the file that was opened for it."""
+        """Build the form with the opened file."""
         form = aiohttp.FormData(self.fields)
         form.add_field("file", file, filename=self.name, content_type=self.media_type)
         return form
 
 
 class TooLarge(CentralFailed):
-    """Central answered with more than is ever read."""
+    """Error for an answer that is larger than is ever read."""
 
 
 class Connections:
@@ -120,7 +120,7 @@ class Connections:
         *,
         on_headers: OnHeaders | None = None,
     ) -> tuple[int, bytes]:
-        """Status and body of one exchange; see `fetch`."""
+        """Send a request; return status and body of the answer. Raises as the function `fetch`."""
         http = await self.open()
         tls = await self._trust.tls() if self._secured else None
         try:
@@ -135,14 +135,14 @@ class Connections:
         self.received += received
 
     def end(self) -> aiohttp.ClientSession | None:
-        """No more requests from now on; what is to be closed, None when nothing was opened."""
+        """Refuse requests from now on; return the session to be closed, None when none was opened."""
         self._closed = True
         http, self._http = self._http, None
         return http
 
 
 def connector(tls: ssl.SSLContext | None, *, at_once: int) -> aiohttp.BaseConnector:
-    """Real connections, at most so many."""
+    """Make a connector with at most `at_once` connections."""
     return aiohttp.TCPConnector(ssl=tls or True, limit=at_once, socket_factory=impatient_socket)
 
 
@@ -157,9 +157,9 @@ async def fetch(
     counted: Callable[[int], None] = lambda _received: None,
     tls: ssl.SSLContext | None = None,
 ) -> tuple[int, bytes]:
-    """Status and body of one exchange. Raises TooLarge when the body is larger than is ever read.
+    """Send a request; return status and body of the answer. Raises TooLarge when the body is larger than is ever read.
 
-    `counted` gets the number of bytes that the body had on the line, also of one that breaks off.
+    `counted` gets the number of bytes that the body had on the line, even when it broke off.
     `tls`: what a new connection is secured with, None for the session's own.
     """
     data = json.dumps(body).encode() if isinstance(body, dict) else body
@@ -186,11 +186,11 @@ async def fetch(
 def impatient_socket(addr_info: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
     """Make a socket that drops its connection when sent data is not acknowledged for some seconds.
 
-    A kept connection is dead without a sign when the line fails; what is sent on it would wait for the whole time-out.
+    When the line fails, an idle connection shows no sign of it. A request on it would wait for the whole time-out.
     """
     family, kind, protocol, _, _ = addr_info
     made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_UNHEARD_SECONDS * 1000))
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_UNACKNOWLEDGED_SECONDS * 1000))
     return made
 
 

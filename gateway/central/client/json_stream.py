@@ -12,9 +12,9 @@ from pydantic import JsonValue
 from gateway.domain.writes import JsonObject
 
 DEEPEST = 100
-"""Lists and objects within each other, of what is ever taken."""
+"""Deepest nesting of lists and objects that is accepted."""
 
-_AT_ONCE = 16 * 1024  # characters, read in well under a millisecond however they are made
+_AT_ONCE = 16 * 1024  # characters: parsed in well under a millisecond, whatever they hold
 _RECORDS_AT_ONCE = 40
 _MOST_ITEMS = 20_000  # of one list, or names of one object
 _MOST_MARKS = 10_000  # in a record that is larger than is read at once
@@ -32,7 +32,7 @@ class Unreadable(ValueError):
 
 
 class Unkept(Unreadable):
-    """It is written as JSON, but holds what could be kept nowhere, or only at too high a price."""
+    """Error for JSON that is too large or too deep to keep."""
 
 
 def _as_text(text: str) -> JsonValue:
@@ -86,10 +86,7 @@ def _scanned(text: str, start: int) -> tuple[JsonValue, int]:
 
 
 def _whole_letters(value: JsonValue) -> JsonValue:
-    """Join surrogate pairs; replace a lone surrogate, as a name that was cut leaves it.
-
-    It could be kept nowhere.
-    """
+    """Join surrogate pairs; replace a lone surrogate, as a cut name leaves it, because UTF-8 cannot hold it."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
@@ -126,9 +123,9 @@ def read_whole(raw: bytes) -> JsonObject | None:
 
 
 class _Parser:
-    """A long text being read; `_at` is how far. Raises ValueError or IndexError where it is not JSON.
+    """Parser of a long text; `_at` is its position. Raises ValueError or IndexError where the text is not JSON.
 
-    What fits into the window is read at once, what does not is read by its parts.
+    A value that fits into the window is parsed at once, a larger one part by part.
     """
 
     def __init__(self, text: str) -> None:
@@ -205,7 +202,7 @@ class _Parser:
         if not self._parted:
             self._marks = 0
         self._parted += 1
-        await asyncio.sleep(0)  # that it does not fit took as long as reading what does
+        await asyncio.sleep(0)  # to find that it does not fit took as long as parsing one that fits
         value = await (self._object(depth=depth + 1) if mark == "{" else self._list(depth=depth + 1))
         self._parted -= 1
         return value

@@ -1,6 +1,6 @@
-"""When a walk over one of central's lists may be believed. Pure.
+"""Proof that a walk over one of central's lists was complete. Pure.
 
-What a walk brings may always be taken over; what it does not bring is removed only when the walk was whole.
+Records that a walk brings are always stored. Records that it lacks are removed only when the walk was complete.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Tally:
 
     @property
     def reached_end(self) -> bool:
-        """Return whether the walk came to the end of the list, believed or not."""
+        """True when the walk came to the end of the list, believed or not."""
         return not self._fault
 
     @property

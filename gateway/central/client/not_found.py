@@ -1,7 +1,7 @@
 """Check of a 404: whether it is central's own word.
 
-What stands before central answers so too while central itself is not there; nothing may be lost by that. So central is
-asked for a list that it must have: what answers has no such list either is not central.
+A proxy before central also answers 404 while central itself is away, and nothing may be lost by that. So central is
+asked for a list that it must have. Whatever answers 404 to that too is not central.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ async def doubt(
 ) -> CentralUnavailable | None:
     """Return why a refusal is not central's own, None for one to believe. Raises nothing of the client's.
 
-    `of`: what was refused. A change is measured by the list of its records. Anything else says nothing of a record, and
-    not every central takes each kind; so it is measured by the list of devices, which all have. Where the gateway's own
-    account may not ask for a list, it is measured by whether central says that it runs, which needs no session.
+    `of`: the operation that was refused. After a change, central is asked for the list of such records; after anything
+    else, for the list of devices, which every central has. Where the gateway's account may not ask for the list,
+    central is asked whether it runs, which needs no session.
     """
     lookup = _lookup(_EVERY_CENTRAL_HAS if of is None or of.effect is Effect.CREATE else of.kind)
     if refusal.status != NOT_FOUND or lookup is None:

@@ -14,7 +14,7 @@ NARROWEST: Final = 25
 
 WIDE: Final = (1000, 500, 250, 100, NARROWEST)
 MODEST: Final = (100, 50, NARROWEST)
-"""Where little is to be gained by more."""
+"""For short lists, where larger pages gain little."""
 
 _FIRST_REST = 4
 _LONGEST_REST = 64
@@ -23,7 +23,7 @@ _Page = TypeVar("_Page")
 
 
 class PageSize:
-    """The largest page that central honours, found out by asking: smaller ones on failure, larger ones again later."""
+    """The largest page that central gives, found by trial: a failure makes it smaller, success larger again later."""
 
     def __init__(self, sizes: tuple[int, ...] = WIDE) -> None:
         self._sizes = sizes
@@ -65,7 +65,7 @@ class PageSize:
 async def in_a_size_that_comes(client: CentralClient, size: PageSize, ask: Callable[[int], Awaitable[_Page]]) -> _Page:
     """Call `ask` with smaller and smaller page sizes until a page comes.
 
-    Where no size helps, it is not the size that central minds; what it said last is raised.
+    Where no size helps, the size is not the reason: the last error is raised.
     """
     widest = size.limit
     while True:

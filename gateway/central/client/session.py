@@ -33,8 +33,8 @@ _LOGOUT_SECONDS = 2.0
 class GatewaySession:
     """Session of the gateway's account, opened on demand; it proves the second factor where the account has one.
 
-    After a refusal central is left alone, for half a minute to a minute and longer each time, so that a wrong password
-    does not lock the account. A code is never sent twice, also over a restart: the next one is waited for.
+    After a refusal, sign-ins pause for half a minute to a minute, longer each time, so that a wrong password does not
+    lock the account. A code is never sent twice, not even after a restart: the session waits for the next one.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class GatewaySession:
                         log.warning("central_sign_in_refused", error=str(error))
                 self._error = error
                 if ends_stale:
-                    self.token = stale  # it was well until now
+                    self.token = stale  # it still works for everything else
                 raise
             finally:
                 self._sign_ins += 1
@@ -148,7 +148,7 @@ class GatewaySession:
             newest = max(newest, await self._used_codes.newest())
         now = self._central_time()
         current = (now + _ON_THE_WAY_SECONDS) // _STEP_SECONDS
-        # A note far ahead was made while central's clock was.
+        # A note far ahead was made while central's clock was ahead.
         step = newest + 1 if current <= newest <= current + 1 else current
         await asyncio.sleep(max(step * _STEP_SECONDS + _CLOCK_DOUBT_SECONDS - now, 0))
         self._last_step = step

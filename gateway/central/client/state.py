@@ -44,8 +44,8 @@ _CALM_SECONDS = 10.0
 class Reach:
     """Detector of the loss and the recovery of central, fed by each exchange.
 
-    A loss and a recovery are told at once, and logged once each. A line that breaks again within ten seconds of a
-    recovery flickers: it is told as lost when that has lasted ten seconds.
+    A loss and a recovery are reported at once, and logged once each. A line that breaks again within ten seconds of a
+    recovery flickers: it is reported as lost when the break has lasted ten seconds.
     """
 
     def __init__(self, *, clock: Clock) -> None:

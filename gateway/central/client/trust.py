@@ -1,4 +1,4 @@
-"""Who may sign central's certificate: the machine's authorities, or those in the site's own file."""
+"""Certificate authorities for the line to central: the machine's, or those in the site's own file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Mark = tuple[int, int, int]
 class Trust:
     """Certificate authorities that connections to central are checked with.
 
-    The file is read when it is first wanted, when `renew` asks for it, and when a connection was not trusted and the
-    file is another one than was read. One that cannot be used leaves what was.
+    The file is read at first use, by `renew`, and after a connection was not trusted while the file has changed. A file
+    that cannot be used leaves the earlier authorities in force.
     """
 
     def __init__(self, ca_file: str | None) -> None:
@@ -59,7 +59,8 @@ class Trust:
 
 
 def _read(ca_file: str | None) -> tuple[Mark | None, ssl.SSLContext]:
-    mark = None if ca_file is None else _mark_of(ca_file)  # first: what is written meanwhile is read again
+    # Marked before it is read: a write during the reading changes the mark, and the file is read again.
+    mark = None if ca_file is None else _mark_of(ca_file)
     try:
         return mark, ssl.create_default_context(cafile=ca_file)
     except OSError as error:
@@ -68,7 +69,7 @@ def _read(ca_file: str | None) -> tuple[Mark | None, ssl.SSLContext]:
 
 
 def _mark_of(ca_file: str) -> Mark | None:
-    """Changes whenever the file does; None while there is none."""
+    """Return a mark that changes whenever the file does; None without a file."""
     try:
         found = Path(ca_file).stat()
     except OSError:

@@ -24,9 +24,10 @@ Read = tuple[int | None, bool]
 
 
 def read_moment(value: JsonValue, zone: tzinfo, *, ends: bool) -> Read:
-    """Wall micros or None for no bound, and whether the value could be read. A last day lasts until its end.
+    """Return a bound in wall micros, None for no bound, and whether the value could be read.
 
-    Without an offset it is of this zone. Days, and moments to the second, may come as digits alone.
+    `ends`: a day alone means its end. A moment without an offset is of `zone`. Days, and moments to the second, may
+    come as digits alone.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         if isinstance(value, int) and (value in _DAY_DIGITS or _RUN_TOGETHER.fullmatch(str(value))):

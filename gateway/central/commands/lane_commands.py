@@ -1,8 +1,8 @@
 """Commands to the site's gates, read from central's event list.
 
-The interface has no way down to a site's gates but this: an event of central's about one of them, with numbers that the
-site file says mean a command. Such a command acts while it is fresh, once, and only when it was given after this
-gateway's start: what a gateway that went down may have carried out is never carried out again.
+The interface has no other way to command a gate: central records an event about the gate, with numbers that the site
+file maps to a command. Such a command acts once, while it is fresh, and only when it was given after this gateway's
+start. So a command that the gateway may have carried out before it stopped is never carried out again.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Now:
 
 
 def judge(date_at: object, now: Now, *, fresh: float, zone: tzinfo) -> Verdict:
-    """Decide whether a command of that time acts now; in doubt, not. A time without an offset is the site's."""
+    """Decide whether a command of that time acts now; in doubt it does not. A time without an offset is the site's."""
     try:
         moment = datetime.fromisoformat(date_at if isinstance(date_at, str) else "")
         at = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
@@ -87,7 +87,7 @@ def judge(date_at: object, now: Now, *, fresh: float, zone: tzinfo) -> Verdict:
 
 
 class GateCommands(Protocol):
-    """Who commands gates; see `Lanes.command`."""
+    """Receiver of commands for gates; see `Lanes.command`."""
 
     async def command(self, *, device_id: int, action: GateAction, source: str, command_id: str) -> Command:
         """Record a command and set it going."""
@@ -147,7 +147,7 @@ class LaneCommands:
             await asyncio.sleep(self._backoff.wait(failures) if failures else self._every)
 
     async def look(self) -> None:
-        """Act on what is new. Raises CentralUnavailable, CentralRefused, StoreError."""
+        """Carry out new commands. Raises CentralUnavailable, CentralRefused, StoreError."""
         self._counted = 0
         new = sorted([item async for item in self._new()], key=lambda item: item[0])
         if self._counted and not self._unreadable:
@@ -162,7 +162,7 @@ class LaneCommands:
             del self._known[number]
 
     async def _new(self) -> AsyncIterator[tuple[int, JsonObject]]:
-        """Events about the site's gates that were not seen before, the newest first, as far back as they are fresh."""
+        """Yield new events about the site's gates, the newest first, as far back as they are fresh."""
         cursor = 0
 
         async def ask(limit: int) -> JsonObject:

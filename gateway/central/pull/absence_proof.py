@@ -1,7 +1,7 @@
 """Proof that central no longer has a record: it is asked by id before the site removes the record.
 
-Lists shift while they are walked, and a list may lack what central still has. What it says of the one record is proof,
-if it answers such questions at all: a record that it has just listed must be found the same way.
+Lists shift while they are walked, and a list may lack what central still has. Central's answer about the single record
+is proof, if it answers such requests at all: a record that it has just listed must be found the same way.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gateway.central.pull.field_map import record_id
 from gateway.domain.errors import CentralRefused
 
 MOST_ASKED: Final = 100
-"""So many single records are asked for in one pull."""
+"""The most single records that are asked for in one pull."""
 
 Found = tuple[tuple[int, JsonObject], ...]
 """Records that central has, with their ids."""
@@ -57,8 +57,8 @@ class ById:
     async def ask_some(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> Asked:
         """Ask for a hundred of these at most, picked by chance, ten at a time. Raises as `ask`.
 
-        Ten that central still has all show that the list is wrong, and ten of which it says nothing that it does not
-        answer such questions. No more are asked for then.
+        When central still has all of ten, the list is wrong. When one answer cannot be understood, central does not
+        answer such requests. No more are asked for then.
         """
         wanted, known = frozenset(record_ids), tuple(islice(listed, _LISTED_TRIES))
         chosen = random.sample(sorted(wanted), min(len(wanted), MOST_ASKED))

@@ -24,14 +24,14 @@ log = structlog.get_logger(__name__)
 
 _T = TypeVar("_T")
 
-_WORTH_A_PROCESS = 2000  # fewer cards are made here before a process is up
+_WORTH_A_PROCESS = 2000  # fewer cards are parsed here before a process has started
 _PAGE_SECONDS = 30.0
 
 
 class CardPages(Generic[_T]):
     """Parser of card pages in a child process, open until `close`. One page at a time.
 
-    `make` makes of a card, and of whether something of its record could not be read, what is wanted of it here.
+    `make` converts each packed card; it also gets whether a part of the record could not be read.
     """
 
     def __init__(self, *, fields: CardFieldMap, zone: tzinfo, make: Callable[[PackedCard, bool], _T]) -> None:
@@ -42,16 +42,16 @@ class CardPages(Generic[_T]):
 
     @property
     def is_up(self) -> bool:
-        """Tell whether the process runs."""
+        """True while the process runs."""
         return self._process is not None
 
     async def expect(self, records: int) -> None:
-        """Start the process where so many records are worth it. A machine that cannot is no error: that is told."""
+        """Start the process where so many records are worth it. A failure to start is logged, not raised."""
         zone = _zone_name(self._zone)
         if records < _WORTH_A_PROCESS or zone is None:
             return
         try:
-            # Whatever it would complain of shows here too, where no PIN of a record gets into a log.
+            # Its messages are dropped: they could hold a PIN of a record, and this process meets the same faults.
             self._process = await start_child(
                 (sys.executable, "-m", "gateway.central.pull.card_process"), stdin=PIPE, stdout=PIPE, stderr=DEVNULL
             )
@@ -111,7 +111,7 @@ async def _blob(answers: asyncio.StreamReader) -> Any:
 
 
 def _zone_name(zone: tzinfo) -> str | None:
-    """Under which another process finds the zone; None when it would not."""
+    """Return the name by which another process finds the zone; None when it has none."""
     if zone is UTC:
         return "UTC"
     return zone.key if isinstance(zone, ZoneInfo) else None

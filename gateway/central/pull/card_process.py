@@ -1,9 +1,11 @@
 """`python -m gateway.central.pull.card_process`: read pages of central's card list on stdin, write cards on stdout.
 
-A process of its own, because a long list is seconds of Python, and would hold the interpreter lock of lanes.
+It is a process of its own because parsing a long list takes seconds, and would hold the interpreter lock from the
+lanes.
 
-Stdin has one line of JSON, `{"fields", "zone"}`, then pages as central sent them. Of each page stdout tells what it
-lists, then its cards, some at a time. All of these are blobs with their length in front; see `card_pages`.
+Stdin has one line of JSON, `{"fields", "zone"}`, then pages as central sent them. For each page stdout has the ids
+that it lists, then its cards, some at a time. Pages and answers are blobs with their length in front; see
+`card_pages`.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from gateway.store.outbox.record_kinds import record_text
 
 RESOURCE = "access_cards"
 CARDS_AT_ONCE = 40
-"""So many cards are in a blob: the loop takes it apart in a fraction of a millisecond."""
+"""Cards in a blob: few enough for the event loop to unpack in a fraction of a millisecond."""
 LENGTH_BYTES = 4
 
 _NICENESS = 10
@@ -67,10 +69,10 @@ def _write(out: BinaryIO, value: Any) -> None:
 
 
 def main() -> int:
-    """Answer pages until there are no more."""
-    with contextlib.suppress(PermissionError):  # the shipped unit forbids it and puts lanes first by itself
+    """Parse pages from stdin until there are no more."""
+    with contextlib.suppress(PermissionError):  # the shipped unit forbids it, and sets priorities itself
         os.nice(_NICENESS)
-    gc.disable()  # nothing here refers to itself, and what was read of a page goes with it
+    gc.disable()  # nothing here forms cycles, so reference counts free every page
     pages, out = sys.stdin.buffer, sys.stdout.buffer
     settings = json.loads(pages.readline() or b"{}")
     mapper = CardMapper(CardFieldMap(**settings["fields"]), ZoneInfo(settings["zone"]))

@@ -77,7 +77,7 @@ class JudgedCard(NamedTuple):
     listed: ListedCard
 
     def ready(self) -> ReadyCard:
-        """As it is written."""
+        """Return it in the form that is written."""
         if self.listed.packed is not None:
             return ready_from(self.listed.packed)
         if self.listed.mapped is None:
@@ -130,8 +130,8 @@ class CardsPulled:
 class CardPull:
     """Pull of the access cards.
 
-    New and changed cards are taken over page by page, so that a suspended card counts as soon as its page is read. For
-    the cards that the list lacks see `GoneCards`. A walk that is cut short removes nothing beyond them.
+    New and changed cards are stored page by page, so that a suspended card counts as soon as its page is read. For the
+    cards that the list lacks see `GoneCards`. A walk that is cut short removes nothing else.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class CardPull:
         fields: CardFieldMap,
         restore: RestoreDetector,
     ) -> None:
-        """`restore`: while central lacks what was sent, it takes no card away that was made here."""
+        """Begin without any page in memory. `restore`: while it suspects a restore, cards that were made here stay."""
         self._restore = restore
         self._given = store.delivered_records
         self._client = client
@@ -178,7 +178,7 @@ class CardPull:
             self._memory.end_walk(keep=False)
         try:
             tally = await self._walk(walk, on_progress, gone.on_page)
-        except BaseException:  # cancelled, too: what was walked over in part is no memory of the whole
+        except BaseException:  # also when cancelled: a part of the walk is no memory of the whole
             self._memory.end_walk(keep=False)
             raise
         self._memory.end_walk(keep=True)
@@ -189,7 +189,7 @@ class CardPull:
         walk.anew = False
         missing = await self._settle(gone, tally, walk)
         problem = missing.problem
-        # What others changed meanwhile is looked at again.
+        # The next pull looks again at what others changed meanwhile.
         self._generation = began + walk.applied
         if not problem:
             self._without_credential &= tally.ids
@@ -235,7 +235,7 @@ class CardPull:
         return GoneCards(by_id=self._by_id, known=known, own=own, let_go=let_go, put=put)
 
     async def _let_go(self, gone: frozenset[int], walk: _Walk) -> None:
-        """Remove cards within the turn; what was written meanwhile stays."""
+        """Remove cards; those that were written meanwhile stay."""
         if not gone:
             return
         async with self._cards.turn:
@@ -289,9 +289,9 @@ class CardPull:
         return made
 
     async def _take(self, page: Sequence[ListedCard], walk: _Walk) -> bool:
-        """Store a page; return whether the site now has all of it as it came, nothing waiting and nothing left out.
+        """Store a page; return whether the site now has all of it as it came.
 
-        Within the turn, so that nothing that is written at the site meanwhile is overwritten.
+        The lock on cards keeps writes at the site from being overwritten.
         """
         async with self._cards.turn:
             numbers = [theirs.card_id for theirs in page]
@@ -339,9 +339,9 @@ class CardPull:
 
 @dataclass(slots=True)
 class _Walk:
-    """A pull under way: whether all are mapped anew, and what was done.
+    """A pull under way: whether all cards are mapped anew, and the counts of what was done.
 
-    `written`: cards that central has written since, which the pull may bring as they were before. `made_here`: cards
+    `written`: cards that were written at central since; the pull may bring them as they were before. `made_here`: cards
     that central may have lost, and whose ids it may have given to others.
     """
 

@@ -1,8 +1,8 @@
 """Mapping of central's access-card records to cards. Pure.
 
 The interface leaves a card's fields open, so each of our fields has several names under which it may come, the likelier
-first. What is not understood never opens a gate: a status or a date that cannot be read suspends the card. Where
-several fields say whether and how long a card counts, the strictest does.
+first. A status or a date that cannot be read suspends the card. Where several fields state a status or a period, the
+strictest counts.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Places = tuple[Place, ...]
 
 
 class Shape(NamedTuple):
-    """Of each of the map's fields the places that records of one shape have."""
+    """The places of each of the map's fields in records of one shape."""
 
     printed: Places
     facility: Places
@@ -106,7 +106,7 @@ def _way(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def stated(record: JsonObject, places: Places) -> list[tuple[str, JsonValue]]:
-    """Return those of these fields that have a value."""
+    """Return names and values of those fields that have a value."""
     found: list[tuple[str, JsonValue]] = []
     for name, field, inside in places:
         value = _inside(record[field], inside) if inside else record[field]
@@ -116,7 +116,7 @@ def stated(record: JsonObject, places: Places) -> list[tuple[str, JsonValue]]:
 
 
 def first(record: JsonObject, places: Places) -> JsonValue:
-    """Return the first of these fields that has a value; an empty list is none."""
+    """Return the value of the first of these fields that has one; an empty list is none."""
     for _, field, inside in places:
         value = _inside(record[field], inside) if inside else record[field]
         if value is not None and value not in ("", []):
@@ -155,7 +155,7 @@ class CardFieldMap(BaseModel):
     holder: tuple[str, ...] = ("holder_name", "holder", "full_name", "name", "customer.name", "guest.name", "user.name")
 
     def fingerprint(self, zone: tzinfo) -> str:
-        """Changes whenever the same record might become another card."""
+        """Return a digest that changes whenever the same record might become another card."""
         return hashlib.sha256(f"{_VERSION} {zone} {self.model_dump_json()}".encode()).hexdigest()[:16]
 
 
@@ -168,7 +168,7 @@ class MappedCard:
 
     @property
     def has_credential(self) -> bool:
-        """Tell whether any reading can match it."""
+        """True when a reading can match the card."""
         return bool(self.card.aliases)
 
 
@@ -185,7 +185,7 @@ def record_id(record: JsonObject) -> int | None:
 class CardMapper:
     """Mapper of records to cards. Dates without an offset are of the site's time zone.
 
-    Most records of a list have the same fields: which of them mean what is found out once for each such shape.
+    Most records of a list have the same fields, so their places are found once for each such shape.
     """
 
     def __init__(self, fields: CardFieldMap, zone: tzinfo) -> None:
@@ -246,7 +246,7 @@ def _aliases(record: JsonObject, shape: Shape) -> list[str]:
     if shape.plate and (plate := plain_plate(text_of(first(record, shape.plate)))[:MAX_TEXT]):
         found += (plate_alias(plate), near_alias(skeleton(plate)))
     for place, (_, value) in enumerate(stated(record, shape.printed)):
-        # The bare number of a card with a facility means little: other facilities' cards carry the same one.
+        # With a facility, the bare number alone is ambiguous: cards of other facilities carry the same one.
         if place > 0 and facility is not None and whole_of(value) == number:
             continue
         text = text_of(value)
@@ -267,7 +267,7 @@ def _layout(record: JsonObject, shape: Shape) -> Format | None:
 
 
 def _pin(value: JsonValue) -> str:
-    """4 to 8 digits; what is no PIN opens nothing where one is wanted."""
+    """Return a PIN of 4 to 8 digits; "" for anything else, which opens nothing where a PIN is wanted."""
     text = text_of(value)
     return text if _PIN.fullmatch(text) else ""
 

@@ -1,4 +1,4 @@
-"""Walking over one of central's lists page by page, one page ahead of what is taken over."""
+"""Walk over one of central's lists page by page, fetching one page ahead of the one being stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_PAGES = 20_000
 _Item = TypeVar("_Item")
 OnProgress = Callable[[int, int | None], None]
 OnPage = Callable[[Sequence[int]], Awaitable[None]]
-"""Gets the ids that a page brought, in their order, when the page was taken over."""
+"""Gets the ids that a page brought, in their order, once the page is stored."""
 
 
 def ignore_progress(_received: int, _count: int | None) -> None:
@@ -57,7 +57,7 @@ class ReadPage(Generic[_Item]):
     Attributes:
         ids: of every record as they came; None of one that has no usable id.
         count: how many there are in all, as the page says.
-        made: what was made of each record by its id; of several with the same one the first.
+        made: each converted record by its id; of several with the same one the first.
     """
 
     ids: tuple[int | None, ...]
@@ -70,7 +70,7 @@ class Apart(Protocol[_Item]):
 
     @property
     def is_up(self) -> bool:
-        """Whether pages are parsed there; once False, it stays so."""
+        """True while pages are parsed there; once False, it stays False."""
         ...
 
     async def expect(self, records: int) -> None:
@@ -83,9 +83,9 @@ class Apart(Protocol[_Item]):
 
 
 class _Answer:
-    """A page as central sent it: what it weighs, and what it held when it was met before.
+    """A page as central sent it: its digest, and its content when it came before.
 
-    `raw` is a body that is to be read elsewhere.
+    `raw` is a body that is to be parsed elsewhere.
     """
 
     def __init__(self, number: int, memory: PageMemory, *, apart: bool) -> None:
@@ -112,11 +112,11 @@ class _Arrived(Generic[_Item]):
 
     Attributes:
         ids: those that it brought and no page before it, in their order.
-        made: what was made of it; nothing of one that was met before, or brought nothing new.
-        mark: what it weighs.
-        met: what it held; None unless all of that was new.
-        received: how many records there have been so far.
-        count: how many there are, as the pages say.
+        made: its converted records; none of a page that came before, or brought nothing new.
+        mark: its digest.
+        met: its content; None unless all of it was new.
+        received: number of records so far.
+        count: number of records in all, as the pages state.
     """
 
     ids: tuple[int, ...]
@@ -130,9 +130,9 @@ class _Arrived(Generic[_Item]):
 class PagedWalk(Generic[_Item]):
     """A walk over a list by its pages, until one brings nothing new: only that proves the end, whatever `count` says.
 
-    `make` computes what a page alone suffices for. `take` takes it over, page after page, and says whether the site has
-    all of it just as it came: such a page of `memory` is not read again. While one page is taken over, the next one is
-    fetched and made. Where pages are made `apart`, the one after that is fetched meanwhile.
+    `make` converts a page. `take` stores it, and returns whether the site has all of it just as it came: then `memory`
+    keeps its digest, and the next walk does not parse it again. While one page is stored, the next one is fetched and
+    converted. Where pages are parsed `apart`, the one after that is fetched at the same time.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class PagedWalk(Generic[_Item]):
         self._ahead: _Answer | CentralRefused | CentralUnavailable | None = None
 
     async def walk(self) -> Tally:
-        """Go to the end. Raises what the client, `make` and `take` raise; the pages before that are taken over."""
+        """Walk to the end. Raises what the client, `make` and `take` raise; the pages before that are stored."""
         arrived = await self._read(await in_a_size_that_comes(self._client, self._size, self._first))
         self._size.came(self._tally.received, self._tally.count)
         for number in range(2, _MOST_PAGES + 2):
@@ -170,7 +170,7 @@ class PagedWalk(Generic[_Item]):
             if not arrived.ids:
                 self._size.walked()
                 return self._tally
-            # Each comes to its end: what central sent is taken over also when it does not send the next page.
+            # Both run to their end: a page that came is stored even when the next one does not come.
             stored, following = await asyncio.gather(self._store(arrived), self._next(number), return_exceptions=True)
             if isinstance(stored, BaseException):
                 raise stored
@@ -208,7 +208,7 @@ class PagedWalk(Generic[_Item]):
             return None
         try:
             return await self._ask_further(number)
-        except (CentralRefused, CentralUnavailable) as error:  # told when its turn comes
+        except (CentralRefused, CentralUnavailable) as error:  # raised when its turn comes
             return error
 
     async def _first(self, limit: int) -> _Answer:

@@ -55,7 +55,7 @@ class Refresh:
         self._left = tuple(part for part in PARTS if part in noted or part in self._left)
 
     async def ask(self) -> None:
-        """Everything, from now on."""
+        """Ask for every part to be fetched anew."""
         await self._keep(PARTS)
         self._doubtful.clear()
 
@@ -162,14 +162,14 @@ class DownSync:
 
     @property
     def refreshing(self) -> bool:
-        """Whether something is, or will be, fetched anew; the report shows when that is over."""
+        """True while something is, or will be, fetched anew; the report shows when that is over."""
         return self._pulls_anew or bool(self.anew.left)
 
     async def pull(self) -> PullReport:
-        """Pull once, cards first: what was taken from people takes effect before all else.
+        """Pull once, cards first, so that withdrawn rights take effect before anything else.
 
-        Of what is to be fetched anew, every record is written, changed or not. Raises CentralUnavailable when central
-        cannot be reached, StoreError when the disk refuses.
+        Of a part that is to be fetched anew, every record is written, changed or not. Raises CentralUnavailable when
+        central cannot be reached, StoreError when the disk refuses.
         """
         try:
             return await self._pull()
@@ -217,7 +217,7 @@ class DownSync:
         except CentralRefused as error:
             missed[part] = str(error)
             if anew and error.status and await doubt(self._client, error) is None:
-                await self.anew.fetched(part)  # central has none of it for this account, which is told
+                await self.anew.fetched(part)  # this account may not see the list, which the report says
             return None
         if anew:
             await self.anew.fetched(part, problem=pulled.problem)

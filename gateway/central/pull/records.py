@@ -39,8 +39,8 @@ class RecordsPulled:
 class RecordPull:
     """Pull of the devices, or of the cameras.
 
-    What changed is taken over. What two whole pulls in a row did not bring goes, unless central, asked for that very
-    record, still has it; a large share of the list waits so across a restart too, and is told.
+    Changed records are stored. A record that two whole pulls in a row did not bring is removed, unless central, asked
+    for that very record, still has it. A large removal waits so across a restart too, and is reported.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class RecordPull:
         store: Store,
         clock: Clock,
     ) -> None:
-        """`read` hands central's list to what it is given."""
+        """Start with nothing missing. `read` hands each page of central's list to the function that it gets."""
         self._noun = noun
         self._records = records
         self._read = read
@@ -110,9 +110,9 @@ class RecordPull:
             await self._records.pulled(changed, removed=(), now=self._clock.wall().micros)
 
     async def _remove(self, due: frozenset[int], *, tally: Tally, take: Take) -> str:
-        """Let those go that central has no more; return why not all of them went, "" when they did.
+        """Remove records that central no longer has; return why some of them stay, "" when none does.
 
-        Of a list that contradicts itself only those go of which central says so one by one.
+        When the list contradicts itself, a record is removed only when central says so of that record.
         """
         if not due:
             return ""

@@ -21,7 +21,7 @@ class PageGaps:
     """
 
     def __init__(self, known: Sequence[int]) -> None:
-        """`known`: the ids that the site has, ascending."""
+        """Begin before the first page. `known`: the ids that the site has, ascending."""
         self._known = known
         self._edge: int | None = None
         self._falls: bool | None = None
@@ -109,7 +109,7 @@ class GoneCards:
         self._gone: set[int] = set()
 
     async def on_page(self, ids: Sequence[int]) -> None:
-        """Let those cards go at once that this page lacks and that central has no more, while they are few."""
+        """Remove at once the cards that this page lacks and central no longer has, while they are few."""
         suspects = self._gaps.lacking(ids)
         if not suspects:
             return
@@ -147,7 +147,7 @@ class GoneCards:
         return missing > MOST_ASKED or is_large(known=len(self._known), missing=missing)
 
     async def _remove(self, due: frozenset[int], *, tally: Tally, again: Callable[[], Awaitable[Tally]]) -> str:
-        """Let go what is proven; return why not all went, "" when all did or central still has some."""
+        """Remove what is proven to be gone; return why some stay, "" when none does or central still has some."""
         if not due:
             return ""
         asked = await self._ask(due, listed=sorted(tally.ids))
@@ -180,5 +180,5 @@ class GoneCards:
 
 
 def _without(known: Sequence[int], listed: set[int]) -> frozenset[int]:
-    """Return those that are not listed; in Python throughout, so that a thread leaves room for the loop."""
+    """Return those that are not listed. A loop in Python lets other threads run; a set operation in C would not."""
     return frozenset(number for number in known if number not in listed)

@@ -28,11 +28,11 @@ log = structlog.get_logger(__name__)
 _KINDS = frozenset({"camera_event", "entry"})
 _AT_ONCE = 3  # of the client's connections; one is left to whatever else asks central
 _ROWS_FOR_ANOTHER = 8
-_BEGUN_TOGETHER = 50  # twice that, and answers that are not kept yet, have to be looked for after a power cut
+_BEGUN_TOGETHER = 50  # twice as many, and unsaved answers, are searched for after a power cut
 _ANSWERS_UNKEPT = 80
-_GATHER_SECONDS = 0.02  # a commit writes as much to the disk for one answer as for ten, and wakes two threads for it
+_GATHER_SECONDS = 0.02  # a commit costs as much for one answer as for ten
 _STOP_SECONDS = 2.0
-_LONGEST_SECONDS = 2.0  # then it is seen what is urgent by now
+_LONGEST_SECONDS = 2.0  # then urgent rows are looked for again
 
 
 def can_batch(row: OutboxRow) -> bool:
@@ -82,7 +82,7 @@ class BatchUpload:
         self._fault: StoreError | None = None
 
     async def send(self) -> bool:
-        """Send them, or as many as two seconds allow; whether central takes more at once.
+        """Send the rows, or as many as two seconds allow; return whether central takes more at once.
 
         Raises StoreError when the outcome of a row cannot be kept; that row is sent again, with its key.
         """
@@ -105,7 +105,7 @@ class BatchUpload:
         return not self._stopped
 
     async def _end_early(self) -> None:
-        """Keep at a stop what is known of the rows, so that less is searched for after the next start."""
+        """Store at a stop what is known of the rows, so that less is searched for after the next start."""
         try:
             async with asyncio.timeout(_STOP_SECONDS):
                 await self._keep_answered()
@@ -121,7 +121,7 @@ class BatchUpload:
                 if self._stopped or (first and self._is_over()):
                     break
                 together = self._rows[first : first + _BEGUN_TOGETHER]
-                self._untried.update(row.id for row in together)  # at once: a stop does not take the commit back
+                self._untried.update(row.id for row in together)  # before the commit, which a stop does not undo
                 begun = await self._store.outbox.begin_together(
                     together, newest=self._newest.highest, begun_at=self._newest.now()
                 )
@@ -168,7 +168,7 @@ class BatchUpload:
         await self._unsaved.acquire()
 
     async def _keep(self) -> None:
-        """Keep what was answered, as much in one commit as came while the last one was on its way."""
+        """Store answers; each commit takes those that came during the one before."""
         while self._answered or not self._all_sent.is_set():
             await self._came.wait()
             self._came.clear()

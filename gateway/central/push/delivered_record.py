@@ -45,9 +45,9 @@ def marks_of(kind: str, body: JsonObject) -> JsonObject:
 
 
 def is_still(kind: str, marks: JsonObject, record: JsonObject) -> bool:
-    """Tell whether a record of central's is the one with these marks. One that shows none of them is.
+    """Return whether a record of central's is the one with these marks; one that shows no marks counts as it.
 
-    One that comes from another record, of this box or of another, is not, however alike they are.
+    A record with another source, of this box or of another, is not it, however alike they are.
     """
     if _SOURCE in marks and record.get(_SOURCE) not in (None, "") and not alike(marks[_SOURCE], record[_SOURCE]):
         return False

@@ -1,10 +1,10 @@
 """Evidence on its way up: files of any size, one at a time, beside the outbox that must not wait for them.
 
-A file goes when central has its camera event, with a key that stays over all tries. Central's refusal parks it for a
-person; its absence makes it wait; one that was let go of meanwhile is not sent. One that is lost at the site waits for
-a person too, or until it is back. A file that may have arrived is looked for at central before it is sent again, whole:
-see `unknown_outcomes`. What waits because central did not answer goes soon
-after it answers again; what central failed with waits out its own time.
+A file goes up once central has its camera event, with one key over all tries. A refusal by central parks it for a
+person; while central is away it waits; a file that was deleted meanwhile is not sent. A file that is lost at the site
+waits for a person too, or until it is back. A file that may have arrived is looked for at central before it is sent
+again, whole: see `unknown_outcomes`. Files that waited for an absent central go soon after it answers again; a file
+that central failed with keeps its own backoff.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _EVENT_RESOURCES = ("event", "camera_event")
 
 
 class EvidenceFiles(Protocol):
-    """Where the files of exhibits are."""
+    """Store of the files of exhibits are."""
 
     async def at_hand(self, exhibit: Exhibit) -> Path:
         """Return a readable file. Raises NotFoundError for one that is lost, CameraUnavailable, StoreError."""
@@ -56,13 +56,13 @@ class EvidenceFiles(Protocol):
         ...
 
     async def find_waiting(self) -> None:
-        """See whether files are back that were lost; they go up then. Raises CameraUnavailable, StoreError."""
+        """Look for lost files that are back, and let them go up. Raises CameraUnavailable, StoreError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _NotReady:
-    """Why a file does not go up yet; `gone`: it never will."""
+    """Reason why a file does not go up yet; `gone`: it never will."""
 
     reason: str
     gone: bool = False
@@ -108,9 +108,10 @@ class EvidenceSender:
         spread_seconds: float = _SPREAD_SECONDS,
         ask_after: float = ASK_AFTER,
     ) -> None:
-        """`spread_seconds`: files go that long after central came back, at most: it came back for other sites too.
+        """Start with nothing sent.
 
-        `ask_after`: seconds after which a person is asked about a file of unknown outcome that looking does not settle.
+        `spread_seconds`: files wait up to so long after central came back, because it came back for other sites too.
+        `ask_after`: seconds after which a person decides about a file of unknown outcome.
         """
         self._spread = spread_seconds
         self._answers_since = client.state.since
@@ -136,7 +137,7 @@ class EvidenceSender:
     async def send_due(self) -> float:
         """Send one file that is due; seconds until there may be another. Raises StoreError.
 
-        While central is known to be away nothing is tried: whoever asks it for something else finds it back.
+        While central is known to be away nothing is sent: other requests notice its return.
         """
         if self._client.state.reachable is False:
             return _AWAY_SECONDS
@@ -169,7 +170,7 @@ class EvidenceSender:
         try:
             await self._files.find_waiting()
         except CameraUnavailable as error:
-            log.debug("lost_evidence_not_looked_for", error=str(error))  # whoever watches the folder tells of it
+            log.debug("lost_evidence_not_looked_for", error=str(error))  # the watch over the folder reports it
 
     async def _send(self, row: OutboxRow) -> None:
         going = await self._going(row)
@@ -179,7 +180,7 @@ class EvidenceSender:
                 await self._store.exhibits.drop_row(row)
             else:
                 await self._put_off(row, going.reason)
-                if not isinstance(await self._going(row), _NotReady):  # its camera event went up in this moment
+                if not isinstance(await self._going(row), _NotReady):  # its camera event has just gone up
                     await self._store.outbox.failed(row, error=going.reason, next_at=self._clock.wall().micros)
             return
         if row.begun and not await self._is_still_to_go(row, going):
@@ -187,7 +188,7 @@ class EvidenceSender:
         try:
             upload = going.upload(await self._files.at_hand(going.exhibit))
         except NotFoundError as error:
-            await self._store.outbox.park(row, error=str(error))  # that it is lost has been told
+            await self._store.outbox.park(row, error=str(error))  # the loss is reported already
         except CameraUnavailable as error:
             await self._put_off(row, str(error), at_central=False)
         else:

@@ -1,8 +1,8 @@
-"""Looking for records of unknown outcome in one of central's lists, with few requests.
+"""Search for records of unknown outcome in one of central's lists, with few requests.
 
-A list of the newest records first (or last) is read from the newest down to an id that is older than what is looked
-for. Where that is far down, the newer bound is found by bisection: a record's own date is never later than its making,
-so records dated after the request cannot be what it made. Any other list is read whole.
+A list in order of ids is read from its newest record down to one that is older than the wanted record. Where that is
+far down, the upper bound is found by bisection: a record's own date is never later than its creation, so records dated
+after the request cannot be what it created. Any other list is read whole.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from gateway.central.client.lists import ListPage, Order, read_page
 from gateway.domain.writes import JsonObject, Lookup
 
 MOST_REQUESTS = 16
-"""Of one look at a list."""
+"""The most requests of one search through a list."""
 _SMALL = (100, 80)
-"""Records of the first page. Looks take turns, so that what one skips between two of its pages the next does not."""
+"""Records of the first page. Attempts take them in turn: what one skips between two pages, the next does not."""
 _LARGE = (500, 400)
 _PROBED = 10
 _AT_ONCE = 2000
-"""So many records are read rather than bisected."""
+"""Up to so many records are read rather than bisected."""
 _LATER = 0.5
 """The share of probed records that must be dated later."""
 Compare = Callable[[tuple[tuple[int, JsonObject], ...]], Awaitable[bool]]
-"""Compares records with what is looked for; whether all of it was found."""
+"""Compares records with those looked for; returns whether all were found."""
 
 
 class Coverage:
@@ -39,7 +39,7 @@ class Coverage:
 
         Args:
             limit: how many records a page is asked to have.
-            older: an id that is older than what is looked for; None when none is known.
+            older: an id that is older than the wanted record; None when none is known.
             known: ids that central is known to have given last; a list that shows none of them is not believed.
             from_top: whether the first page is the list's newest.
         """
@@ -56,7 +56,7 @@ class Coverage:
 
     @property
     def over(self) -> bool:
-        """Return whether no further page is needed."""
+        """True when no further page is needed."""
         return bool(self._fault) or self._down or self._ended
 
     def take(self, page: ListPage, *, newest_first: bool = True) -> None:
@@ -111,17 +111,17 @@ class Coverage:
 
 
 class _TooFar(Exception):
-    """The requests of one look are used up."""
+    """Signal that the requests of one search are used up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Between which records of a list it is looked.
+    """Bounds of the records that are searched.
 
     Attributes:
-        older: an id that is older than what is looked for, None when none is known.
+        older: an id that is older than the wanted record, None when none is known.
         known: ids that central is known to have given last.
-        made_by: micros of central's clock after which it was not made, None when nobody knows.
+        made_by: micros of central's clock after which the record was not created, None when unknown.
         share_later: the share of the time since the request that lies after `made_by`: where to look first.
     """
 
@@ -132,7 +132,7 @@ class Bounds:
 
 
 class ListSearch:
-    """One look at a list. `turn` and `parts` decide how many records a page is asked to have."""
+    """Search through one list. `attempt` and `parts` decide how many records a page is asked to have."""
 
     def __init__(self, client: CentralClient, lookup: Lookup, *, attempt: int, parts: int, compare: Compare) -> None:
         self._client = client
@@ -143,7 +143,7 @@ class ListSearch:
         self._left = MOST_REQUESTS
 
     async def look(self, bounds: Bounds) -> str:
-        """Compare what is between the bounds; why that proves nothing, "" when it does, or when all was found.
+        """Compare the records between the bounds. Return why that proves nothing; "" when it does, or all were found.
 
         Raises CentralUnavailable, CentralRefused.
         """
@@ -233,7 +233,7 @@ class ListSearch:
         return await read_page(self._client, self._lookup, number, limit)
 
     def _note_cap(self, first: ListPage) -> None:
-        """Adopt central's own page size: it may give shorter pages than asked for, and counts them by that."""
+        """Adopt central's own page size: it may give shorter pages than asked for, and numbers them accordingly."""
         if len(first.ids) < self._small and first.count is not None and first.count > len(first.ids):
             self._small = self._large = len(first.ids)
 

@@ -20,7 +20,7 @@ _TRIES = 3
 
 
 class NewestIds:
-    """Newest ids of central's lists, asked for unless central has given this site an id of the kind recently."""
+    """Newest ids of central's lists; central is asked unless it gave this site an id of the kind recently."""
 
     def __init__(self, *, client: CentralClient, clock: Clock) -> None:
         self._client = client
@@ -30,7 +30,7 @@ class NewestIds:
         self._failures: Counter[str] = Counter()
 
     def on_answer(self, kind: str) -> None:
-        """Note that central has answered a create of a kind: the id that it gave is kept."""
+        """Note that central has answered a create of a kind: the store has the id that it gave."""
         self._fresh_until[kind] = self._clock.monotonic() + _FRESH_SECONDS
 
     @property
@@ -39,9 +39,10 @@ class NewestIds:
         return self._highest
 
     async def refresh(self, operations: Iterable[WriteOperation]) -> None:
-        """Ask central for the newest record of each list of which nothing was heard for some minutes.
+        """Ask central for the newest record of each list that was not heard of for some minutes.
 
-        Raises CentralUnavailable: what is sent now may be lost as well, and would have to be looked for from far back.
+        Raises CentralUnavailable: a record that is sent now may be lost too, and would have to be searched from far
+        back.
         """
         for operation in operations:
             kind, lookup = operation.kind, operation.lookup

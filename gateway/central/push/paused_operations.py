@@ -1,4 +1,4 @@
-"""Operations that central does not carry out for now. Rows of a paused operation hold up no others."""
+"""Operations that central does not carry out for now; rows of other operations go on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gateway.runtime.supervision import Backoff
 from gateway.store import OutboxRow
 
-_FAILURES = 3  # in a row: till then it may be the records
+_FAILURES = 3  # in a row; fewer may be the fault of single records
 
 Action = tuple[str, str]
 """A kind of record and what is done to it, as rows of the outbox have them."""

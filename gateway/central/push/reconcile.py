@@ -1,4 +1,4 @@
-"""Comparison of what the site sent with what central has; what is missing there is sent again."""
+"""Comparison of sent records with central's; missing records are sent again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 _NOTE = "to_reconcile"
 _DAY = 86_400 * 1_000_000
 _SIZES = ((500, 250, 100, 25), (400, 200, 80, 25))
-"""Two walks cut the list into different pages, so that a record that one skips between two pages is in the other."""
+"""Page sizes of two walks: a record that one walk skips between two pages is within a page of the other."""
 _MOST_PAGES = 20_000
 _AT_ONCE = 100
 
@@ -69,7 +69,7 @@ class _Compared:
         present: central's ids of those that it has.
         open_there: those entries whose end central lacks.
         files: SHA-256 of the files that central shows with camera events.
-        oldest: the lowest id that central has at all; what was below it went for its age.
+        oldest: the lowest id that central has at all; older records were removed for their age.
     """
 
     marks: dict[int, JsonObject] = field(default_factory=dict)
@@ -100,9 +100,9 @@ class _Compared:
 class Reconcile:
     """Comparison of cards made here, camera events with their files, and entries, when a technician asks for it.
 
-    What is missing at central goes into the outbox again. A camera event or a card is missing when central, asked for
-    it, has it no more; an entry, when two walks over the list do not show it. Where the list shows no entry of the
-    site, the outbox looks for each before it sends it.
+    Records that are missing at central go into the outbox again. A camera event or a card is missing when central,
+    asked for it, does not have it; an entry, when two walks over the list do not show it. Where the list shows no
+    entry of the site, the outbox looks for each entry before it sends it.
     """
 
     def __init__(
@@ -128,18 +128,18 @@ class Reconcile:
 
     @property
     def under_way(self) -> bool:
-        """Return whether it is, or will be, done."""
+        """True while a comparison runs, or is to run."""
         return self._days > 0
 
     async def ask(self, days: int) -> None:
-        """Compare what is not older than this, as soon as central answers. Raises StoreError."""
+        """Compare the records of so many days, as soon as central answers. Raises StoreError."""
         await self._store.cards.remember(_NOTE, str(days))
         self._days, self.result = days, ""
         self._wanted.set()
         self._store.changes.bump()
 
     async def run(self) -> None:
-        """Do what is asked for, until cancelled; also what was asked for before the last stop. Raises StoreError."""
+        """Run comparisons that are asked for, one from before the last stop too, until cancelled. Raises StoreError."""
         noted = await self._store.cards.remembered(_NOTE) or ""
         if noted.isdecimal() and not self._days:
             self._days = int(noted)
@@ -183,7 +183,7 @@ class Reconcile:
         sent.compared += len(compared.marks)
         if compared.marks:
             await self._walk(KIND, PageSize(_SIZES[0]), compared)
-        compared.oldest = 0  # a card does not go for its age
+        compared.oldest = 0  # cards are not removed for their age
         gone = [
             central_id
             for central_id in compared.missing()
@@ -240,7 +240,7 @@ class Reconcile:
         return compared
 
     async def _walk(self, kind: str, size: PageSize, compared: _Compared) -> None:
-        """See what central's list shows, down to the lowest id that is wanted where the newest come first."""
+        """Read central's list; where the newest come first, only down to the lowest wanted id."""
         lookup, lowest, seen = lookup_of(kind), min(compared.marks), set[int]()
         falling, page = True, 1
 
@@ -266,7 +266,7 @@ class Reconcile:
             page += 1
 
     async def _asked(self, missing: Sequence[int], compared: _Compared) -> tuple[list[int], list[int]]:
-        """Ask for each single record that the list lacks; those that are gone, and those of which nobody knows."""
+        """Ask for each record that the list lacks; return those that are gone, and those that stay unknown."""
         gone, unsaid = list[int](), list[int]()
         for place, number in enumerate(missing, start=1):
             self._report_progress(f"asked for {place:,} of {len(missing):,} that the list lacks")

@@ -26,7 +26,10 @@ _UNLOOKED = ", unchecked: the gateway's account may not look at it there"
 
 
 class OutboxDesk:
-    """Every method that takes a number raises NotFoundError, CommandRefused and StoreError as `RefusedRows` says."""
+    """Actions on refused rows and rows of unknown outcome, by their numbers.
+
+    Each raises NotFoundError, CommandRefused and StoreError as `RefusedRows` does.
+    """
 
     def __init__(
         self,
@@ -37,20 +40,20 @@ class OutboxDesk:
         fields: CardFieldMap | None = None,
         client: CentralClient | None = None,
     ) -> None:
-        """`client` asks central for a record that a person says it has; without one that is believed."""
+        """Take what the actions need. Without `client`, a person who says that central has a record is believed."""
         self._client = client
         self._store = store
         self._clock = clock
         self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
 
     async def retry(self, row_id: int, *, by: str) -> OutboxRow:
-        """Send it to central again as it is."""
+        """Send a row to central again as it is."""
         row = await self._store.refused.get(row_id)
         event = self._event(EventKind.RECORD_RELEASED, row, f"sent again by {by}")
         return replace(await self._store.refused.retry(row_id, event), parked=False, error="")
 
     async def edit(self, row_id: int, fields: JsonObject, *, by: str) -> OutboxRow:
-        """Send it again with other fields; null takes a field out. What results counts at the site too."""
+        """Send a row again with other fields; null removes a field. The result counts at the site too."""
         row = await self._store.refused.get(row_id)
         body = body_object(row.body)
         operation = WRITES.get((row.kind, row.action))
@@ -70,10 +73,10 @@ class OutboxDesk:
         return replace(row, body=body_text(edited), parked=False, error="")
 
     async def settle(self, row_id: int, central_id: int | None, *, by: str) -> OutboxRow:
-        """Say of one of which nobody knows whether central has it under which id it does; None: it does not.
+        """Settle a row of unknown outcome: central has the record as `central_id`, or does not have it (None).
 
-        Raises CommandRefused also for an id under which central has nothing, or something else; and while central does
-        not answer, for then nobody can tell.
+        Raises CommandRefused also for an id under which central has no record or another one, and while central does
+        not answer.
         """
         row = await self._store.refused.get(row_id)
         if central_id is None:
@@ -90,9 +93,10 @@ class OutboxDesk:
         return replace(row, parked=False, error="")
 
     async def _check(self, row: OutboxRow, central_id: int) -> bool:
-        """Raise CommandRefused where the record of that id cannot be this row's; one digit is soon mistyped.
+        """Raise CommandRefused where central's record of that id cannot be this row's: a digit is easily mistyped.
 
-        Whether it could be looked at: a person may see more than the gateway's account, and is believed then.
+        Return whether the record could be compared. Where the gateway's account may not see it, the person is
+        believed.
         """
         name = f"central's {row.kind} {central_id}"
         if await self._store.unknown_outcomes.was_here(row.kind, central_id, row.created_at):
@@ -123,7 +127,7 @@ class OutboxDesk:
         return True
 
     async def drop(self, row_id: int, *, by: str) -> OutboxRow:
-        """Let go of it. Central's record counts again with the next pull; one that central never had goes."""
+        """Drop a row. Central's record counts again with the next pull; a record that central never had is removed."""
         row = await self._store.refused.get(row_id)
         event = self._event(EventKind.RECORD_DROPPED, row, f"dropped by {by}; central will never get it")
         async with self._store.cards.turn:

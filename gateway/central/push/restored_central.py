@@ -19,15 +19,15 @@ _SINCE = "central_set_back"
 _RECONCILED = "reconciled_to_event"
 _NEWEST = 3
 _FEWEST = 2
-"""One record alone may have been deleted at central."""
+"""The fewest missing records that count: a single one may have been deleted at central."""
 _RECENT = 7 * 86_400 * 1_000_000
 _PAGE = 100
 
 
 class RestoreDetector:
-    """Search for records that central should have; it remembers when they were found to be gone.
+    """Search for records that central should have; a note on the disk says since when they are gone.
 
-    It is told when two looks in a row did not find them; `suspected` is so from the first on.
+    An event reports it when two searches in a row do not find them; `suspected` is true from the first on.
     """
 
     def __init__(self, *, client: CentralClient, store: Store, clock: Clock) -> None:
@@ -41,11 +41,11 @@ class RestoreDetector:
 
     @property
     def suspected(self) -> bool:
-        """Return whether central may lack what was sent, so that nothing that was made here must go with it."""
+        """True while central may lack what was sent; then records made here stay though central lacks them."""
         return self._missed or self.since is not None
 
     async def check(self) -> None:
-        """Look for the newest records that went up; tell once when all of them are gone.
+        """Look for the newest records that went up; report once when all of them are gone.
 
         While central does not answer, nothing is known. Raises StoreError.
         """
@@ -101,7 +101,7 @@ class RestoreDetector:
         log.warning("central_set_back", reason=why)
 
     async def _gone(self) -> str:
-        """Name the records that are all gone; "" when one is there, or nobody can say."""
+        """Name the newest records when all are gone; "" when one is there, or central does not say."""
         since = self._clock.wall().micros - _RECENT
         events = await self._store.delivered_records.newest("camera_event", since, most=_NEWEST)
         if len(events) >= _FEWEST:

@@ -34,7 +34,7 @@ _LIMIT = 100
 _TRIED = 5
 
 ASK_AFTER = 86_400.0
-"""Seconds after which a person is asked about what looking cannot tell."""
+"""Seconds after which a person decides what searching cannot tell."""
 _CLEAN_LOOKS = 2
 _NARROWEST_PARTS = 8
 _COMPARED_AT_ONCE = 100
@@ -43,7 +43,7 @@ _MARGIN = 300.0
 
 
 async def search_by_mark(client: CentralClient, lookup: Lookup, sent: JsonObject, compare: Compare) -> bool:
-    """Compare what the search finds; whether that proves where the record is. Raises what the client raises."""
+    """Compare what central's search finds; return whether that settles the outcome. Raises what the client raises."""
     name = next((group[-1] for group in lookup.marks if all(sent.get(mark) not in (None, "") for mark in group)), None)
     if name is None:
         return False
@@ -79,7 +79,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Outcome: central does not have it, and will not carry out what was sent before."""
+    """Outcome: central does not have the record, and will not carry out the earlier request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ Outcome = Found | Absent | NotYet | Unclear
 class SearchAttempts:
     """Counts of searches that did not find a record, kept in memory: after a start they begin anew.
 
-    `may_take`: for so many seconds central may still carry out what nobody heard the answer of.
+    `may_take`: for so many seconds central may still carry out a request whose answer was lost.
     """
 
     def __init__(self, *, monotonic: Callable[[], float], may_take: float, ask_after: float = ASK_AFTER) -> None:
@@ -117,7 +117,7 @@ class SearchAttempts:
 
     @property
     def longest(self) -> float:
-        """The longest wait between two looks."""
+        """Longest wait between two searches."""
         return max(self._backoff.longest, self._may_take)
 
     def number(self, row_id: int) -> int:
@@ -186,7 +186,7 @@ class OutcomeSearch:
         self._parts = 1  # of the usual page, into how many it is cut as long as it does not come
 
     async def begin_round(self, rows: Iterable[OutboxRow]) -> None:
-        """Begin a turn in which these may be judged; what was seen before of them was too early. Raises StoreError."""
+        """Begin a round in which these rows may be judged; earlier results of theirs are dropped. Raises StoreError."""
         self._creates = tuple([create for row in rows if (create := await self._unknown_create(row)) is not None])
         self._results = {}
 
@@ -284,7 +284,7 @@ class OutcomeSearch:
         return await self._store.unknown_outcomes.was_here(row.kind, found, row.created_at)
 
     async def _look(self, create: UnknownCreate, lookup: Lookup) -> None:
-        """Look once for all of its kind that are create in this turn."""
+        """Search once for all creates of this kind in this round."""
         if lookup.searched:
             result = _SearchResult()
             compare = self._comparing(lookup, {0: create}, {0: result})

@@ -1,4 +1,4 @@
-"""Writes of records that central also keeps: sent through while central answers, otherwise kept in the outbox."""
+"""Writes of records that central also keeps: sent at once while central answers, otherwise put into the outbox."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class _Central:
 
 
 class CentralWrites:
-    """Writer of records. A site without a central keeps them alone.
+    """Writer of records; a site without a central keeps them itself.
 
-    Writes of one record go one after the other, and never past one of it that still waits.
+    Writes of one record go in order, and never past one that still waits.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class CentralWrites:
             await self._cards.recall()
 
     async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
-        """Carry a write out.
+        """Carry out a write.
 
         Args:
             operation: one of `gateway.domain.writes`.
@@ -99,8 +99,8 @@ class CentralWrites:
         Raises:
             CentralRefused: central's refusal; nothing has changed.
             CommandRefused: another card has the number, where central cannot be asked; nothing has changed.
-            StoreError: the disk takes nothing. When central has carried the write out, the next pull brings it.
-            NoRoom: too much waits for central; nothing has changed.
+            StoreError: the disk refuses. A write that central has carried out comes with the next pull.
+            NoRoom: the backlog is full; nothing has changed.
         """
         try:
             return await self._write_in_order(operation, body)
@@ -109,7 +109,7 @@ class CentralWrites:
             raise
 
     async def admit(self) -> None:
-        """Raise NoRoom when the backlog is full, for what is written by another way."""
+        """Raise NoRoom when the backlog is full, for writes that do not pass through `write`."""
         if self.alone:
             return
         try:
@@ -263,7 +263,7 @@ class CentralWrites:
         return Written(pending.record_id, shown, held=pending.waits, taken_back=pending.taken_back)
 
     async def _follow(self, operation: WriteOperation, pending: PendingWrite, body: JsonObject) -> JsonObject | None:
-        """Update the card. A write that waits counts even where the cards' disk refuses: it must not be repeated."""
+        """Update the card. A waiting write stays accepted even where the cards' disk refuses, so nobody repeats it."""
         try:
             return await self._cards.follow(operation, pending, body)
         except StoreError as error:
@@ -273,7 +273,7 @@ class CentralWrites:
             return None
 
     async def _report_refused(self, error: NoRoom) -> None:
-        """Record one event an hour, however many writes are refused for want of room."""
+        """Record one event an hour, however many writes the full backlog refuses."""
         suppressed = self._refused_events.admit()
         if suppressed is None:
             return
@@ -288,7 +288,7 @@ class CentralWrites:
         try:
             await self._store.journal.record(Entry(events=(event,)))
         except StoreError as failed:
-            log.warning("refused_writes_not_recorded", error=str(failed))  # the caller is told all the same
+            log.warning("refused_writes_not_recorded", error=str(failed))  # the caller gets the refusal all the same
 
     async def _keep(
         self,
@@ -299,9 +299,9 @@ class CentralWrites:
         *,
         body: JsonObject,
     ) -> Written:
-        """Keep what central has carried out. A record without a known id stays under one of the site's own.
+        """Store a record that central has written. One whose id is unknown gets an id of the site's.
 
-        Central has that, so it is not sent again. One that the next pull brings is not kept twice.
+        It is not sent again, as central has it. Records of a kind that the next pull brings are left to that pull.
         """
         said = answered_record(answer, operation.resources)
         known = record_id if record_id is not None else given_id(answer, operation.resources)

@@ -1,4 +1,4 @@
-"""Carrying a caller's requests to central and its answers back, both as they come: bounded in number, size and time."""
+"""Relay of callers' requests to central and of its answers back, unchanged; bounded in number, size and time."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def end_to_end(headers: CIMultiDictProxy[str] | CIMultiDict[str]) -> Headers:
 
 
 class CentralRelay:
-    """Relay of requests. Each has a connection of its own: a kept one may be dead, and nothing is sent twice.
+    """Relay of requests. Each has a connection of its own: a reused one may be dead, and nothing is sent twice.
 
-    While the client knows that central is away nothing is tried for a caller; `run` looks whether it is back.
+    While the client knows that central is away, requests fail at once; `run` checks whether it is back.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class CentralRelay:
         return self._client.away()
 
     async def run(self) -> None:
-        """Look whether central is back, when somebody asked for it, until cancelled."""
+        """Check whether central is back whenever a caller needed it, until cancelled."""
         try:
             while True:
                 await self._client.look_wanted.wait()
@@ -114,7 +114,7 @@ class CentralRelay:
 
     @asynccontextmanager
     async def answer(self, asked: RelayedRequest) -> AsyncIterator[RelayedAnswer]:
-        """Carry a request; central's answer, whose body is to be read inside. Raises NotRelayed."""
+        """Send a request on; yield central's answer, whose body is to be read inside. Raises NotRelayed."""
         if self.away():
             raise _away()
         with self._place(asked.owner):
@@ -194,7 +194,7 @@ class CentralRelay:
             yield
         finally:
             self._owners[owner] -= 1
-            self._owners += Counter()  # forgets who has none
+            self._owners += Counter()  # drops owners with none
 
     async def _open(self) -> aiohttp.ClientSession:
         async with self._opening:
@@ -234,7 +234,7 @@ async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerTy
 
 
 class _Sending:
-    """A request's body on its way: its bound, what went wrong with it, and that central goes on taking it."""
+    """Body of a request on its way: its size limit, its fault, and the time-out of each piece."""
 
     def __init__(self, asked: RelayedRequest, limits: RelayLimits) -> None:
         self._limits = limits
