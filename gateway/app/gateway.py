@@ -80,7 +80,7 @@ def run(
     give_memory_back()
     notify = Notify.take_from()
     redaction = Redaction()
-    secrets = Secrets(folder=secrets_folder(site_path), heard=redaction.hide)
+    secrets = Secrets(folder=secrets_folder(site_path), report=redaction.hide)
     site = load(site_path, secrets=secrets)
     with DataFolder.open(data) as folder, LineLocks(links=site.links), Logs(redaction=redaction):
         if folder.takes_nothing:

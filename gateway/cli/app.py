@@ -27,7 +27,7 @@ class Invocation:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        import importlib.metadata  # noqa: PLC0415  # everything else answers faster without it
+        import importlib.metadata  # noqa: PLC0415  # other commands start faster without it
 
         typer.echo(f"edge-gateway {importlib.metadata.version('edge-gateway')}")
         raise typer.Exit
@@ -69,14 +69,14 @@ def main() -> None:
         app(obj=invocation)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except Exception as error:  # noqa: BLE001  # whatever it is, its reader is a technician at a gate
+    except Exception as error:  # noqa: BLE001  # a technician at a gate needs a sentence, not a traceback
         if invocation.debug:
             _say(traceback.format_exc())
         sys.exit(_explain(_innermost(error)))
 
 
 def _explain(error: Exception) -> int:
-    """Say what went wrong and give the exit status for it."""
+    """Print what went wrong; return the exit status."""
     if isinstance(error, ConfigError):
         for line in error.lines():
             _say(line)

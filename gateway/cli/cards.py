@@ -53,10 +53,12 @@ def explain_number(
             typer.echo(_fitted(fit))
         found = tuple(fit.meaning for fit in fits)
     if not found:
-        typer.echo(f"nothing that is known makes {number} fit" + ("" if read is None else " what was read"))
+        typer.echo(f"no known format makes {number} fit" + ("" if read is None else " the bits that were read"))
         if read is not None and length is None and not re.fullmatch(r"(0[bB])?[01\s_]+", read):
-            taken = _bits(read, None)[0]
-            typer.echo(f"{read} was taken for {taken} bits: when the reader sent more, say how many, as --length 26")
+            bit_count = _bits(read, None)[0]
+            typer.echo(
+                f"{read} counts as {bit_count} bits: if the reader sent more, give their number, such as --length 26"
+            )
         raise typer.Exit(1)
 
 

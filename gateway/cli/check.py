@@ -15,8 +15,8 @@ def check(
 ) -> None:
     """Check a site file and list every fault with its place. The exit status is 2 when there is one.
 
-    Secrets and device profiles that it names are looked up too. What may be a slip is warned of, and what of a profile
-    was never seen on a device is noted. Nothing is connected to.
+    Looks up the secrets and device profiles that the file names. Warns of likely slips, and notes parts of profiles
+    that were never proven on a device. Connects to nothing.
 
     Example: edge-gateway check /etc/edge-gateway/site.toml
     """
@@ -33,7 +33,7 @@ def summary(site: Site) -> str:
     gates = sum(isinstance(device, GateDevice) for device in site.devices)
     readers = sum(isinstance(device, ReaderDevice) for device in site.devices)
     modules = sum(isinstance(device, ModbusIoDevice) for device in site.devices)
-    held = ", ".join(
+    parts = ", ".join(
         (
             _counted(len(site.lanes), "lane"),
             _counted(gates, "gate"),
@@ -45,7 +45,7 @@ def summary(site: Site) -> str:
     )
     above = f"central at {site.central.url}" if site.central else "no central service"
     doors = "" if site.api.accounts else "; the site file has no [[api.accounts]]: see edge-gateway users"
-    return f"{site.site.name} with {held}; {above}{doors}"
+    return f"{site.site.name} with {parts}; {above}{doors}"
 
 
 def _counted(count: int, noun: str) -> str:

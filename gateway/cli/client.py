@@ -28,8 +28,8 @@ User = Annotated[
 _SECONDS = 90.0
 _AT_A_TIME = 1 << 20
 _OTHER_CERTIFICATE = (
-    "what answers does not have the certificate of [api.tls], or that has expired:"
-    " look at the site file, and who has the port"
+    "the program on this port does not have the certificate of [api.tls], or the certificate has expired:"
+    " check the site file, and which program uses the port"
 )
 _BROKE_OFF = "the gateway's answer broke off; look in its log"
 
@@ -68,7 +68,7 @@ class Gateway:
             return shape.model_validate_json(self.asked(path, body))
         except ValidationError as error:
             raise GatewayError(
-                "what answers is no gateway of this command's release: restart the gateway, and look who has its port"
+                "the answer does not fit this command's release: restart the gateway, and check what uses its port"
             ) from error
 
     def asked(self, path: str, body: Mapping[str, object] | None) -> bytes:
@@ -77,7 +77,7 @@ class Gateway:
             return b"".join(pieces(answer))
 
     def answered(self, path: str, body: Mapping[str, object] | None = None) -> HTTPResponse:
-        """Return the answer, its body still to be read. Raises GatewayError with the gateway's own words."""
+        """Return the answer, its body still to be read. Raises GatewayError with the gateway's message."""
         data = None if body is None else json.dumps(body).encode()
         method = "GET" if body is None else "POST"
         request = urllib.request.Request(self.address + path, data=data, method=method)  # noqa: S310 (built here)
@@ -89,10 +89,10 @@ class Gateway:
         except urllib.error.HTTPError as error:
             with error:
                 try:
-                    told = str(json.loads(error.read(65536))["error"])
+                    message = str(json.loads(error.read(65536))["error"])
                 except (ValueError, KeyError, TypeError):
-                    told = f"it answered {error.code}"
-            raise GatewayError(f"the gateway refused: {told}") from error
+                    message = f"it answered {error.code}"
+            raise GatewayError(f"the gateway refused: {message}") from error
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", error)
             if isinstance(reason, ssl.SSLCertVerificationError):
@@ -105,7 +105,7 @@ class Gateway:
 @contextmanager
 def signed_in(site: Path, user: str) -> Iterator[Gateway]:
     """Sign in at the gateway on this machine, and sign out when the context ends."""
-    from gateway.site import load  # noqa: PLC0415  # help and refused words are told faster without it
+    from gateway.site import load  # noqa: PLC0415  # help and wrong options answer faster without it
     from gateway.site.certificates import trusting_context  # noqa: PLC0415
 
     api = load(site).api
@@ -115,9 +115,9 @@ def signed_in(site: Path, user: str) -> Iterator[Gateway]:
     tls = None if api.tls is None else trusting_context(api.tls)
     gateway = Gateway(f"{'http' if tls is None else 'https'}://{host}:{api.port}", tls=tls)
     password = os.environ.get(PASSWORD) or typer.prompt("Password", hide_input=True)
-    told = gateway.answer_of(_SignedIn, "/v1/auth/login", {"username": user, "password": password})
-    gateway.session = told.session
-    if told.user.mfa_enabled:
+    answer = gateway.answer_of(_SignedIn, "/v1/auth/login", {"username": user, "password": password})
+    gateway.session = answer.session
+    if answer.user.mfa_enabled:
         gateway.asked("/v1/auth/mfa", {"token": typer.prompt("Code")})
     try:
         yield gateway
@@ -132,5 +132,5 @@ def pieces(answer: HTTPResponse) -> Iterator[bytes]:
             yield piece
     except (OSError, HTTPException) as error:
         raise GatewayError(_BROKE_OFF) from error
-    if answer.length:  # so much is missing
+    if answer.length:  # so many bytes are missing
         raise GatewayError(_BROKE_OFF)

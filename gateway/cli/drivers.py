@@ -117,7 +117,7 @@ def _besides(profile: UnitProfile) -> str:
         if profile.commands.open.pulse_by is PulseBy.HOST:
             words.append("the gateway ends the pulse")
     if profile.prepare:
-        words.append("is set up when it comes")
+        words.append("its settings are written when it connects")
     if profile.heartbeat is not None:
         words.append("heartbeat")
     if profile.readings:

@@ -172,7 +172,7 @@ def _told_of(manifest: Manifest) -> Iterator[str]:
 
 
 def _of_camera(found: Verified, camera_id: int) -> ClipEntry | None:
-    """All of a camera's footage in a package as if it were one clip: a segment may be in several."""
+    """Return all of a camera's footage in a package as one clip, each segment once."""
     clips = [clip for clip in found.manifest.clips if clip.camera_id == camera_id]
     segments = {segment.path: segment for clip in clips for segment in clip.segments}
     return clips[0].model_copy(update={"segments": tuple(segments.values())}) if clips else None

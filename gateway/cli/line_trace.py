@@ -1,4 +1,4 @@
-"""The bytes of a line as a technician reads them: when, which way, what."""
+"""Bytes of a line, printed with their time and direction."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _ASCII = 0x80
 
 
 class LineTrace:
-    """Prints what crosses a line: `→` sent, `←` received, `✗` received and belonging to nothing that was asked."""
+    """Printer of the bytes on a line: `→` sent, `←` received, `✗` received without a request to which they belong."""
 
     def __init__(
         self, *, console: Console, characters: bool = False, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """`characters`: what the bytes are as text is shown behind them."""
+        """Begin at time 0. `characters`: show the bytes as text too."""
         self._characters = characters
         self._console = console
         self._began = monotonic()
 
     def __call__(self, direction: Direction, data: bytes, at: float) -> None:
-        """One piece of bytes."""
+        """Print one piece of bytes."""
         sign, colour = _SIGNS[direction]
         line = Text(f"{at - self._began:9.3f} s {sign} ")
         line.append(data.hex(" "), style=colour)

@@ -22,12 +22,12 @@ def adopt(
 ) -> None:
     """Start to use the disk mounted at DIR/media for footage: a new one, or one from another gateway.
 
-    A gateway that runs notices within some seconds and records on. Without this command it writes to no disk but the
-    one it knows, so that a disk that is not mounted does not fill the one beneath it.
+    A running gateway notices within seconds and goes on recording. Without this command the gateway writes only to the
+    disk that it knows, so that it never fills the disk under an empty mount point.
 
     Example: edge-gateway media adopt /var/lib/edge-gateway
     """
     if adopt_media(data, same_disk=same_disk):
-        typer.echo(f"{data}/media is in use for footage from now on; a gateway that runs notices within 10 s")
+        typer.echo(f"{data}/media is in use for footage from now on; a running gateway notices within 10 s")
     else:
         typer.echo(f"{data}/media is in use for footage already; there is nothing to do")

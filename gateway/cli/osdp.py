@@ -43,9 +43,9 @@ def provision(
 ) -> None:
     """Make a key for an OSDP reader, set it in the reader, and keep it in the folder `secrets` beside the site file.
 
-    Done once for each reader, with the reader in its install mode (its manual says how) and the gateway stopped. While
-    it runs, whoever listens on the reader's cable can learn the key. If it is cut short, run it again: it goes on with
-    the key that it made.
+    Run it once for each reader, with the reader in install mode (see its manual) and the gateway stopped. Meanwhile,
+    anybody who listens on the reader's cable can learn the key. If the command is interrupted, run it again: it goes on
+    with the same key.
 
     Example: edge-gateway osdp provision /etc/edge-gateway/site.toml 201
     """
@@ -53,14 +53,14 @@ def provision(
     reader, link = _reader(found, device)
     if _has_secret(reader.key, secrets_beside(site)):
         raise ConfigError(
-            f"{reader.name} has a key already: the secret {reader.key!r}. If the reader was replaced or set back, take"
-            f" that secret away ({secrets_folder(site) / reader.key}, unless it is given otherwise) and run this again"
+            f"{reader.name} has a key already: the secret {reader.key!r}. If the reader was replaced or reset, remove"
+            f" that secret ({secrets_folder(site) / reader.key}, or wherever it is set) and run this again"
         )
     secret = NewSecret(folder=secrets_folder(site), name=reader.key)
     key = key_of(secret.begin(lambda: randomness.token_bytes(_KEY_BYTES).hex()))
     _set_key(reader, link, key)
     secret.keep()
-    typer.echo(f"{reader.name} has its own key now, kept in {secret.place}; take it out of its install mode")
+    typer.echo(f"{reader.name} has its own key now, kept in {secret.place}; end its install mode")
 
 
 def _reader(site: Site, device_id: int) -> tuple[OsdpReaderDevice, Link]:
@@ -73,18 +73,18 @@ def _reader(site: Site, device_id: int) -> tuple[OsdpReaderDevice, Link]:
 def _has_secret(name: str, secrets: Secrets) -> bool:
     try:
         secrets.get(name)
-    except ConfigError:  # none, or none that can be read: making one says so if it stands in the way
+    except ConfigError:  # none, or an unreadable one, which `NewSecret` reports
         return False
     return True
 
 
 def _set_key(reader: OsdpReaderDevice, link: Link, key: bytes) -> None:
-    from drivers.osdp.provisioning import set_key  # noqa: PLC0415  # other commands answer faster without it
+    from drivers.osdp.provisioning import set_key  # noqa: PLC0415  # other commands start faster without it
     from gateway.app.devices import link_spec  # noqa: PLC0415  # likewise
 
     try:
         asyncio.run(set_key(spec=link_spec(link), address=reader.address, key=key))
     except LinkError as error:
         raise GatewayError(
-            f"{reader.name} took no key: {error}. Is it in its install mode, and is the gateway stopped?"
+            f"{reader.name} accepted no key: {error}. Is it in install mode, and is the gateway stopped?"
         ) from error

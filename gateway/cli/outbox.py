@@ -1,4 +1,4 @@
-"""`edge-gateway outbox`: what waits for central, and what a person does with what central refused."""
+"""`edge-gateway outbox`: records that wait for central, and actions on those that central refused."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Rows(Answer):
 
 
 class _Reason(Answer):
-    """Why some of what waits does: what the last try of each ended with."""
+    """A reason why records wait: the error of their last try."""
 
     count: int
     kind: str
@@ -74,9 +74,9 @@ def show(
     user: User,
     waiting: Annotated[bool, typer.Option("--all", help="Include records that wait, not only refused ones.")] = False,
 ) -> None:
-    """List what central refused, oldest first, with central's own words, and why the rest waits.
+    """List refused records, oldest first, with central's message, and why other records wait.
 
-    Files that are lost at the site before they went up are among them.
+    Files that were lost at the site before they were sent are listed too.
 
     Example: edge-gateway outbox list --site /etc/edge-gateway/site.toml --user technician
     """
@@ -85,10 +85,10 @@ def show(
         for row in _rows(gateway, waiting=waiting):
             found = True
             typer.echo("\n".join(_lines(row)))
-        told = gateway.answer_of(_Books, "/status/outbox/books", {})
+        answer = gateway.answer_of(_Books, "/status/outbox/books", {})
     if not found:
-        typer.echo("nothing waits for central" if waiting else "nothing that central refused")
-    typer.echo("".join(f"{line}\n" for line in _why(told.books.waiting, told.reasons)), nl=False)
+        typer.echo("nothing waits for central" if waiting else "central refused nothing")
+    typer.echo("".join(f"{line}\n" for line in _why(answer.books.waiting, answer.reasons)), nl=False)
 
 
 @app.command("show")
@@ -158,7 +158,7 @@ def drop(
 ) -> None:
     """Drop a record: central never gets it. An event records who did it.
 
-    A changed record is central's again with the next pull; one that was made here and that central never had is gone.
+    A changed record becomes central's again with the next pull. A record made here that central never had is deleted.
 
     Example: edge-gateway outbox drop 17 --yes --site /etc/edge-gateway/site.toml --user technician
     """
@@ -166,7 +166,7 @@ def drop(
         row = gateway.answer_of(_Rows, "/status/outbox/list", {"id": number}).waiting[0]
         if not yes:
             typer.echo("\n".join(_lines(row)))
-            typer.confirm("Let go of it?", abort=True)
+            typer.confirm("Drop it?", abort=True)
         gateway.asked("/status/outbox/drop", {"id": number})
     typer.echo(f"{number} is dropped; central will never get it")
 
@@ -175,9 +175,9 @@ def _rows(gateway: Gateway, *, waiting: bool) -> Iterator[_Row]:
     after: int | None = 0
     while after is not None:
         body = {"after": after, "limit": _PAGE, "all": waiting}
-        told = gateway.answer_of(_Rows, "/status/outbox/list", body)
-        yield from told.waiting
-        after = told.next
+        answer = gateway.answer_of(_Rows, "/status/outbox/list", body)
+        yield from answer.waiting
+        after = answer.next
 
 
 def _act(site: Path, user: str, what: str, body: dict[str, object]) -> None:
@@ -190,11 +190,11 @@ def _field(text: str) -> tuple[str, object]:
     if not equals or not name:
         raise GatewayError(f"{text!r} is not FIELD=VALUE")
     try:
-        told: object = json.loads(value)
+        parsed: object = json.loads(value)
     except ValueError:
-        told = value
-    # A number that JSON would write otherwise (a leading zero, a plus) is a text that somebody chose.
-    return name, told if not isinstance(told, int | float) or json.dumps(told) == value else value
+        parsed = value
+    # A number that JSON writes differently, as with a leading zero, is meant as text.
+    return name, parsed if not isinstance(parsed, int | float) or json.dumps(parsed) == value else value
 
 
 def _why(waiting: int, reasons: Sequence[_Reason]) -> list[str]:
@@ -202,7 +202,9 @@ def _why(waiting: int, reasons: Sequence[_Reason]) -> list[str]:
     if not waiting:
         return []
     return [
-        "1 waits and goes up by itself:" if waiting == 1 else f"{waiting} wait and go up by themselves:",
+        "1 record waits and is sent by itself:"
+        if waiting == 1
+        else f"{waiting} records wait and are sent by themselves:",
         *(f"    {one.count} x {one.kind} {one.action}, since {one.since}: {one.error or _UNTRIED}" for one in reasons),
     ]
 

@@ -83,19 +83,19 @@ def hint_of(heard: Heard, device: ModbusDevice, profile: UnitProfile) -> str:
 
 
 def why_not_probed(device: Device, site: Site) -> str:
-    """Say what to do instead for a device that does not speak Modbus."""
+    """Describe what to do instead with a device that does not speak Modbus."""
     link = next(link for link in site.links if link.id == device.link)
     words = f"device {device.id} ({device.name}) is a {device.driver} and speaks no Modbus"
     line = f" --baud {link.baud} --parity {link.parity} --stop-bits {link.stop_bits}" if link.kind == "serial" else ""
     listen = f"edge-gateway probe port {link.url}{line}"
-    told = "the status page and the log tell whether it answers"
+    elsewhere = "the status page and the log tell whether it answers"
     if isinstance(device, SerialReaderDevice):
         return f"{words}; see what it sends with: {listen}"
     if isinstance(device, SerialGateDevice | SerialTagReaderDevice):
-        return f"{words}; {told}, and what it sends unasked is seen with: {listen}"
+        return f"{words}; {elsewhere}, and what it sends unasked is seen with: {listen}"
     if isinstance(device, OsdpReaderDevice):
-        return f"{words}; what it says is encrypted: {told}"
-    return f"{words}; it is on the network at {link.url}: {told}"
+        return f"{words}; what it says is encrypted: {elsewhere}"
+    return f"{words}; it is on the network at {link.url}: {elsewhere}"
 
 
 @app.command("port")
@@ -132,7 +132,7 @@ def bus(
 ) -> None:
     """Scan a bus: ask every address at every speed for its first register. A refusal counts as an answer.
 
-    Who answers too late for --timeout is told as well.
+    Units that answer later than --timeout are listed too.
 
     Example: edge-gateway probe bus serial:/dev/ttyUSB0 --baud 9600,19200,38400 --parity even --units 1-16
     """
@@ -175,8 +175,8 @@ def unit(
     profile = _profile(read, site, chosen)
     spec = _spec_of(link, force=force)
     console = Console()
-    held = _run(_look(spec, chosen, profile, send=send, trace=LineTrace(console=console)))
-    console.print(_held_table(chosen.name, profile, held))
+    state = _run(_look(spec, chosen, profile, send=send, trace=LineTrace(console=console)))
+    console.print(_state_table(chosen.name, profile, state))
 
 
 async def _listen(spec: LinkSpec, trace: LineTrace, seconds: float) -> None:
@@ -273,7 +273,7 @@ async def _send(session: Session, profile: UnitProfile, name: Literal["open", "s
 
 
 async def _beside(line: Bus, body: Callable[[], Awaitable[None]]) -> None:
-    """Do it while the line is served."""
+    """Run `body` while the line is served."""
     async with asyncio.TaskGroup() as group:
         serving = group.create_task(line.run())
         try:
@@ -283,7 +283,7 @@ async def _beside(line: Bus, body: Callable[[], Awaitable[None]]) -> None:
 
 
 def _run(body: Coroutine[None, None, Result]) -> Result:
-    """Run it to its end; what goes wrong on a line is one clear sentence."""
+    """Run `body` to its end; report a fault of the line in one sentence."""
     try:
         return asyncio.run(body)
     except DriverError as error:
@@ -311,7 +311,7 @@ def _spec_of(link: Link, *, force: bool) -> LinkSpec:
     """Return the line's settings; refuse a line that another program uses."""
     if not force and is_connected(link.url):
         raise CommandRefused(
-            f"{link.url} is open already on this machine, probably by the gateway: stop it, or take --force"
+            f"{link.url} is open already on this machine, probably by the gateway: stop it, or use --force"
         )
     return LinkSpec(
         url=link.url,
@@ -331,7 +331,7 @@ def _profile(site: Site, path: Path, device: ModbusDevice) -> UnitProfile:
 
 
 def _numbers(text: str, *, lowest: int, highest: int, option: str) -> list[int]:
-    """`1-4,10` as numbers, in order, each once."""
+    """Parse `1-4,10` into numbers, in order, each once."""
     numbers: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
@@ -354,12 +354,12 @@ def _found_table(found: Iterable[tuple[int, Answered]], *, is_serial: bool) -> T
     return table
 
 
-def _held_table(name: str, profile: UnitProfile, held: Held) -> Table:
+def _state_table(name: str, profile: UnitProfile, state: Held) -> Table:
     table = Table("what", "says", title=f"{name} ({profile.name})", title_justify="left")
-    if held.position:
-        table.add_row("position", held.position)
-    for point, state in held.points.items():
-        table.add_row(point, state)
-    for reading, words in held.readings.items():
+    if state.position:
+        table.add_row("position", state.position)
+    for point, words in state.points.items():
+        table.add_row(point, words)
+    for reading, words in state.readings.items():
         table.add_row(reading, words)
     return table

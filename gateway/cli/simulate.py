@@ -1,4 +1,4 @@
-"""`edge-gateway simulate`: months at a gate in a minute, with everything going wrong."""
+"""`edge-gateway simulate`: days of traffic and faults on virtual time."""
 
 from __future__ import annotations
 
@@ -37,17 +37,19 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
 ) -> None:
     """Simulate days of traffic and faults on virtual time, and check every promise.
 
-    Replies get lost, inputs lie, the power goes, the clock steps, central is away; the gateway's promises are checked
-    at every step. Exit status 1 when one was broken: its seed and what was seen before are printed.
+    Answers get lost, inputs report wrong states, the power fails, the clock steps and central goes away. Every promise
+    is checked at every step. When one is broken, the seed and the steps before it are printed, and the exit status is
+    1.
 
     With --outage the line to central is down for all these days, with traffic, people who change cards and add files,
-    and a power cut every few hours; then it is back, and bad. In the end both sides must hold the same, each once.
+    and a power cut every few hours. Then a bad line returns. In the end both sides must hold the same records, each
+    once.
 
     Example: edge-gateway simulate --days 30 --lanes 4 --seed 7
 
     Example: edge-gateway simulate --outage --days 30 --lanes 2
     """
-    from gateway.simulation import Plan, simulate  # noqa: PLC0415  # other commands do without it
+    from gateway.simulation import Plan, simulate  # noqa: PLC0415  # other commands start faster without it
     from gateway.simulation.outage import OutagePlan, simulate_outage  # noqa: PLC0415
     from gateway.simulation.outage.report import show_outage  # noqa: PLC0415
     from gateway.simulation.report import show  # noqa: PLC0415

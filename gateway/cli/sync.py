@@ -89,7 +89,7 @@ def status(site: SiteFile, user: User) -> None:
     if not books.balance:
         raise GatewayError(
             f"the books do not balance: {books.accepted} were accepted for central, {found} are accounted for;"
-            " keep the log and the data folder, and tell whoever looks after the gateway"
+            " keep the log and the data folder, and report this"
         )
 
 
@@ -108,9 +108,7 @@ def refresh(site: SiteFile, user: User) -> None:
         )
         typer.echo("\n".join(_lines(state)))
         if state.incomplete:
-            raise GatewayError(
-                "central did not give all of it, or not so that it can be believed; the list above says what"
-            )
+            raise GatewayError("central sent incomplete or contradictory lists; the lines above say which")
 
 
 @app.command("reconcile")
@@ -125,7 +123,9 @@ def reconcile(
     """
     with signed_in(site, user) as gateway:
         gateway.asked("/status/sync/reconcile", {"days": days})
-        state = _followed(gateway, lambda state: state.reconciling, away="comparing goes on as soon as it does")
+        state = _followed(
+            gateway, lambda state: state.reconciling, away="the comparison continues as soon as it answers"
+        )
         typer.echo(state.reconciled)
 
 
@@ -146,8 +146,8 @@ def consumers(
         raise GatewayError("--forget needs the name of an account")
     with signed_in(site, user) as gateway:
         path, body = ("list", {}) if forget is None else ("forget", {"account": forget})
-        told = gateway.answer_of(_Consumers, f"/status/consumer/{path}", body).consumers
-    typer.echo("\n".join(map(_consumer_line, told)) or "nobody pulls the site's lists by cursor")
+        found = gateway.answer_of(_Consumers, f"/status/consumer/{path}", body).consumers
+    typer.echo("\n".join(map(_consumer_line, found)) or "nobody pulls the site's lists by cursor")
 
 
 def _consumer_line(consumer: _Consumer) -> str:
@@ -163,7 +163,7 @@ def _state(gateway: Gateway) -> _State:
 
 
 def _followed(gateway: Gateway, busy: Callable[[_State], bool], *, away: str) -> _State:
-    """Show the progress until it is over; raise GatewayError with what happens later while central does not answer."""
+    """Show the progress to its end. Raises GatewayError with `away` when central does not answer."""
     said = ""
     while busy(state := _state(gateway)):
         if state.reachable is False:

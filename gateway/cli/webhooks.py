@@ -19,7 +19,7 @@ _Id = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The id that `webhoo
 
 
 class _Webhook(Answer):
-    """A webhook, and what became of its messages."""
+    """A webhook with the counts of its messages."""
 
     id: str
     url: str
@@ -57,7 +57,7 @@ def show(site: SiteFile, user: User) -> None:
 
     Example: edge-gateway webhooks list --site /etc/edge-gateway/site.toml --user technician
     """
-    known = _told(_Webhooks, site, user, "list", {}).webhooks
+    known = _ask(_Webhooks, site, user, "list", {}).webhooks
     for webhook in known:
         typer.echo("\n".join(_lines(webhook)))
     if not known:
@@ -70,8 +70,8 @@ def enable(webhook: _Id, site: SiteFile, user: User) -> None:
 
     Example: edge-gateway webhooks enable wh_0123456789abcdef --site /etc/edge-gateway/site.toml --user technician
     """
-    told = _told(_Enabled, site, user, "enable", {"id": webhook}).webhook
-    typer.echo(f"{webhook} is enabled; {told.waiting} messages wait for it")
+    answer = _ask(_Enabled, site, user, "enable", {"id": webhook}).webhook
+    typer.echo(f"{webhook} is enabled; {answer.waiting} messages wait for it")
 
 
 @app.command("replay")
@@ -88,8 +88,8 @@ def replay(
 
     Example: edge-gateway webhooks replay wh_0123456789abcdef --since 2026-01-31 --site site.toml --user technician
     """
-    told = _told(_Replayed, site, user, "replay", {"id": webhook, "since": since, "until": until})
-    typer.echo(f"{told.count} messages are sent to {webhook} again")
+    answer = _ask(_Replayed, site, user, "replay", {"id": webhook, "since": since, "until": until})
+    typer.echo(f"{answer.count} messages are sent to {webhook} again")
 
 
 @app.command("test")
@@ -98,13 +98,13 @@ def test(webhook: _Id, site: SiteFile, user: User) -> None:
 
     Example: edge-gateway webhooks test wh_0123456789abcdef --site /etc/edge-gateway/site.toml --user technician
     """
-    told = _told(_Tested, site, user, "test", {"id": webhook})
-    if not told.taken:
-        raise GatewayError(f"{webhook} took no message: {told.fault}")
-    typer.echo(f"{webhook} took a message")
+    answer = _ask(_Tested, site, user, "test", {"id": webhook})
+    if not answer.taken:
+        raise GatewayError(f"{webhook} did not accept the message: {answer.fault}")
+    typer.echo(f"{webhook} accepted the message")
 
 
-def _told(shape: type[AnswerT], site: Path, user: str, what: str, body: dict[str, str]) -> AnswerT:
+def _ask(shape: type[AnswerT], site: Path, user: str, what: str, body: dict[str, str]) -> AnswerT:
     with signed_in(site, user) as gateway:
         return gateway.answer_of(shape, f"/status/webhook/{what}", body)
 

@@ -15,7 +15,7 @@ def _may_have_keys(draft: Draft, device_id: int) -> bool:
 
 
 def access_faults(draft: Draft) -> Iterator[Fault]:
-    """Areas and schedules that are not there, and ways that lead nowhere."""
+    """Yield missing areas and schedules, and settings of a lane that contradict each other."""
     areas = {area.id for area in draft.areas.sound.values()}
     schedules = {schedule.id for schedule in draft.schedules.sound.values()}
     for index, lane in draft.lanes.sound.items():
@@ -26,12 +26,17 @@ def access_faults(draft: Draft) -> Iterator[Fault]:
         if lane.pin and not any(_may_have_keys(draft, reader) for reader in lane.readers):
             yield Fault(f"{place}.pin", "none of its readers can have keys; an osdp-reader can")
         if lane.inside is not None and lane.inside == lane.outside:
-            yield Fault(f"{place}.outside", f"is {lane.outside!r} like inside; a passage leads from one to the other")
+            yield Fault(
+                f"{place}.outside",
+                f"is {lane.outside!r}, the same area as inside; a passage leads from one to the other",
+            )
         if lane.hold_open_schedule is not None and lane.hold_open_schedule == lane.lock_down_schedule:
-            message = f"is {lane.lock_down_schedule!r} like hold_open_schedule: the gate cannot be held open and locked"
+            message = (
+                f"is {lane.lock_down_schedule!r}, as hold_open_schedule is: the gate cannot be held open and locked"
+            )
             yield Fault(f"{place}.lock_down_schedule", message)
         if lane.schedule is not None and lane.schedule == lane.lock_down_schedule:
-            message = f"is {lane.lock_down_schedule!r} like schedule: whenever the lane is open it would let nobody in"
+            message = f"is {lane.lock_down_schedule!r}, as schedule is: the lane would let nobody in while it is open"
             yield Fault(f"{place}.lock_down_schedule", message)
         named = (
             ("schedule", lane.schedule),

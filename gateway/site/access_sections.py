@@ -33,7 +33,7 @@ class BitsSection(_Section):
 
 
 def _written_hour(value: object) -> object:
-    """Refuse a bare number, which would be taken for seconds."""
+    """Refuse a bare number, which pydantic would read as seconds."""
     if isinstance(value, time) or (isinstance(value, str) and _HOUR.fullmatch(value)):
         return value
     raise ValueError("must be a time of day from 00:00 to 23:59 with two digits each, as '06:00'")

@@ -1,4 +1,4 @@
-"""Addresses as a site file writes them, brought to a form in which two of the same are equal."""
+"""Addresses of a site file, in a form in which equal addresses compare equal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Endpoint:
 
 
 def endpoint_of(url: str, *, schemes: Collection[str]) -> Endpoint:
-    """Host and port of a URL. Raises ValueError, its text free of the URL, when one of its parts is wrong.
+    """Return host and port of a URL. Raises ValueError, whose text does not repeat the URL, for a wrong part.
 
     Credentials are refused: they are secrets, and secrets are not written in the site file.
     """
@@ -53,7 +53,7 @@ def endpoint_of(url: str, *, schemes: Collection[str]) -> Endpoint:
 
 
 def origin_of(url: str) -> str:
-    """`http://host` or `https://host`, with a port if need be and nothing behind. Raises ValueError with one sentence.
+    """Return `http://host` or `https://host`, with a port if given. Raises ValueError for a path or anything else.
 
     The interface's paths begin at `/`, so that a proxy cannot have it under a path of its own.
     """
@@ -103,10 +103,10 @@ def networks(texts: Iterable[str], *, whose: str) -> tuple[Network, ...]:
             network = ipaddress.ip_network(text)
         except ValueError as error:
             raise ValueError(
-                f"'{text}' is no address or network; write one like '192.168.1.20' or '10.0.5.0/24'"
+                f"'{text}' is not an address or network; write one like '192.168.1.20' or '10.0.5.0/24'"
             ) from error
         if network.prefixlen == 0:
-            raise ValueError(f"'{text}' is every address there is: name those of {whose}")
+            raise ValueError(f"'{text}' means every address: name those of {whose}")
         found.append(network)
     return tuple(found)
 
@@ -131,9 +131,9 @@ def line_of(url: str) -> Endpoint | str:
 
 
 def real_line(line: Endpoint | str) -> Endpoint | str:
-    """Resolve a line on this machine: a serial port under its own name, whichever link names it.
+    """Resolve a line on this machine: a serial port gets its own name, whichever symbolic link names it.
 
-    A pseudo-terminal's number is soon another one's: it goes by the name that leads to it.
+    A pseudo-terminal keeps the name of its link, because its number is soon reused.
     """
     if isinstance(line, Endpoint):
         return line

@@ -1,4 +1,4 @@
-"""The section about the interface: where it is served, to whom, and how it is encrypted."""
+"""`[api]`: address, accounts and encryption of the interface."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HostName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_.
 
 
 class ApiSection(Section):
-    """`[api]`: where the interface and the page are served."""
+    """`[api]`: address of the interface and the page."""
 
     host: str = Field(default="127.0.0.1", min_length=1, max_length=253)
     port: int = Field(default=8480, ge=0, le=65535, description="0 takes a free port")

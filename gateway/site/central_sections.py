@@ -95,5 +95,5 @@ class CentralSection(_Section):
         return value.rstrip("/")
 
     def endpoint(self) -> Endpoint:
-        """Host and port of central."""
+        """Return host and port of central."""
         return endpoint_of(self.url, schemes=("http", "https"))

@@ -47,7 +47,7 @@ def trusting_context(tls: TlsSection) -> ssl.SSLContext:
     try:
         context.load_verify_locations(cadata=_first_certificate(Path(tls.certificate)))
     except ssl.SSLError as error:
-        raise ConfigError(f"api.tls.certificate: {tls.certificate} is no certificate in PEM form") from error
+        raise ConfigError(f"api.tls.certificate: {tls.certificate} is not a certificate in PEM form") from error
     return context
 
 
@@ -55,7 +55,7 @@ def _first_certificate(path: Path) -> str:
     """Return the certificate itself, without those of its issuers: they may have issued others."""
     found = _CERTIFICATE.search(_read(path))
     if found is None:
-        raise ConfigError(f"api.tls.certificate: {path} is no certificate in PEM form")
+        raise ConfigError(f"api.tls.certificate: {path} is not a certificate in PEM form")
     return found.group().decode("ascii", errors="replace")
 
 

@@ -31,7 +31,7 @@ class Difference:
     removed: tuple[Camera, ...] = ()
     restart: tuple[str, ...] = ()
 
-    def told(self) -> tuple[str, ...]:
+    def sentences(self) -> tuple[str, ...]:
         """Describe what happens to the cameras, a sentence each."""
         return (
             *(f"camera {camera.id} ({camera.name}) was added" for camera in self.added),

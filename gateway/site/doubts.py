@@ -28,7 +28,7 @@ def doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
     yield from _unit_doubts(site, find)
     yield from _lane_doubts(site)
     if not site.lanes:
-        yield Fault("lanes", "there are none, so no gate is opened; write [[lanes]]")
+        yield Fault("lanes", "the file has no lanes, so no gate opens; add [[lanes]]")
     for index, schedule in enumerate(site.schedules):
         for number, window in enumerate(schedule.windows):
             if window.start == window.end and (window.start.hour or window.start.minute):
@@ -52,7 +52,7 @@ def _api_doubts(api: ApiSection) -> Iterator[Fault]:
         message = "passwords and sessions cross the network unencrypted; write [api.tls] with certificate and key"
         yield Fault("api.plain_http", message)
     if api.plain_http and api.tls is not None:
-        yield Fault("api.plain_http", "counts for nothing beside [api.tls]: the interface is served over HTTPS alone")
+        yield Fault("api.plain_http", "has no effect beside [api.tls]: the interface is served over HTTPS only")
 
 
 def _link_doubts(site: Site) -> Iterator[Fault]:
@@ -61,11 +61,11 @@ def _link_doubts(site: Site) -> Iterator[Fault]:
             continue
         path = str(link.line())
         if _CHANGING_PORT.fullmatch(path):
-            message = f"{path} may be another adapter later; name it by /dev/serial/by-id/…"
+            message = f"{path} may name another adapter after a restart; use its name under /dev/serial/by-id/…"
             yield Fault(f"links[{index}].url", message)
         if link.baud not in _SPEEDS:
             near = min(_SPEEDS, key=lambda speed: abs(speed - link.baud))
-            yield Fault(f"links[{index}].baud", f"{link.baud} is no usual speed; is it {near}?")
+            yield Fault(f"links[{index}].baud", f"{link.baud} is not a usual speed; did you mean {near}?")
 
 
 def _line_doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
@@ -80,19 +80,19 @@ def _line_doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fau
             continue
         try:
             line = load_unit_profile(found).line
-        except ProfileError:  # it was found good before; whoever changes it now hears of it at the next start
+        except ProfileError:  # it was valid a moment ago; the next start reports the change
             continue
         if line.baud is not None and _said(line) != _said(link):
             settings = f'baud = {line.baud}, parity = "{line.parity}", stop_bits = {line.stop_bits}'
             message = (
                 f"is set to {_said(link)}, but the maker sets device {device.id} ({device.profile}) to {_said(line)}:"
-                f" write {settings}, unless the device was set otherwise"
+                f" write {settings}, unless the device was changed"
             )
             yield Fault(f"links[{index}]", message)
 
 
 def _unit_doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
-    """Gates by one address of which one is the device itself: many such devices ignore the unit."""
+    """Yield gates that share an output, one by its unit and one as the device itself: many devices ignore the unit."""
     gates = [
         (index, device)
         for index, device in enumerate(site.devices)
@@ -113,7 +113,7 @@ def _outputs(device: ModbusGateDevice, find: Callable[[str], Path | None]) -> fr
     found = find(device.profile)
     try:
         return load_profile(found).outputs() if found is not None else frozenset()
-    except ProfileError:  # it was found good before; whoever changes it now hears of it at the next start
+    except ProfileError:  # it was valid a moment ago; the next start reports the change
         return frozenset()
 
 
@@ -126,10 +126,12 @@ def _lane_doubts(site: Site) -> Iterator[Fault]:
     for index, lane in enumerate(site.lanes):
         for number, ref in enumerate(lane.safety):
             if ref == lane.closing:
-                message = "is the closing loop, which counts anyway; is a photocell meant?"
+                message = "is the closing loop, a safety point anyway; did you mean a photocell?"
                 yield Fault(f"lanes[{index}].safety[{number}]", message)
         for ref in (lane.arming, *((lane.far,) if lane.far is not None else ())):
             first = arming.setdefault((ref.device, ref.point), index)
             if first != index:
-                message = f"device {ref.device}'s {ref.point!r} arms lanes[{first}] too: a vehicle there stands at both"
+                message = (
+                    f"device {ref.device}'s {ref.point!r} arms lanes[{first}] too: a vehicle on it waits in both lanes"
+                )
                 yield Fault(f"lanes[{index}]", message)

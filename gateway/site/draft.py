@@ -1,6 +1,6 @@
-"""A site file as far as it can be understood: what is sound of it, and which records are there but broken.
+"""A site file as far as it is valid: its valid parts, and the ids of its broken records.
 
-With it one reading finds the faults inside the parts and those between them, so that an installer mends a file once.
+So one reading finds the faults inside parts and those between them, and an installer corrects a file once.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ def whole(site: Site) -> Draft:
 
 
 def read_draft(raw: Tree) -> tuple[Site | None, Draft, tuple[ValidationError, ...]]:
-    """Validate a file: the site when all parts are valid, its draft, and all validation errors.
+    """Validate a file; return the site when all parts are valid, its draft, and all validation errors.
 
-    Unknown keys break nothing but themselves: without them the models are asked once more, since what they check about
-    a part as a whole they check only when its keys are right.
+    Without its unknown keys a file is validated once more, because the models check a part as a whole only when its
+    keys are known.
     """
     try:
         site = Site.model_validate(raw)

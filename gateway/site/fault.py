@@ -1,4 +1,4 @@
-"""One thing wrong with a site file."""
+"""A fault of a site file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong with a site file: where, and one sentence about what."""
+    """A fault of a site file: its place, and one sentence."""
 
     place: str
     message: str

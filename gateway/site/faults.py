@@ -46,10 +46,10 @@ _KINDS_OF_LINES: Mapping[LineKind, str] = {
 
 
 class SiteFaults(ConfigError):
-    """The site file cannot be used; `faults` holds every reason, `lines` says them to people."""
+    """Error for a site file that cannot be used; `faults` holds every reason, `lines` words them for people."""
 
     def __init__(self, path: Path, faults: tuple[Fault, ...], *, names: Mapping[str, str] = _NO_NAMES) -> None:
-        """`names` are those of records by their places, "device 101" of `devices[0]`."""
+        """Take the faults of a file. `names` are those of records by their places, "device 101" of `devices[0]`."""
         super().__init__(f"{path} has {len(faults)} fault{'s' if len(faults) != 1 else ''}")
         self.path = path
         self.faults = faults
@@ -103,7 +103,7 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
             case "tuple_type":
                 message = "must be a list in brackets, even of one: [ … ]"
             case "too_short" if any(other["loc"][: len(place)] == place for other in errors if other is not item):
-                continue  # what is in the list was refused, so it is not that too little is in it
+                continue  # its items were refused, so the list only looks too short
             case "too_short":
                 message = "must not be empty"
         yield Fault(_shown(place), message)
@@ -153,8 +153,8 @@ def _address_faults(draft: Draft) -> Iterator[Fault]:
     if draft.rtsp and draft.api and draft.api.port:
         last = draft.rtsp.port + max(0, (len(draft.cameras.sound) - 1) // 4)
         if draft.rtsp.port <= draft.api.port <= last:
-            taken = f"cameras take ports {draft.rtsp.port} to {last}"
-            yield Fault("rtsp.port", f"{taken}, and {draft.api.port} is [api] port")
+            ports = f"cameras are served on ports {draft.rtsp.port} to {last}"
+            yield Fault("rtsp.port", f"{ports}, and {draft.api.port} is the [api] port")
     for place, endpoint in _connected_to(draft):
         if _is_own(endpoint, draft):
             yield Fault(place, f"{endpoint} is where this gateway itself listens ([api] port)")
@@ -205,10 +205,10 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
                     f"devices[{index}].framing", f"differs from devices[{first_index}] on the same link {device.link!r}"
                 )
             unit = _SELF if device.framing == "tcp" and device.unit in ITSELF else device.unit
-            taken = units.setdefault((device.link, unit), index)
-            if taken != index:
+            other = units.setdefault((device.link, unit), index)
+            if other != index:
                 yield Fault(
-                    f"devices[{index}].unit", f"{device.unit} on {device.link!r} is already used by devices[{taken}]"
+                    f"devices[{index}].unit", f"{device.unit} on {device.link!r} is already used by devices[{other}]"
                 )
 
 
@@ -229,7 +229,7 @@ def _framing_faults(place: str, device: ModbusDevice, link: Link) -> Iterator[Fa
     if device.framing == "tcp" and not isinstance(link.line(), Endpoint):
         yield Fault(f"{place}.framing", f"'tcp' cannot go over the serial port of {link.id!r}; write 'rtu'")
     if device.framing == "rtu" and device.unit == 0:
-        yield Fault(f"{place}.unit", "0 is for all devices of the line, and none answers to it")
+        yield Fault(f"{place}.unit", "0 addresses all devices of the line, and none answers")
     if device.unit > _LAST_UNIT and (device.framing == "rtu" or device.unit != _SELF):
         over_tcp = "" if device.framing == "rtu" else f", or {_SELF} for the device itself"
         yield Fault(f"{place}.unit", f"is {device.unit}; units are 1 to {_LAST_UNIT}{over_tcp}")
@@ -294,9 +294,9 @@ def _limit_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
         yield Fault(f"{place}.{missing}", "is missing: the gate's position needs both of its limit switches")
     if lane.closed_limit is not None and lane.closed_limit == lane.open_limit:
         yield Fault(f"{place}.open_limit", "is the same point as closed_limit")
-    taken = (lane.arming, lane.far, lane.closing, *lane.safety, lane.fire, lane.local)
+    others = (lane.arming, lane.far, lane.closing, *lane.safety, lane.fire, lane.local)
     for field, ref in (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit)):
-        if ref is not None and ref in taken:
+        if ref is not None and ref in others:
             yield Fault(f"{place}.{field}", "is the same point as another input of the lane")
 
 
@@ -313,14 +313,14 @@ def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, _Kind, str]]:
     yield "gate", lane.gate, GateDevice, "a gate"
     for position, reader in enumerate(lane.readers):
         yield f"readers[{position}]", reader, ReaderDevice, "a reader"
-    yield "arming.device", lane.arming.device, PointDevice, "one with points"
-    yield "closing.device", lane.closing.device, PointDevice, "one with points"
+    yield "arming.device", lane.arming.device, PointDevice, "a device with points"
+    yield "closing.device", lane.closing.device, PointDevice, "a device with points"
     for position, ref in enumerate(lane.safety):
-        yield f"safety[{position}].device", ref.device, PointDevice, "one with points"
+        yield f"safety[{position}].device", ref.device, PointDevice, "a device with points"
     limits = (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit))
     for field, extra in (("far", lane.far), ("fire", lane.fire), ("local", lane.local), *limits):
         if extra is not None:
-            yield f"{field}.device", extra.device, PointDevice, "one with points"
+            yield f"{field}.device", extra.device, PointDevice, "a device with points"
 
 
 def _device_fault(draft: Draft, place: str, device_id: int, kind: _Kind, noun: str) -> Iterator[Fault]:

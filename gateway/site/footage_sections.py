@@ -1,4 +1,4 @@
-"""`[storage]`, `[live]` and `[rtsp]`: what of the cameras' footage is kept, watched live and served on."""
+"""`[storage]`, `[live]` and `[rtsp]`: retention of footage, live view, and streams for other equipment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.site.fields import Section as _Section
 
 
 class StorageSection(_Section):
-    """`[storage]`: how much may be kept."""
+    """`[storage]`: limits of what is kept."""
 
     media_gigabytes: float = Field(default=20, gt=0)
     free_floor_gigabytes: float = Field(default=1, ge=0)
@@ -54,7 +54,7 @@ class LiveSection(_Section):
             try:
                 ip_address(address)
             except ValueError as error:
-                raise ValueError(f"{address!r} is no IP address; write one like '192.168.1.10'") from error
+                raise ValueError(f"{address!r} is not an IP address; write one like '192.168.1.10'") from error
         return value
 
     @field_validator("ice_servers")
@@ -62,7 +62,7 @@ class LiveSection(_Section):
     def _stun(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for server in value:
             if not re.fullmatch(r"stuns?:[A-Za-z0-9.\-\[\]:]+", server):
-                raise ValueError(f"{server!r} is no STUN server; write one like 'stun:192.168.1.10:3478'")
+                raise ValueError(f"{server!r} is not a STUN server; write one like 'stun:192.168.1.10:3478'")
         return value
 
 

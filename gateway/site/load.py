@@ -1,4 +1,4 @@
-"""Reading a site file from disk, with the secrets and profiles that it names."""
+"""Load a site file from disk, with the secrets and profiles that it names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
     `secrets` are those beside the file unless given. Without `reader_keys`, keys of readers need not be there yet.
     """
     try:
-        raw = tomllib.loads(path.read_text("utf-8-sig"))  # some editors put a mark before the text
+        raw = tomllib.loads(path.read_text("utf-8-sig"))  # some editors write a byte order mark
     except OSError as error:
         raise SiteFaults(path, (Fault("", f"cannot be read: {error.strerror}"),)) from error
     except UnicodeDecodeError as error:
@@ -100,9 +100,9 @@ def find_profile(name: str, folders: Iterable[Path]) -> Path | None:
     return next((found for folder in folders if (found := folder / f"{name}.toml").is_file()), None)
 
 
-_HELD_CLOSE = (
-    "the gateway itself ends the pulse of its close output, and if it dies in between, that stays on until it is back; "
-    "a device that makes the pulse is to be preferred"
+_CLOSE_PULSE_BY_GATEWAY = (
+    "the gateway itself ends the pulse of the close output; if it stops during the pulse, the output stays on until the"
+    " gateway is back. Prefer a device that makes the pulse"
 )
 
 
@@ -118,7 +118,7 @@ def unproven(site: Site, path: Path) -> Iterator[str]:
             yield f"profile {name}: {raw['unproven']}"
         close = raw.get("commands", {}).get("close", {})
         if name in gates and (close.get("pulse_by") == "host" or "release" in close):
-            yield f"profile {name}: {_HELD_CLOSE}"
+            yield f"profile {name}: {_CLOSE_PULSE_BY_GATEWAY}"
 
 
 def doubtful(site: Site, path: Path) -> Iterator[str]:
@@ -175,17 +175,17 @@ def _authority_doubts(site: Site) -> Iterator[str]:
     """
     ca_file = site.central.ca_file if site.central else None
     if ca_file is not None and (words := _unusable(ca_file)):
-        yield f"central.ca_file: {ca_file}: {words}; until it is mended there is no line to central"
+        yield f"central.ca_file: {ca_file}: {words}; until this is fixed there is no line to central"
 
 
 def _certificate_doubts(site: Site) -> Iterator[str]:
-    """Say what keeps the interface from being served over TLS. No lane needs it, so it stops no gateway."""
+    """Yield the fault that keeps the interface from being served over TLS. No lane needs it, so the gateway starts."""
     if site.api.tls is None:
         return
     try:
         serving_context(site.api.tls)
     except ConfigError as error:
-        yield f"{error}; until it is mended the interface is not served"
+        yield f"{error}; until this is fixed the interface is not served"
 
 
 def _unusable(ca_file: str) -> str:
@@ -193,5 +193,5 @@ def _unusable(ca_file: str) -> str:
     try:
         ssl.create_default_context(cafile=ca_file)
     except OSError as error:
-        return "is no certificate in PEM form" if isinstance(error, ssl.SSLError) else str(error.strerror)
+        return "is not a certificate in PEM form" if isinstance(error, ssl.SSLError) else str(error.strerror)
     return ""

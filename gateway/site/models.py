@@ -19,7 +19,7 @@ from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 
 ITSELF = frozenset({0, 255})
-"""The units by which the device at the other end of Modbus TCP means itself."""
+"""Unit numbers by which a Modbus TCP device addresses itself."""
 DRIVERS = frozenset(
     {
         "modbus-gate",
@@ -38,7 +38,7 @@ DRIVERS = frozenset(
 
 
 class WebhooksSection(Section):
-    """`[webhooks]`: which receivers on private networks may be sent to, besides everybody on the public internet."""
+    """`[webhooks]`: receivers on private networks that are allowed besides those on the public internet."""
 
     private_receivers: tuple[str, ...] = Field(default=(), max_length=64)
     ca_file: str | None = Field(default=None, description="authorities to trust besides the machine's own")
@@ -56,7 +56,7 @@ class WebhooksSection(Section):
 
 
 class KeepSection(Section):
-    """`[keep]`: how long events, camera events and parking entries are kept in the store; footage is `[storage]`'s."""
+    """`[keep]`: retention of events, camera events and parking entries; `[storage]` has that of footage."""
 
     days: int = Field(
         default=400, ge=1, le=3650, description="so long everything, and what a program has not read longer"
@@ -80,7 +80,7 @@ class KeepSection(Section):
 
 
 class SiteSection(_Section):
-    """`[site]`: who and where."""
+    """`[site]`: name, time zone and folder of profiles."""
 
     name: Name
     timezone: str = "UTC"
@@ -106,7 +106,7 @@ class PolicySection(_Section):
 
 
 class EventsSection(_Section):
-    """`[events]`: what is kept around an event."""
+    """`[events]`: footage kept before and after an event."""
 
     clip_before_seconds: float = Field(default=5, ge=0, le=120)
     clip_after_seconds: float = Field(default=5, ge=0, le=300)
@@ -262,7 +262,7 @@ class LaneSection(_Section):
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """Every device that the lane has a part of, its gate first."""
+        """Ids of the devices that the lane uses, its gate first."""
         points = (self.arming, self.closing, self.far, self.fire, self.local, *self.safety)
         devices = (self.gate, *self.readers, *(point.device for point in points if point is not None))
         return tuple(dict.fromkeys(devices))

@@ -1,4 +1,4 @@
-"""A secret that the gateway itself makes: on disk before anybody is given it, in its place only once it is used."""
+"""A secret that the gateway makes: on disk before it is handed out, in its place only once it is in use."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NewSecret:
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
             if self._place.exists():
-                raise ConfigError(f"{self._place} is there already")
+                raise ConfigError(f"{self._place} exists already")
             begun = self._begun()
             if begun:
                 return begun

@@ -16,7 +16,7 @@ MOST_READERS = 32
 
 _KEY = re.compile(r"[0-9A-Fa-f]{32}")
 _KNOWN_TO_ALL = bytes(range(0x30, 0x40))
-"""The standard's key for installing: a channel under it is no secret."""
+"""SCBK-D, the default key of OSDP 2 for installing; everybody knows it."""
 
 
 def key_of(text: str) -> bytes:
@@ -32,10 +32,10 @@ def key_of(text: str) -> bytes:
 def osdp_line_faults(draft: Draft) -> Iterator[Fault]:
     """Yield the faults of OSDP lines: an address twice, too many readers, wrong characters."""
     links = {link.id: link for link in draft.links.sound.values()}
-    taken: dict[tuple[str, int], int] = {}
+    users: dict[tuple[str, int], int] = {}
     readers: dict[str, int] = {}
     for index, device in _readers(draft):
-        first = taken.setdefault((device.link, device.address), index)
+        first = users.setdefault((device.link, device.address), index)
         if first != index:
             sentence = f"{device.address} on {device.link!r} is already used by devices[{first}]"
             yield Fault(f"devices[{index}].address", sentence)
@@ -49,7 +49,7 @@ def osdp_line_faults(draft: Draft) -> Iterator[Fault]:
 
 
 def osdp_key_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
-    """Keys that are missing or malformed."""
+    """Yield keys that are missing or malformed."""
     for index, device in _readers(draft):
         try:
             text = secrets.get(device.key)

@@ -92,15 +92,15 @@ def _profiled(
 def _fault_of_choice(
     device: ModbusGateDevice | ModbusIoDevice | SerialDevice, folders: Iterable[Path], found: Path | None
 ) -> str:
-    """Why this device cannot have its profile at all; "" when it may."""
+    """Return why this device cannot use its profile at all; "" when it can."""
     if found is None:
         names = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
         near = difflib.get_close_matches(device.profile, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "'edge-gateway drivers' lists those that there are"
+        hint = f"did you mean {near[0]!r}?" if near else "'edge-gateway drivers' lists all profiles"
         return f"no profile {device.profile!r}; {hint}"
     try:
         fitting = _fitting_drivers(tomllib.loads(found.read_text("utf-8")))
-    except (OSError, ValueError):  # whoever loads it says so in full
+    except (OSError, ValueError):  # loading it reports the fault in full
         return ""
     if not fitting or device.driver in fitting:
         return ""

@@ -21,17 +21,17 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """Result of a reload: `faults` (then nothing changed), `told` (what changed), and `restart` (parts that need a
+    """Result of a reload: `faults` (then nothing changed), `changes` (what changed), and `restart` (parts that need a
     restart).
     """
 
     faults: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
 
 
 class RunningSite:
-    """Takes what can be taken while lanes work: cameras. A file with faults changes nothing."""
+    """Reloader of the site file: cameras change while lanes work. A file with faults changes nothing."""
 
     def __init__(
         self,
@@ -42,8 +42,10 @@ class RunningSite:
         take: Callable[[Site], Awaitable[None]],
         read: Callable[[], None],
     ) -> None:
-        """`take` is given the running site with the cameras of the file, each time that one was read;
-        `read` is called after each reading, faults or not.
+        """Start with the running site.
+
+        `take` gets the running site with the cameras of each file that was read. `read` is called after each reading,
+        faults or not.
         """
         self._path = path
         self._site = site
@@ -57,8 +59,8 @@ class RunningSite:
         """Return a sentence for each part of the file that is not in force; empty when all of it is."""
         last = self._last
         if last.faults:
-            return (f"the site file was not taken, it has faults: {'; '.join(last.faults)}",)
-        return tuple(f"changed in the site file, counts from a restart: {name}" for name in last.restart)
+            return (f"the site file has faults and is not in use: {'; '.join(last.faults)}",)
+        return tuple(f"changed in the site file, takes effect after a restart: {name}" for name in last.restart)
 
     async def reload(self) -> Reloaded:
         """Read the file, check it, and take its cameras."""
@@ -78,10 +80,10 @@ class RunningSite:
             log.warning("site_file_doubtful", doubt=doubt)
         self._site = self._site.model_copy(update={"cameras": site.cameras})
         await self._take(self._site)
-        log.info("site_file_taken", changed=found.told())
+        log.info("site_file_taken", changed=found.sentences())
         if found.restart:
             log.warning("site_file_needs_restart", changed=found.restart)
-        return Reloaded(told=found.told(), restart=found.restart)
+        return Reloaded(changes=found.sentences(), restart=found.restart)
 
     def _read(self) -> tuple[Site, Difference, tuple[str, ...]]:
         """Load the file and compare it. Blocks. Raises ConfigError."""

@@ -11,30 +11,30 @@ from gateway.domain.errors import ConfigError
 _MAX_BYTES = 64 * 1024
 
 
-def _told_nobody(_secret: str) -> None:
-    """Nobody needs to hear of the secrets that were read."""
+def _report_nothing(_secret: str) -> None:
+    """Do nothing with a secret that was read."""
 
 
 class Secrets:
-    """Looks secrets up by name: systemd's credentials directory, the environment, then a 0600 file.
+    """Look-up of secrets by name: systemd's credentials directory, the environment, then a 0600 file.
 
     The environment variable of `central-password` is `EDGE_GATEWAY_SECRET_CENTRAL_PASSWORD`; the file is
-    `secrets/central-password` beside the site file. `heard` is told each secret's text, so that logs can hide it.
+    `secrets/central-password` beside the site file. `report` gets each secret's text, so that logs can hide it.
     """
 
     def __init__(
-        self, *, folder: Path, environ: Mapping[str, str] = os.environ, heard: Callable[[str], None] = _told_nobody
+        self, *, folder: Path, environ: Mapping[str, str] = os.environ, report: Callable[[str], None] = _report_nothing
     ) -> None:
         self._folder = folder
         self._environ = environ
-        self._heard = heard
+        self._report = report
 
     def get(self, name: str) -> str:
         """Return the secret's text without its line ending. Raises ConfigError with one sentence."""
         secret = self._find(name)
         if not secret:
             raise ConfigError(f"secret {name!r} is empty")
-        self._heard(secret)
+        self._report(secret)
         return secret
 
     def _find(self, name: str) -> str:
@@ -63,7 +63,7 @@ def _read(path: Path, *, private: bool = False) -> str | None:
     except OSError as error:
         raise ConfigError(f"secret file {path} cannot be read: {error.strerror}") from error
     if len(data) > _MAX_BYTES:
-        raise ConfigError(f"secret file {path} is larger than {_MAX_BYTES} bytes; that is no secret")
+        raise ConfigError(f"secret file {path} is larger than {_MAX_BYTES} bytes; a secret is shorter")
     try:
         return data.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:

@@ -25,7 +25,7 @@ def serial_faults(
 ) -> Iterator[Fault]:
     """Yield the faults of serial gates and tag readers with a profile; put the profile of each gate into `gates`.
 
-    Devices whose index is in `unfit` have no profile that is for them, which is told already.
+    Devices whose index is in `unfit` have no profile that is for them, which is reported already.
     """
     links = {link.id: link for link in draft.links.sound.values()}
     users: dict[str, list[tuple[int, SerialDevice, DeviceProfile]]] = {}
@@ -61,15 +61,13 @@ def _line_faults(index: int, profile: DeviceProfile, link: Link) -> Iterator[Fau
 
 
 def _sharing_faults(sharing: list[tuple[int, SerialDevice, DeviceProfile]]) -> Iterator[Fault]:
-    """Devices on one line must be asked, have addresses, and have different ones."""
+    """Yield devices that cannot share a line: they must be polled, and have addresses that differ."""
     units: dict[int, int] = {}
     for index, device, profile in sharing:
         if len(sharing) > 1 and isinstance(profile, TagReaderProfile) and profile.poll is None:
-            yield Fault(
-                f"devices[{index}].link", f"{profile.name} speaks by itself and shares {device.link!r} with none"
-            )
+            yield Fault(f"devices[{index}].link", f"{profile.name} sends unasked and cannot share {device.link!r}")
         elif len(sharing) > 1 and not profile.names_unit:
-            yield Fault(f"devices[{index}].link", f"{profile.name} has no address and shares {device.link!r} with none")
+            yield Fault(f"devices[{index}].link", f"{profile.name} has no address and cannot share {device.link!r}")
         first = units.setdefault(device.unit, index)
         if first != index:
             message = f"{device.unit} on {device.link!r} is already used by devices[{first}]"

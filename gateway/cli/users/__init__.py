@@ -1,4 +1,4 @@
-"""`edge-gateway users`: who may sign in at the site, what they may do, and the keys of programs."""
+"""`edge-gateway users`: accounts of the site, their roles, and the keys of programs."""
 
 from gateway.cli.users.accounts import app
 

@@ -26,9 +26,8 @@ app = typer.Typer(
     no_args_is_help=True,
     help="""Manage accounts, roles and the keys of programs.
 
-    Run it as root or as the gateway's user. A gateway that runs takes a change over at once, and the sessions of an
-    account end when its password, its role or its second factor changes. Accounts of the site file come first and are
-    changed there.
+    Run it as root or as the gateway's user. A running gateway applies a change at once. All sessions of an account end
+    when its password, role or second factor changes. Accounts of the site file take precedence; change them there.
 
     Example: edge-gateway users add ada --role operator
     """,
@@ -49,14 +48,14 @@ def add(
 
     Example: edge-gateway users add ada --role operator
     """
-    made(Look(), data)  # whatever is in the way is said before a password is typed
+    made(Look(), data)  # a refusal comes before the password is typed
     made(AddAccount(username=username, password_hash=_hashed(username), role=role), data)
     typer.echo(f"{username} may sign in, with the role {role}")
 
 
 @app.command("list")
 def list_accounts(data: Data = USUAL_DATA) -> None:
-    """List the accounts with their roles. Those of the site file are shown while the gateway runs.
+    """List the accounts with their roles. Accounts of the site file are shown only while the gateway runs.
 
     Example: edge-gateway users list
     """
@@ -90,7 +89,7 @@ def role(
     Example: edge-gateway users role ada viewer
     """
     made(SetRole(username=username, role=name), data)
-    typer.echo(f"{username} has the role {name}, and no session any more")
+    typer.echo(f"{username} has the role {name}; all its sessions have ended")
 
 
 @app.command("disable")
@@ -130,11 +129,11 @@ def sign_out(username: Username, data: Data = USUAL_DATA) -> None:
     Example: edge-gateway users sign-out ada
     """
     made(SignOut(username=username), data)
-    typer.echo(f"{username} has no session any more")
+    typer.echo(f"all sessions of {username} have ended")
 
 
 def _hashed(username: str) -> str:
-    from gateway.web.auth.site_file_accounts import hash_password  # noqa: PLC0415  # other commands answer faster without it
+    from gateway.web.auth.site_file_accounts import hash_password  # noqa: PLC0415  # other commands start faster without it
 
     return hash_password(new_password(username))
 

@@ -39,7 +39,7 @@ def add(
 
     Example: edge-gateway users key add "parking app" --may can_view_devices --days 365
     """
-    from gateway.web.auth.api_keys import key_hash, new_key  # noqa: PLC0415  # other commands answer faster without it
+    from gateway.web.auth.api_keys import key_hash, new_key  # noqa: PLC0415  # other commands start faster without it
 
     key = new_key()
     made(AddKey(name=name, key_hash=key_hash(key).hex(), permissions=frozenset(may), days=days), data)

@@ -19,9 +19,9 @@ def new_password(username: str) -> str:
     else:
         password = sys.stdin.readline().removesuffix("\n").removesuffix("\r")
     if not _LEAST <= len(password) <= _LONGEST:
-        raise ConfigError(f"a password has {_LEAST} to {_LONGEST} characters")
+        raise ConfigError(f"a password must have {_LEAST} to {_LONGEST} characters")
     if password.casefold() == username.casefold():
-        raise ConfigError("a password is not the name itself")
+        raise ConfigError("the password must differ from the name")
     return password
 
 

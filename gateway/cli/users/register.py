@@ -25,7 +25,7 @@ USUAL_DATA = _USUAL
 
 
 def made(change: Change, data: Path) -> Answer:
-    """Make a change and give what there is afterwards. Raises GatewayError when it is refused."""
+    """Make a change; return the accounts after it. Raises GatewayError when it is refused."""
     answer = asyncio.run(_made(change, data))
     if answer.error:
         raise GatewayError(answer.error)
@@ -33,7 +33,7 @@ def made(change: Change, data: Path) -> Answer:
 
 
 async def _made(change: Change, data: Path) -> Answer:
-    from gateway.web.register.socket import NobodyThere, ask  # noqa: PLC0415  # other commands answer faster without it
+    from gateway.web.register.socket import NobodyThere, ask  # noqa: PLC0415  # other commands start faster without it
 
     if not (data / "site.db").exists():
         raise ConfigError(f"no gateway has run on {data} yet; start it once, or say with --data where its data is")
@@ -45,7 +45,7 @@ async def _made(change: Change, data: Path) -> Answer:
 
 async def _here(change: Change, data: Path) -> Answer:
     """Make the change in this process, which holds the folder meanwhile, so that no gateway starts on it."""
-    from gateway.runtime.data_folder import DataFolder  # noqa: PLC0415  # other commands answer faster without it
+    from gateway.runtime.data_folder import DataFolder  # noqa: PLC0415  # other commands start faster without it
     from gateway.store import Store  # noqa: PLC0415  # likewise
     from gateway.web.register.register import Register  # noqa: PLC0415  # likewise
 
@@ -64,7 +64,7 @@ async def _here(change: Change, data: Path) -> Answer:
 
 
 def _act_as_owner(data: Path) -> None:
-    """Root leaves no file of root's behind in the gateway's folder, which the gateway then could not write."""
+    """Act as the folder's owner when run as root: the gateway could not write files of root."""
     owner = data.stat()
     if os.geteuid() == 0 and owner.st_uid != 0:
         os.setgroups([])

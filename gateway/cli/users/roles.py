@@ -1,4 +1,4 @@
-"""`edge-gateway users roles`: what accounts may do."""
+"""`edge-gateway users roles`: roles and their permissions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def set_role(
     made(PutRole(name=name, permissions=frozenset(permissions or ())), data)
     unknown = unasked(permissions or [])
     if unknown:
-        typer.echo(f"no operation asks for {', '.join(unknown)}: is that a slip?", err=True)
+        typer.echo(f"no operation needs {', '.join(unknown)}: check the spelling", err=True)
     typer.echo(f"{name} allows {' '.join(sorted(permissions or ())) or 'nothing'}")
 
 

@@ -26,16 +26,16 @@ def mfa(
 ) -> None:
     """Set up a second factor: scan the QR code with an authenticator and type the code it shows.
 
-    Recovery codes are shown at the end, this once: each signs in once when the authenticator is lost.
+    Recovery codes are shown once, at the end. Each one signs in once when the authenticator is lost.
 
     Example: edge-gateway users mfa ada
     """
     _known(username, data)
     if off:
         made(SetSecondFactor(username=username, secret="", step=0), data)
-        typer.echo(f"{username} has no second factor, and no session any more")
+        typer.echo(f"{username} has no second factor; all its sessions have ended")
         return
-    import pyotp  # noqa: PLC0415  # other commands answer faster without it
+    import pyotp  # noqa: PLC0415  # other commands start faster without it
 
     secret = pyotp.random_base32()
     address = pyotp.TOTP(secret).provisioning_uri(name=username, issuer_name=f"edge-gateway {socket.gethostname()}")
@@ -44,7 +44,7 @@ def mfa(
     step = _proven(secret)
     codes, hashes = _fresh_codes()
     made(SetSecondFactor(username=username, secret=secret, step=step, codes=hashes), data)
-    typer.echo(f"{username} has a second factor, and no session any more")
+    typer.echo(f"{username} has a second factor; all its sessions have ended")
     _show(codes)
 
 
@@ -64,12 +64,14 @@ def _known(username: str, data: Data) -> None:
     if found is None:
         raise NotFoundError(f"there is no account {username!r}")
     if found.site_file:
-        raise GatewayError(f"{username!r} is an account of the site file, which has no second factor; add one here")
+        raise GatewayError(
+            f"{username!r} is an account of the site file, which has no second factor; add an account here"
+        )
 
 
 def _picture(address: str) -> str:
     """Draw the QR code as text: dark on light with a margin, whatever the terminal's colours are."""
-    import segno  # noqa: PLC0415  # other commands answer faster without it
+    import segno  # noqa: PLC0415  # other commands start faster without it
 
     out = io.StringIO()
     segno.make(address, error="m", micro=False).terminal(out, border=2, compact=True)
@@ -85,12 +87,12 @@ def _proven(secret: str) -> int:
         step = step_of(secret, "".join(code().split()), at=clock.wall().micros // 1_000_000)
         if step is not None:
             return step
-        typer.echo("That is not the code of this moment. Is the time right, here and on the phone?", err=True)
+        typer.echo("That code is not valid now. Is the time correct here and on the phone?", err=True)
     raise GatewayError("nothing was changed; scan a new code and try again")
 
 
 def _fresh_codes() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Recovery codes and their hashes."""
+    """Make recovery codes; return them and their hashes."""
     from gateway.web.auth.second_factor import new_recovery_codes, recovery_hash  # noqa: PLC0415  # likewise
 
     codes = new_recovery_codes()

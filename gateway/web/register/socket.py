@@ -98,4 +98,4 @@ async def _answer(register: Register, site_file: RunningSite | None, line: bytes
     if site_file is None:
         return Answer(error="this gateway does not read its site file again")
     done = await site_file.reload()
-    return Answer(faults=done.faults, changes=done.told, restart=done.restart)
+    return Answer(faults=done.faults, changes=done.changes, restart=done.restart)

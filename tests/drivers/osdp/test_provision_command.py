@@ -64,7 +64,7 @@ async def test_a_reader_that_takes_no_key_is_told_with_the_reason(peripherals, t
     await peripherals.plug_in({"address": 8, "key": None})
     code, out, err = await provision(site)
     assert (code, out) == (1, "")
-    assert "North reader took no key: no reply comes from it" in err
+    assert "North reader accepted no key: no reply comes from it" in err
     assert not (tmp_path / "secrets" / "north-reader-key").exists()
     code, _, err = await provision(site, "202")
     assert code == 1

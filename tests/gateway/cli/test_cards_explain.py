@@ -33,13 +33,13 @@ def test_without_a_reading_its_meanings_are_listed():
 def test_what_does_not_fit_is_said():
     result = run("002,11572", "--read", "00000000100101101001101001")
     assert result.exit_code == 1
-    assert "nothing that is known" in result.output
+    assert "no known format" in result.output
 
 
 @pytest.mark.parametrize("read", ["0x25A69", "25A69"])
 def test_hexadecimal_without_a_length_is_doubted_when_nothing_fits(read):
     result = run("12", "--read", read)
-    assert f"{read} was taken for 20 bits: when the reader sent more, say how many, as --length 26" in result.output
+    assert f"{read} counts as 20 bits: if the reader sent more, give their number, such as --length 26" in result.output
 
 
 @pytest.mark.parametrize("words", [("--read", "0x25A69", "--length", "26"), ("--read", "00100101101001101001")])

@@ -53,4 +53,4 @@ def test_a_close_that_hangs_on_this_gateways_life_is_noted(tmp_path):
     )
     notes = [note for note in unproven(load(path), path) if "pulse" in note]
     assert [note.partition(":")[0] for note in notes] == ["profile relay-and-inputs"]
-    assert "stays on until it is back" in notes[0]
+    assert "stays on until the gateway is back" in notes[0]

@@ -62,8 +62,8 @@ def test_a_package_that_is_not_whole_is_the_gateways_fault_and_not_the_disks(tmp
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (whole(b"<html>a printer</html>"), "no gateway of this command's release"),
-        (whole(b'{"success": true}'), "no gateway of this command's release"),
+        (whole(b"<html>a printer</html>"), "does not fit this command's release"),
+        (whole(b'{"success": true}'), "does not fit this command's release"),
         (whole(b'{"waiting":', length=4000), "broke off"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "no gateway answers"),
         (b"", "no gateway answers"),

@@ -56,7 +56,7 @@ def test_good_site_is_one_line_and_one_per_warning(site, tmp_path):
     assert result.stdout == (
         "site.toml is good: Small with 0 lanes, 0 gates, 0 readers, 0 cameras, 0 links; no central service;"
         " the site file has no [[api.accounts]]: see edge-gateway users\n"
-        "warning: lanes: there are none, so no gate is opened; write [[lanes]]\n"
+        "warning: lanes: the file has no lanes, so no gate opens; add [[lanes]]\n"
     )
 
 

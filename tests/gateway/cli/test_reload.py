@@ -64,17 +64,17 @@ def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(gateway):
     assert "no camera is different" in gateway.reload()
 
     gateway.site.write_text(SITE.replace("port = 0", "port = 1234") + CAMERA.format(id=7, name="Gate"))
-    assert gateway.reload().splitlines() == ["camera 7 (Gate) was added", "counts from a restart only: [api]"]
+    assert gateway.reload().splitlines() == ["camera 7 (Gate) was added", "takes effect after a restart: [api]"]
     gateway.hears("site_file_needs_restart")
     seen = gateway.page(port)
     assert [camera["name"] for camera in seen["cameras"]] == ["Gate"]
-    assert seen["gateway"]["notices"] == ["changed in the site file, counts from a restart: [api]"]
+    assert seen["gateway"]["notices"] == ["changed in the site file, takes effect after a restart: [api]"]
     gateway.hears("nothing listens at the camera's address")
 
     gateway.site.write_text(SITE + CAMERA.format(id="0", name="Gate") + "[storage]\nmedia_gigabytes = -1\n")
     said = gateway.reload(status=2)
     assert "media_gigabytes" in said
-    assert "was not taken" in said
+    assert "keeps running as before" in said
     assert "Traceback" not in said
     gateway.hears("site_file_not_taken")
     seen = gateway.page(port)

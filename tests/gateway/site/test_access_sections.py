@@ -50,15 +50,15 @@ def test_a_good_site():
         ({"holidays": SITE["holidays"] * 2}, "holidays[1].date: '2026-12-25' is already used by holidays[0]"),
         (
             {"lanes": [{**LANE, "inside": "garage", "outside": "garage"}]},
-            "lanes[0].outside: is 'garage' like inside; a passage leads from one to the other",
+            "lanes[0].outside: is 'garage', the same area as inside; a passage leads from one to the other",
         ),
         (
             {"lanes": [{**LANE, "hold_open_schedule": "day", "lock_down_schedule": "day"}]},
-            "lanes[0].lock_down_schedule: is 'day' like hold_open_schedule: the gate cannot be held open and locked",
+            "lanes[0].lock_down_schedule: is 'day', as hold_open_schedule is: the gate cannot be held open and locked",
         ),
         (
             {"lanes": [{**LANE, "schedule": "day", "lock_down_schedule": "day"}]},
-            "lanes[0].lock_down_schedule: is 'day' like schedule: whenever the lane is open it would let nobody in",
+            "lanes[0].lock_down_schedule: is 'day', as schedule is: the lane would let nobody in while it is open",
         ),
     ],
 )

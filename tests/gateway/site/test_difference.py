@@ -19,7 +19,7 @@ def test_each_camera_is_told_with_what_was_changed_of_it():
     assert [camera.id for camera in found.added] == [9]
     assert [camera.id for camera in found.removed] == [8]
     assert [(change.camera.id, change.keys) for change in found.changed] == [(7, ("name", "audio"))]
-    assert found.told() == (
+    assert found.sentences() == (
         "camera 9 (Yard) was added",
         "camera 7 (Main gate): changed name, audio",
         "camera 8 (Yard) was removed; its footage is kept",
@@ -54,9 +54,9 @@ def test_what_needs_a_restart_is_named():
         "device 1 (Reader 1)",
         "area yard (Yard)",
     )
-    assert difference(before, after).told() == ()
+    assert difference(before, after).sentences() == ()
 
 
 def test_a_secret_is_not_told():
     found = difference(site(GATE), site(GATE | {"username": "viewer", "password": "the-secret-name"}))
-    assert found.told() == ("camera 7 (Gate): changed username, password",)
+    assert found.sentences() == ("camera 7 (Gate): changed username, password",)

@@ -66,7 +66,7 @@ password = "p"
 
 MAKER_SAYS = (
     "links[0] (link bus): is set to 9600 8N1, but the maker sets device 101 (came-gard-ptx) to 38400 8E1:"
-    ' write baud = 38400, parity = "even", stop_bits = 1, unless the device was set otherwise'
+    ' write baud = 38400, parity = "even", stop_bits = 1, unless the device was changed'
 )
 
 
@@ -94,12 +94,15 @@ def test_a_good_site_raises_no_doubt(tmp_path, monkeypatch):
         (
             "/dev/serial/by-id/usb-adapter",
             "/dev/ttyUSB0",
-            "links[0].url (link bus): /dev/ttyUSB0 may be another adapter later; name it by /dev/serial/by-id/…",
+            (
+                "links[0].url (link bus): /dev/ttyUSB0 may name another adapter after a restart;"
+                " use its name under /dev/serial/by-id/…"
+            ),
         ),
         (
             'point = "photocell"',
             'point = "closing_loop"',
-            "lanes[0].safety[0] (lane in): is the closing loop, which counts anyway; is a photocell meant?",
+            "lanes[0].safety[0] (lane in): is the closing loop, a safety point anyway; did you mean a photocell?",
         ),
         (
             'end = "18:00"',
@@ -109,7 +112,7 @@ def test_a_good_site_raises_no_doubt(tmp_path, monkeypatch):
         (
             "[[schedules]]",
             SECOND + "[[schedules]]",
-            "lanes[1] (lane in): device 102's 'arming_loop' arms lane out too: a vehicle there stands at both",
+            "lanes[1] (lane in): device 102's 'arming_loop' arms lane out too: a vehicle on it waits in both lanes",
         ),
         (
             "[[schedules]]",
@@ -119,7 +122,7 @@ def test_a_good_site_raises_no_doubt(tmp_path, monkeypatch):
         (
             "[[schedules]]",
             CENTRAL.format("https://central.example.com") + 'ca_file = "/no/where"\n[[schedules]]',
-            "central.ca_file: /no/where: No such file or directory; until it is mended there is no line to central",
+            "central.ca_file: /no/where: No such file or directory; until this is fixed there is no line to central",
         ),
     ],
 )
@@ -145,9 +148,9 @@ def test_gates_by_one_address_of_which_one_is_the_device_itself(tmp_path, monkey
 
 def test_a_speed_that_no_device_has(tmp_path, monkeypatch):
     doubts = said(tmp_path, monkeypatch, SITE.replace("38400", "9601"))
-    assert doubts[0] == "links[0].baud (link bus): 9601 is no usual speed; is it 9600?"
+    assert doubts[0] == "links[0].baud (link bus): 9601 is not a usual speed; did you mean 9600?"
 
 
 def test_site_without_lanes_is_told(tmp_path, monkeypatch):
     (doubt,) = said(tmp_path, monkeypatch, '[site]\nname = "Bare"\n')
-    assert str(doubt) == "lanes: there are none, so no gate is opened; write [[lanes]]"
+    assert str(doubt) == "lanes: the file has no lanes, so no gate opens; add [[lanes]]"

@@ -168,7 +168,7 @@ def test_secret_that_went_away_is_a_fault_of_the_site(place, monkeypatch):
         (
             'arming = { device = 102, point = "arming_loop" }',
             'arming = { device = 101, point = "arming_loop" }',
-            "lanes[0].arming.device: device 101 is not one with points",
+            "lanes[0].arming.device: device 101 is not a device with points",
         ),
     ],
 )

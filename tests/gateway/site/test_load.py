@@ -138,7 +138,7 @@ def test_a_good_site_has_no_fault(place):
         (
             'device = 101, point = "arming_loop"',
             'device = 201, point = "arming_loop"',
-            "lanes[0].arming.device: device 201 is not one with points",
+            "lanes[0].arming.device: device 201 is not a device with points",
         ),
         (
             'device = 101, point = "arming_loop"',
@@ -161,7 +161,7 @@ def test_a_good_site_has_no_fault(place):
         (
             "unit = 2",
             'unit = 0\nframing = "rtu"',
-            "devices[1].unit: 0 is for all devices of the line, and none answers to it",
+            "devices[1].unit: 0 addresses all devices of the line, and none answers",
         ),
         (
             "unit = 2",
@@ -317,7 +317,7 @@ def test_every_fault_at_once_of_every_kind(place):
             "lanes[1].gate: no device 103",
             "devices[1].unit: Input should be less than or equal to 255",
             "links[0].baudd: unknown key",
-            "devices[0].profile: no profile 'other'; 'edge-gateway drivers' lists those that there are",
+            "devices[0].profile: no profile 'other'; 'edge-gateway drivers' lists all profiles",
             f"central.password: {missing_secret(place, 'central-password')}",
             f"cameras[0].password: {missing_secret(place, 'camera-password')}",
         ]
@@ -375,7 +375,7 @@ def test_the_ports_of_served_cameras_are_not_the_gateways_own(place):
     (place / "secrets" / "viewer").write_text("x")
     (place / "secrets" / "viewer").chmod(0o600)
     text = GOOD + '[rtsp]\nport = 8480\nusername = "viewer"\npassword = "viewer"\n'
-    assert "rtsp.port: cameras take ports 8480 to 8480, and 8480 is [api] port" in faults(place, text)
+    assert "rtsp.port: cameras are served on ports 8480 to 8480, and 8480 is the [api] port" in faults(place, text)
 
 
 def test_a_port_that_is_none_is_told(place):

@@ -40,7 +40,7 @@ def test_one_that_is_there_is_never_written_over(tmp_path):
     secret.place.write_text("first")
     with pytest.raises(ConfigError, match="cannot be made"):
         secret.keep()
-    with pytest.raises(ConfigError, match="there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         NewSecret(folder=tmp_path, name="reader-key").begin(refuse_to_make)
     assert secret.place.read_text() == "first"
 

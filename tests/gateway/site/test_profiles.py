@@ -48,7 +48,7 @@ def test_point_that_the_profile_does_not_have(tmp_path):
 
 
 def test_profile_that_is_missing(tmp_path):
-    there = "'edge-gateway drivers' lists those that there are"
+    there = "'edge-gateway drivers' lists all profiles"
     assert faults(tmp_path, profile="nothing") == [f"devices[0].profile: no profile 'nothing'; {there}"]
     near = "did you mean 'relay-barrier'?"
     assert faults(tmp_path, profile="relay-barier") == [f"devices[0].profile: no profile 'relay-barier'; {near}"]

@@ -38,7 +38,7 @@ def test_only_the_line_ending_is_cut(data, secret, tmp_path):
 def test_whoever_hides_secrets_hears_of_them(tmp_path):
     put(tmp_path, "x", b"hunter2\n")
     heard = []
-    Secrets(folder=tmp_path, environ={}, heard=heard.append).get("x")
+    Secrets(folder=tmp_path, environ={}, report=heard.append).get("x")
     assert heard == ["hunter2"]
 
 

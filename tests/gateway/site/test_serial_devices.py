@@ -109,10 +109,13 @@ def test_a_reader_that_speaks_has_its_line_for_itself(site_path):
         ([('"uhf-iqrfid-5102"', '"lcus-1"')], "devices[2].profile: "),
         ([('"adam-4050-ascii"', '"relay-barrier"')], "devices[0].profile: "),
         ([("unit = 2\n", "unit = 21\n")], "devices[1].unit: 21 on 'line' is already used by devices[0]"),
-        ([('"turnstile-eb-left"', '"lcus-1"')], "devices[1].link: LCUS-1 USB relay has no address and shares 'line'"),
+        (
+            [('"turnstile-eb-left"', '"lcus-1"')],
+            "devices[1].link: LCUS-1 USB relay has no address and cannot share 'line'",
+        ),
         (
             [('link = "other"', 'link = "line"'), ('"uhf-iqrfid-5102"', '"speaker"')],
-            "devices[2].link: Speaker speaks by itself and shares 'line'",
+            "devices[2].link: Speaker sends unasked and cannot share 'line'",
         ),
         (
             [("serial:/dev/ttyUSB0", "tcp://127.0.0.1:4001"), ('"turnstile-eb-left"', '"nice-bust4"')],

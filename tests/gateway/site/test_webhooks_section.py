@@ -23,9 +23,9 @@ def test_addresses_and_networks_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("section", "fault"),
     [
-        ('private_receivers = ["till.local"]', "'till.local' is no address or network"),
-        ('private_receivers = ["10.0.5.1/24"]', "is no address or network"),
-        ('private_receivers = ["0.0.0.0/0"]', "every address there is"),
+        ('private_receivers = ["till.local"]', "'till.local' is not an address or network"),
+        ('private_receivers = ["10.0.5.1/24"]', "is not an address or network"),
+        ('private_receivers = ["0.0.0.0/0"]', "every address"),
         ('private_receivers = "10.0.5.1"', "webhooks.private_receivers"),
         ("timeout_seconds = 90", "webhooks.timeout_seconds"),
         ('ca_file = "nowhere.pem"', "webhooks.ca_file: nowhere.pem"),

@@ -52,7 +52,7 @@ def test_the_interface_is_served_over_tls_and_commands_find_it_there(tmp_path):
         assert "; Secure" in next(line for line in answer.splitlines() if line.lower().startswith("set-cookie"))
         told = typed("outbox", "list", "--site", path, "--user", "chief", EDGE_GATEWAY_PASSWORD=PASSWORD, **SECRETS)
         assert (told.returncode, told.stderr) == (0, "")
-        assert "nothing that central refused" in told.stdout
+        assert "central refused nothing" in told.stdout
         assert curl(f"http://127.0.0.1:{port}/health/live").returncode != 0
 
 
@@ -135,7 +135,7 @@ def test_a_network_gets_plain_http_only_where_the_site_file_says_so(tmp_path, ho
     ("spoilt", "words"),
     [
         (lambda pair: pair.certificate.unlink(), "cannot be read: No such file or directory"),
-        (lambda pair: pair.certificate.write_text("hello"), "is no certificate in PEM form"),
+        (lambda pair: pair.certificate.write_text("hello"), "is not a certificate in PEM form"),
         (lambda pair: pair.key.chmod(0o644), "may be read by everybody; make it mode 0600"),
         (lambda pair: shutil.copy(write_pair(pair.key.parent, stem="x").key, pair.key), "does not belong to"),
     ],
@@ -149,7 +149,7 @@ def test_a_certificate_that_cannot_be_used_is_told_by_check_and_stops_no_gateway
     told = typed("check", path, **SECRETS)
     assert told.returncode == 0
     assert words in told.stdout
-    assert "until it is mended the interface is not served" in told.stdout
+    assert "until this is fixed the interface is not served" in told.stdout
     with RunningGateway(tmp_path, "--data", tmp_path / "data", **SECRETS) as gateway:
         assert words in gateway.hears(r'"error": "([^"]*)", .*"event": "interface_not_served"')
         gateway.hears("gateway_started")

@@ -49,7 +49,7 @@ async def test_webhooks_are_listed_tried_replayed_and_enabled(gateway, tmp_path)
     assert (status, err) == (0, "")
     assert out.splitlines()[0] == f"{known}  {gateway.url}/v1/nowhere  (enabled)"
     assert "0 waiting, 0 delivered, 0 failed, 0 dropped" in out
-    assert tried == (1, "", f"edge-gateway: {known} took no message: the receiver answered 404\n")
+    assert tried == (1, "", f"edge-gateway: {known} did not accept the message: the receiver answered 404\n")
     assert replayed == (0, f"0 messages are sent to {known} again\n", "")
     assert enabled == (0, f"{known} is enabled; 0 messages wait for it\n", "")
     assert unknown == (1, "", "edge-gateway: the gateway refused: there is no webhook 'wh_0'\n")
