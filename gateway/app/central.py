@@ -36,7 +36,7 @@ def central_client(site: Site, *, secrets: Secrets, store: Store, clock: Clock) 
         username=central.username,
         password=secrets.get(central.password),
         totp_secret=secrets.get(central.totp) if central.totp else "",
-        used_codes=UsedCodes(store=store),
+        used_codes=UsedCodes(cards=store.cards),
         clock=clock,
         ca_file=central.ca_file,
         timeout_seconds=central.timeout_seconds,
@@ -147,7 +147,8 @@ def _commands_of_central(
     return LaneCommands(
         client=client,
         lanes=lanes,
-        store=store,
+        commands=store.commands,
+        journal=store.journal,
         clock=clock,
         meanings=tuple(
             Meaning(type=it.type, category=it.category, subcategory=it.subcategory, action=GateAction(it.action))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import structlog
 
@@ -16,40 +17,40 @@ from gateway.runtime.clock import iso_utc
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CentralLink:
     """Status of the link to central, read without waiting, and the actions of a technician on it."""
 
-    def __init__(self, *, client: CentralClient, down: DownSync, sync: Sync, started_at: int) -> None:
-        self._client = client
-        self._down = down
-        self._sync = sync
-        self._started_at = started_at
+    client: CentralClient
+    down: DownSync
+    sync: Sync
+    started_at: int
 
     def snapshot(self) -> CentralStatus:
         """Return the state of the link now. Never waits."""
-        state, report = self._client.state, self._down.report
+        state, report = self.client.state, self.down.report
         return CentralStatus(
             reachable=state.reachable,
-            since=state.since.micros if state.since else self._started_at,
+            since=state.since.micros if state.since else self.started_at,
             error=state.last_error,
             last_sign_in=state.signed_in_at.micros if state.signed_in_at else None,
             pulled_at=report.at.micros if report else None,
             pulled=pulled_text(report) if report else "",
             progress=(
-                self._sync.reconcile_progress or progress_text(self._down.progress) or left_text(self._down.anew.left)
+                self.sync.reconcile_progress or progress_text(self.down.progress) or left_text(self.down.anew.left)
             ),
-            refreshing=self._sync.refreshing,
-            reconciling=self._sync.reconciling,
-            reconciled=self._sync.reconciled,
+            refreshing=self.sync.refreshing,
+            reconciling=self.sync.reconciling,
+            reconciled=self.sync.reconciled,
             incomplete=report is not None and bool(report.problems),
             notices=tuple(
                 notices(
                     state,
                     report,
-                    clock_alert_seconds=self._sync.clock_alert_seconds,
-                    unreadable_events=self._sync.unreadable_events,
-                    restored_at=self._down.restore.since,
-                    backlog=self._sync.backlog_notice,
+                    clock_alert_seconds=self.sync.clock_alert_seconds,
+                    unreadable_events=self.sync.unreadable_events,
+                    restored_at=self.down.restore.since,
+                    backlog=self.sync.backlog_notice,
                 )
             ),
             clock_ahead=clock_ahead(state),
@@ -58,12 +59,12 @@ class CentralLink:
     async def reconcile(self, *, days: int, by: str) -> None:
         """Compare what was sent in these days with central, and send again what is missing there. Raises StoreError."""
         log.info("reconcile_asked", days=days, by=by)
-        await self._sync.reconcile(days=days)
+        await self.sync.reconcile(days=days)
 
     async def refresh(self, *, by: str) -> None:
         """Fetch everything anew, now or as soon as central answers. It is on disk then. Raises StoreError."""
         log.info("refresh_asked", by=by)
-        await self._sync.refresh()
+        await self.sync.refresh()
 
 
 def clock_ahead(state: CentralState) -> float | None:

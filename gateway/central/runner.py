@@ -23,7 +23,8 @@ from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff, Supervisor
-from gateway.store import GIGABYTE, Backlog, Books, Entry, Store
+from gateway.store import GIGABYTE, Backlog, Books, Entry, Journal, Store
+from gateway.store.outbox.backlog_quota import BacklogQuota
 
 log = structlog.get_logger(__name__)
 
@@ -40,8 +41,9 @@ _REFUSED_SECONDS = 5.0
 class BacklogWarning:
     """The last look at the backlog's size."""
 
-    def __init__(self, *, store: Store, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, *, backlog: BacklogQuota, journal: Journal, clock: Clock) -> None:
+        self._backlog = backlog
+        self._journal = journal
         self._clock = clock
         self._warned = False
         self.notice = ""
@@ -49,7 +51,7 @@ class BacklogWarning:
 
     async def look(self) -> None:
         """Read the size; record an event when it has passed 80 %. Raises StoreError."""
-        backlog = await self._store.backlog.usage()
+        backlog = await self._backlog.usage()
         if self._warned and backlog.share < _OVER_BELOW:
             self._warned = False
         if not self._warned and backlog.share >= _WARN_FROM:
@@ -67,7 +69,7 @@ class BacklogWarning:
             description=f"{_sentence(backlog)}.",
             data={"bytes": backlog.bytes, "most_bytes": backlog.most},
         )
-        await self._store.journal.record(Entry(events=(event,)))
+        await self._journal.record(Entry(events=(event,)))
 
 
 def _sentence(backlog: Backlog) -> str:
@@ -125,7 +127,7 @@ class Sync:
         machine's may differ by so much. `away_backoff` spaces pulls while central does not answer, at most
         `pull_seconds` apart.
         """
-        self._backlog = BacklogWarning(store=store, clock=clock)
+        self._backlog = BacklogWarning(backlog=store.backlog, journal=store.journal, clock=clock)
         self._evidence = evidence
         self._commands = commands
         self._reconcile = reconcile

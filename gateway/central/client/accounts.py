@@ -94,16 +94,16 @@ _SIGN_OUT_SECONDS = 2.0
 _LONGEST_TOKEN = 4096
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CentralPeople:
     """Sign-in and sign-out of people at central. A person's refusal is not the gateway's own."""
 
-    def __init__(self, *, client: CentralClient, roles: RoleMap) -> None:
-        self._client = client
-        self._roles = roles
+    client: CentralClient
+    roles: RoleMap
 
     async def sign_in(self, username: str, password: str) -> CentralAdmission:
         """Open a session at central. Raises CentralRefused, and CentralUnavailable when central gives no verdict."""
-        body = await self._client.call_for(
+        body = await self.client.call_for(
             "POST", "/v1/auth/login", {"username": username, "password": password}, token=None, hide=password
         )
         admission = self.admitted(body)
@@ -113,7 +113,7 @@ class CentralPeople:
 
     async def is_believed(self, refusal: CentralRefused) -> bool:
         """Return whether a refusal is central's own, not that of a proxy before it. Never raises."""
-        return await doubt(self._client, refusal) is None
+        return await doubt(self.client, refusal) is None
 
     def admitted(self, answer: JsonObject) -> CentralAdmission | None:
         """Read an answer that signs somebody in; None for one without a session."""
@@ -126,7 +126,7 @@ class CentralPeople:
             token=token,
             mfa_enabled=mfa_enabled,
             role_name=name_of(role),
-            permissions=permissions_of(role, self._roles),
+            permissions=permissions_of(role, self.roles),
             user=user if isinstance(user, dict) and "mfa_enabled" in user else {"mfa_enabled": mfa_enabled},
             role=role,
             servers=answer.get("servers") or [],
@@ -134,13 +134,13 @@ class CentralPeople:
 
     async def prove(self, token: str, code: str) -> None:
         """Prove a session's second factor. Raises CentralRefused for a wrong code, CentralUnavailable."""
-        await self._client.call_for("POST", "/v1/auth/mfa", {"token": code}, token=token)
+        await self.client.call_for("POST", "/v1/auth/mfa", {"token": code}, token=token)
 
     async def sign_out(self, token: str) -> None:
         """End a session, within 2 s. Never raises: one that cannot be ended now ends by central's own time."""
         try:
             async with asyncio.timeout(_SIGN_OUT_SECONDS):
-                await self._client.call_for("POST", "/v1/auth/logout", {}, token=token)
+                await self.client.call_for("POST", "/v1/auth/logout", {}, token=token)
         except (CentralRefused, CentralUnavailable, TimeoutError) as error:
             log.info("session_left_at_central", error=str(error) or "no answer in time")
 

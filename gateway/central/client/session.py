@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import struct
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import structlog
 
@@ -16,7 +17,7 @@ from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObj
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.runtime.clock import Clock, Stamp
 from gateway.runtime.supervision import Backoff
-from gateway.store import Store
+from gateway.store.cards.cards import Cards
 
 log = structlog.get_logger(__name__)
 
@@ -190,16 +191,16 @@ def code_of(secret: str, step: int) -> str:
 _NAME = "second_factor_step"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UsedCodes:
     """The half minute, counted since 1970, of the newest code that was sent to central."""
 
-    def __init__(self, *, store: Store) -> None:
-        self._store = store
+    cards: Cards
 
     async def newest(self) -> int:
         """Return the newest half minute whose code was sent; -1 for none, or while the disk cannot be read."""
         try:
-            noted = await self._store.cards.remembered(_NAME)
+            noted = await self.cards.remembered(_NAME)
         except StoreError as error:
             log.warning("used_codes_unknown", error=str(error))
             return -1
@@ -208,6 +209,6 @@ class UsedCodes:
     async def use(self, step: int) -> None:
         """Note a half minute before its code is sent. A disk that refuses keeps nobody from signing in."""
         try:
-            await self._store.cards.remember(_NAME, str(step))
+            await self.cards.remember(_NAME, str(step))
         except StoreError as error:
             log.warning("used_code_not_noted", error=str(error))

@@ -27,7 +27,8 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable, CommandRef
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
-from gateway.store import Entry, Store
+from gateway.store import Entry, Journal
+from gateway.store.events.commands import Commands
 
 log = structlog.get_logger(__name__)
 
@@ -106,7 +107,8 @@ class LaneCommands:
         *,
         client: CentralClient,
         lanes: GateCommands,
-        store: Store,
+        commands: Commands,
+        journal: Journal,
         clock: Clock,
         meanings: Sequence[Meaning],
         gates: Sequence[int],
@@ -116,7 +118,8 @@ class LaneCommands:
     ) -> None:
         self._client = client
         self._lanes = lanes
-        self._store = store
+        self._commands = commands
+        self._journal = journal
         self._clock = clock
         self._meanings = tuple(meanings)
         self._gates = tuple(sorted(gates))
@@ -210,7 +213,7 @@ class LaneCommands:
             await self._report(
                 device, f"central's command to {action} (its event {number}) was not carried out: {verdict.value}"
             )
-        elif await self._store.commands.get(command_id) is None:
+        elif await self._commands.get(command_id) is None:
             try:
                 await self._lanes.command(
                     device_id=device, action=action, source=f"central, event {number}", command_id=command_id
@@ -236,7 +239,7 @@ class LaneCommands:
             description=text,
             device_id=device_id,
         )
-        await self._store.journal.record(Entry(events=(event,)))
+        await self._journal.record(Entry(events=(event,)))
 
 
 def _event_id(record: JsonObject) -> int | None:

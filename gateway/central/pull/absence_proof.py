@@ -46,13 +46,13 @@ class Asked:
     unasked: frozenset[int] = frozenset()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ById:
     """Requests for single records. `names` are those under which an answer may have the record."""
 
-    def __init__(self, *, client: CentralClient, path: str, names: tuple[str, ...]) -> None:
-        self._client = client
-        self._path = path
-        self._names = names
+    client: CentralClient
+    path: str
+    names: tuple[str, ...]
 
     async def ask_some(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> Asked:
         """Ask for a hundred of these at most, picked by chance, ten at a time. Raises as `ask`.
@@ -112,14 +112,14 @@ class ById:
     async def _said(self, number: int) -> JsonObject | None:
         """Return the record of an answer, {} for none, None for an answer that says neither."""
         try:
-            answer = await self._client.call("POST", self._path, {"id": number})
+            answer = await self.client.call("POST", self.path, {"id": number})
         except CentralDenied:
             return None
         except CentralRefused as error:
             return {} if error.status == _NOT_FOUND or _says_gone(error) else None
         except CentralFailed:  # that it failed says nothing of the record, whatever its words
             return None
-        for name in self._names:
+        for name in self.names:
             if name in answer:
                 record = answer[name]
                 if not record:

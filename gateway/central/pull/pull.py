@@ -24,7 +24,8 @@ from gateway.central.push.restored_central import RestoreDetector
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock, Stamp
-from gateway.store import Entry, Store
+from gateway.store import Changes, Entry, Store
+from gateway.store.cards.cards import Cards
 
 log = structlog.get_logger(__name__)
 
@@ -39,8 +40,9 @@ _UNTIL_NEXT = "they stay until the next list lacks them too"
 class Refresh:
     """The parts that are still to be fetched anew. Every method raises StoreError, and has changed nothing then."""
 
-    def __init__(self, *, store: Store) -> None:
-        self._store = store
+    def __init__(self, *, cards: Cards, changes: Changes) -> None:
+        self._cards = cards
+        self._changes = changes
         self._left: tuple[Part, ...] = ()
         self._doubtful: Counter[Part] = Counter()
 
@@ -51,7 +53,7 @@ class Refresh:
 
     async def recall(self) -> None:
         """Load what was left at the last stop."""
-        noted = (await self._store.cards.remembered(_NAME) or "").split(",")
+        noted = (await self._cards.remembered(_NAME) or "").split(",")
         self._left = tuple(part for part in PARTS if part in noted or part in self._left)
 
     async def ask(self) -> None:
@@ -67,9 +69,9 @@ class Refresh:
         await self._keep(tuple(other for other in self._left if other != part))
 
     async def _keep(self, left: tuple[Part, ...]) -> None:
-        await self._store.cards.remember(_NAME, ",".join(left))
+        await self._cards.remember(_NAME, ",".join(left))
         self._left = left
-        self._store.changes.bump()
+        self._changes.bump()
 
 
 _P = TypeVar("_P", CardsPulled, RecordsPulled)
@@ -138,13 +140,25 @@ class DownSync:
             restore=self.restore,
         )
         self._devices = RecordPull(
-            noun="device", records=store.devices, read=self._read_devices, client=client, store=store, clock=clock
+            noun="device",
+            records=store.devices,
+            read=self._read_devices,
+            client=client,
+            pending_writes=store.pending_writes,
+            notes=store.cards,
+            clock=clock,
         )
         self._cameras = RecordPull(
-            noun="camera", records=store.cameras, read=self._read_cameras, client=client, store=store, clock=clock
+            noun="camera",
+            records=store.cameras,
+            read=self._read_cameras,
+            client=client,
+            pending_writes=store.pending_writes,
+            notes=store.cards,
+            clock=clock,
         )
         self._device_pages = PageSize(MODEST)
-        self.anew = Refresh(store=store)
+        self.anew = Refresh(cards=store.cards, changes=store.changes)
         self._report: PullReport | None = None
         self._doubted = False
         self._progress: Progress | None = None

@@ -12,7 +12,9 @@ from gateway.central.client.lists import Take
 from gateway.central.pull.absence_proof import ById
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.runtime.clock import Clock
-from gateway.store import KnownRecord, Records, Store
+from gateway.store import KnownRecord, Records
+from gateway.store.cards.cards import Cards
+from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.record_kinds import record_kind, record_name, record_text
 
 Noun = Literal["device", "camera"]
@@ -50,7 +52,8 @@ class RecordPull:
         records: Records,
         read: ReadList,
         client: CentralClient,
-        store: Store,
+        pending_writes: PendingWrites,
+        notes: Cards,
         clock: Clock,
     ) -> None:
         """Start with nothing missing. `read` hands each page of central's list to the function that it gets."""
@@ -58,14 +61,15 @@ class RecordPull:
         self._records = records
         self._read = read
         self._by_id = ById(client=client, path=f"/v1/{noun}", names=(noun,))
-        self._store = store
+        self._pending_writes = pending_writes
+        self._notes = notes
         self._clock = clock
         self._missing: frozenset[int] = frozenset()
         self._pending = f"pending_removal_{noun}"
 
     async def pull(self, *, anew: bool) -> RecordsPulled:
         """Bring the list in step. Raises what the client and the store raise; what was taken so far stays."""
-        written = self._store.pending_writes.pull_begins(self._noun)
+        written = self._pending_writes.pull_begins(self._noun)
         known = {item.id: item.record for item in await self._records.all()}
 
         async def take(page: Page) -> None:
@@ -76,14 +80,14 @@ class RecordPull:
             return RecordsPulled(listed=len(tally.ids), problem=tally.problem)
         centrals = {found for found, record in known.items() if record != "{}" and found < FIRST_PROVISIONAL_ID}
         missing = frozenset(centrals - tally.ids - written)
-        waited = read_waiting(await self._store.cards.remembered(self._pending) or "")
+        waited = read_waiting(await self._notes.remembered(self._pending) or "")
         due = missing & (self._missing | waited)
         large = is_large(known=len(centrals), missing=len(missing))
         waiting = missing - due if large else frozenset()
         self._missing = missing
         problem = await self._remove(due, tally=tally, take=take)
         if waiting != waited:
-            await self._store.cards.remember(self._pending, waiting_text(waiting))
+            await self._notes.remember(self._pending, waiting_text(waiting))
         return RecordsPulled(
             listed=len(tally.ids),
             held_back=len(waiting),
@@ -92,7 +96,7 @@ class RecordPull:
         )
 
     async def _take(self, page: Page, *, known: dict[int, str], written: set[int], anew: bool) -> None:
-        arriving = await self._store.pending_writes.arriving(self._noun, [found for found, _ in page])
+        arriving = await self._pending_writes.arriving(self._noun, [found for found, _ in page])
         changed = [
             KnownRecord(
                 id=found,

@@ -21,7 +21,8 @@ from gateway.central.push.unknown_outcomes import UnknownCreate
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.domain.references import may_name_provisional
 from gateway.runtime.clock import Clock
-from gateway.store import Delivery, OutboxRow, Store
+from gateway.store import Delivery, OutboxRow
+from gateway.store.outbox.outbox import Outbox
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +53,7 @@ class BatchUpload:
         self,
         *,
         client: CentralClient,
-        store: Store,
+        outbox: Outbox,
         clock: Clock,
         rows: Sequence[OutboxRow],
         park: Callable[[OutboxRow, str], Awaitable[None]],
@@ -63,7 +64,7 @@ class BatchUpload:
     ) -> None:
         self._newest = newest
         self._client = client
-        self._store = store
+        self._outbox = outbox
         self._clock = clock
         self._rows = rows
         self._park = park
@@ -99,7 +100,7 @@ class BatchUpload:
             await self._end_early()
             raise
         if self._untried:
-            await self._store.outbox.not_begun(self._untried)
+            await self._outbox.not_begun(self._untried)
         if self._fault is not None:
             raise self._fault
         return not self._stopped
@@ -110,7 +111,7 @@ class BatchUpload:
             async with asyncio.timeout(_STOP_SECONDS):
                 await self._keep_answered()
                 if self._untried:
-                    await self._store.outbox.not_begun(self._untried)
+                    await self._outbox.not_begun(self._untried)
         except (StoreError, TimeoutError) as error:
             log.debug("batch_ended_unsaved", error=str(error))
 
@@ -122,7 +123,7 @@ class BatchUpload:
                     break
                 together = self._rows[first : first + _BEGUN_TOGETHER]
                 self._untried.update(row.id for row in together)  # before the commit, which a stop does not undo
-                begun = await self._store.outbox.begin_together(
+                begun = await self._outbox.begin_together(
                     together, newest=self._newest.highest, begun_at=self._newest.now()
                 )
                 self._untried -= {row.id for row in together} - {row.id for row in begun}
@@ -192,7 +193,7 @@ class BatchUpload:
         try:
             if together:
                 now = self._clock.wall()
-                await self._store.outbox.delivered_together(together, now=now.micros, trusted=now.trusted)
+                await self._outbox.delivered_together(together, now=now.micros, trusted=now.trusted)
         finally:
             for _ in together:
                 self._unsaved.release()

@@ -10,7 +10,7 @@ import structlog
 from gateway.domain.conflicts import Conflict
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.runtime.clock import Clock
-from gateway.store import Entry, OutboxRow, Store
+from gateway.store import Entry, Journal, OutboxRow
 
 log = structlog.get_logger(__name__)
 
@@ -43,8 +43,8 @@ class EventLimit:
 class OutboxEvents:
     """Events of the outbox. Every method raises StoreError."""
 
-    def __init__(self, *, store: Store, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, *, journal: Journal, clock: Clock) -> None:
+        self._journal = journal
         self._clock = clock
         self._parked = EventLimit(monotonic=clock.monotonic, most=_MOST_PARKED_EVENTS)
 
@@ -81,7 +81,7 @@ class OutboxEvents:
     async def _record(self, kind: EventKind, text: str, data: dict[str, Scalar]) -> None:
         stamp = self._clock.wall()
         event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
-        await self._store.journal.record(Entry(events=(event,)))
+        await self._journal.record(Entry(events=(event,)))
 
 
 def _named(row: OutboxRow) -> str:

@@ -108,7 +108,7 @@ class OutboxSender:
         self._failures = 0
         self._is_away = False  # as this round found
         self._paused = PausedOperations(monotonic=clock.monotonic, failing_backoff=self._away_backoff)
-        self._events = OutboxEvents(store=store, clock=clock)
+        self._events = OutboxEvents(journal=store.journal, clock=clock)
         self._both_sides = BothSides(client=client, store=store, clock=clock, cards=self._cards, events=self._events)
 
     @property
@@ -164,7 +164,7 @@ class OutboxSender:
     def _batch(self, rows: list[OutboxRow]) -> BatchUpload:
         return BatchUpload(
             client=self._client,
-            store=self._store,
+            outbox=self._store.outbox,
             clock=self._clock,
             rows=rows,
             park=self._park,

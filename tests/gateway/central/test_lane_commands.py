@@ -51,7 +51,8 @@ def commands(client, store, gates):
         wanted = {
             "client": client,
             "lanes": gates,
-            "store": store,
+            "commands": store.commands,
+            "journal": store.journal,
             "clock": SystemClock(),
             "meanings": MEANINGS,
             "gates": (102, 101),

@@ -24,7 +24,7 @@ async def told(store):
 
 
 async def test_a_backlog_beyond_four_fifths_is_told_once_and_shown_until_it_is_smaller(store):
-    news = BacklogWarning(store=store, clock=SystemClock())
+    news = BacklogWarning(backlog=store.backlog, journal=store.journal, clock=SystemClock())
     for number, shown in ((1, ""), (2, "bring central back, or raise backlog_gigabytes")):
         await store.pending_writes.hold(DEVICE_CONFIG, number, {"description": "x" * 41_000}, now=1, sends=True)
         await news.look()
