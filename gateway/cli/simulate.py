@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -38,8 +41,7 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
     """Simulate days of traffic and faults on virtual time, and check every promise.
 
     Answers get lost, inputs report wrong states, the power fails, the clock steps and central goes away. Every promise
-    is checked at every step. When one is broken, the seed and the steps before it are printed, and the exit status is
-    1.
+    is checked at every step. When one is broken, its seed and the steps before it are shown. The exit status is 1 then.
 
     With --outage the line to central is down for all these days, with traffic, people who change cards and add files,
     and a power cut every few hours. Then a bad line returns. In the end both sides must hold the same records, each
@@ -56,31 +58,36 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
 
     if report is not None:
         _try_to_write(report)
-    columns = (TextColumn("day {task.completed:.0f} of {task.total:g}"), BarColumn())
     began = time.monotonic()
+    with _progress_bar(days) as day_begins:
+        if outage:
+            outage_plan = OutagePlan(days=days, lanes=lanes, seed=seed, vehicles=vehicles or 20, honours_keys=keys)
+            outcome = simulate_outage(outage_plan, day_begins=day_begins)
+            text, passed, print_report = (
+                outcome.as_json(),
+                outcome.passed,
+                partial(show_outage, outcome),
+            )
+        else:
+            plan = Plan(days=days, lanes=lanes, seed=seed, vehicles=vehicles or 50, faults=faults, poll=poll)
+            findings = simulate(plan, day_begins=day_begins)
+            text, passed, print_report = findings.as_json(), findings.passed, partial(show, findings)
+    print_report(Console(), took=time.monotonic() - began)
+    if report is not None:
+        report.write_text(text, encoding="utf-8")
+    raise typer.Exit(0 if passed else 1)
+
+
+@contextmanager
+def _progress_bar(days: float) -> Iterator[Callable[[int], None]]:
+    """Show a bar of the simulated days on stderr; the function that it yields gets each day as it begins."""
+    columns = (TextColumn("day {task.completed:.0f} of {task.total:g}"), BarColumn())
     with Progress(
         *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True), auto_refresh=False
     ) as progress:
         task = progress.add_task("days", total=days)
-
-        def day_begins(number: int) -> None:
-            progress.update(task, completed=number, refresh=True)
-
-        if outage:
-            without = OutagePlan(days=days, lanes=lanes, seed=seed, vehicles=vehicles or 20, honours_keys=keys)
-            come_of_it = simulate_outage(without, day_begins=day_begins)
-            progress.update(task, completed=days, refresh=True)
-            text, passed = come_of_it.as_json(), come_of_it.passed
-            show_outage(come_of_it, Console(), took=time.monotonic() - began)
-        else:
-            plan = Plan(days=days, lanes=lanes, seed=seed, vehicles=vehicles or 50, faults=faults, poll=poll)
-            found = simulate(plan, day_begins=day_begins)
-            progress.update(task, completed=days, refresh=True)
-            text, passed = found.as_json(), found.passed
-            show(found, Console(), took=time.monotonic() - began)
-    if report is not None:
-        report.write_text(text, encoding="utf-8")
-    raise typer.Exit(0 if passed else 1)
+        yield lambda number: progress.update(task, completed=number, refresh=True)
+        progress.update(task, completed=days, refresh=True)
 
 
 def _try_to_write(report: Path) -> None:
