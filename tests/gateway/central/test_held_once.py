@@ -269,7 +269,7 @@ async def test_what_cannot_be_told_waits_for_a_person_who_says_it(store, client,
 
     central.faults = Faults()
     desk = OutboxDesk(store=store, clock=SystemClock())
-    with pytest.raises(CommandRefused, match="nobody knows"):
+    with pytest.raises(CommandRefused, match="not known whether central already has it"):
         await desk.edit(row.id, {"name": "x"}, by="tess")
     if how == "never a clean list":
         await desk.settle(row.id, None, by="tess")
