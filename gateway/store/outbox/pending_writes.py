@@ -205,35 +205,16 @@ class PendingWrites:
         Raises StoreError when the disk refuses, and NoRoom when too much waits; nothing has changed then. What may have
         reached central is held whatever waits.
         """
-        keeper = RECORD_KINDS[operation.kind]
 
         def job(connection: sqlite3.Connection) -> PendingWrite:
-            known = None if record_id is None else keeper.site_id(connection, record_id)
-            shown: JsonObject | None
-            was = before
-            if operation.effect is Effect.CREATE or known is None:
-                known = keeper.add(connection, body, now=now)
-                shown = {**body, "id": known}
-            else:
-                shown = keeper.get(connection, known)
-                was = before if shown is None else shown
-                if operation.effect is Effect.DELETE:
-                    keeper.remove(connection, known)
-                elif shown is not None:
-                    shown = changed_by(shown, body)
-                    keeper.put(connection, known, shown, now=now)
-            waits = sends
-            if waits and operation.effect is Effect.DELETE:
-                waits = not take_back(connection, operation.kind, known)
+            known, was, shown = _change_record(connection, operation, record_id, body, before=before, now=now)
+            deletes, changes = operation.effect is Effect.DELETE, operation.effect is Effect.CHANGE
+            waits = sends and not (deletes and take_back(connection, operation.kind, known))
             if waits:
                 if not begun:
-                    urgent = takes_away(operation, body)
-                    self._quota.refuse_when_full(connection, urgent=urgent)
-                    if not urgent:
-                        refuse_more_of_record(connection, operation.kind, known)
-                base: JsonObject = {}
-                if operation.effect is Effect.CHANGE:
-                    base = base_of(connection, operation.kind, known, body, was)
+                    self._admit(connection, operation, known, body)
+                base = base_of(connection, operation.kind, known, body, was) if changes else {}
+                if changes:
                     supersede(connection, operation.kind, known, body)
                 number = insert_outbox(
                     connection,
@@ -248,11 +229,20 @@ class PendingWrites:
                     begun_at=begun_at,
                 )
                 note_base(connection, number, base)
-                if operation.effect is Effect.CHANGE:
+                if changes:
                     _amend_refused_create(connection, operation.kind, known)
             return PendingWrite(known, shown, waits, taken_back=sends and not waits)
 
         return await self._database.write(job, then=self._changes.bump)
+
+    def _admit(
+        self, connection: sqlite3.Connection, operation: WriteOperation, record_id: int, body: JsonObject
+    ) -> None:
+        """Raise NoRoom when too much waits for central, or for this record. What takes a right away has a reserve."""
+        urgent = takes_away(operation, body)
+        self._quota.refuse_when_full(connection, urgent=urgent)
+        if not urgent:
+            refuse_more_of_record(connection, operation.kind, record_id)
 
     async def written(
         self, operation: WriteOperation, record_id: int, record: JsonObject | None, *, sent: JsonObject, now: int
@@ -290,6 +280,31 @@ class PendingWrites:
         older.
         """
         return self._recent.begin(kind)
+
+
+def _change_record(
+    connection: sqlite3.Connection,
+    operation: WriteOperation,
+    record_id: int | None,
+    body: JsonObject,
+    *,
+    before: JsonObject | None,
+    now: int,
+) -> tuple[int, JsonObject | None, JsonObject | None]:
+    """Carry out a write at the site; return the record's id, and the record before and after it."""
+    keeper = RECORD_KINDS[operation.kind]
+    known = None if record_id is None else keeper.site_id(connection, record_id)
+    if operation.effect is Effect.CREATE or known is None:
+        known = keeper.add(connection, body, now=now)
+        return known, before, {**body, "id": known}
+    shown = keeper.get(connection, known)
+    was = before if shown is None else shown
+    if operation.effect is Effect.DELETE:
+        keeper.remove(connection, known)
+    elif shown is not None:
+        shown = changed_by(shown, body)
+        keeper.put(connection, known, shown, now=now)
+    return known, was, shown
 
 
 def _amend_refused_create(connection: sqlite3.Connection, kind: str, record_id: int) -> None:
