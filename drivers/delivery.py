@@ -137,7 +137,7 @@ class Delivery:
 
     @property
     def unacknowledged(self) -> int:
-        """Return how many bytes the peer's kernel has not acknowledged."""
+        """Number of bytes that the peer's kernel has not acknowledged."""
         state = self._state()
         return state.unacknowledged if state is not None else 0
 

@@ -135,7 +135,7 @@ class Framing(Sealing):
 
     @property
     def bears_only_ends(self) -> bool:
-        """Return whether the tail of a frame looks like a whole frame."""
+        """True if the tail of a frame looks like a whole frame."""
         return self.terminator is not None and not self.start and not self.checks
 
 

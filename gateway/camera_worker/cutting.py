@@ -1,4 +1,4 @@
-"""Requests to a cutter, the process in which libav works for a worker, and its answers; lines of JSON."""
+"""Requests to a cutter process, in which libav works for a worker, and its answers: lines of JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BEGUN = b"begun\n"
 
 
 class CutOrder(BaseModel):
-    """Make this of what is in the media folder."""
+    """Request to make a file from files in the media folder."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -20,7 +20,7 @@ class CutOrder(BaseModel):
 
 
 class CutOutcome(BaseModel):
-    """Result of a request: what was made, or the reason why not in the one other field that is set."""
+    """Result of a request: the file that was made, or the reason for a failure in the one other field that is set."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,4 +1,4 @@
-"""Paths of requests inside the media folder, and files that appear whole or not at all. Blocking."""
+"""Paths of requests in the media folder, and files that appear complete or not at all. Blocking."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gateway.runtime.durable_files import sync_folder
 
 
 class BadRequest(ValueError):
-    """Request that makes no sense; the text says why."""
+    """Invalid request; the text says why."""
 
 
 class MediaMissing(LookupError):
-    """A segment that was asked for is not there, or cannot be read."""
+    """A requested segment is missing or unreadable."""
 
 
 def inside(media: Path, relative: str) -> Path:

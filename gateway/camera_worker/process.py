@@ -1,4 +1,4 @@
-"""The worker process: it serves until it is told to end, or until its parent is gone."""
+"""The worker process: it serves until it is stopped or its parent is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file that becomes durable or does not exist: `.part` until it is whole, then its final name.
+"""A file that becomes durable or does not exist: `.part` until it is complete, then its final name.
 
 Order: create exclusively, write, fsync the file, rename, fsync the directories. A failure of any step gives the file
 up; a failed fsync is never tried again, because the kernel may have dropped the pages it could not write.
@@ -18,11 +18,11 @@ PART_SUFFIX = ".part"
 
 
 class DiskFailed(OSError):
-    """The media folder does not take data (full, read-only, too large, broken)."""
+    """The media folder cannot be written to (full, read-only, too large, broken)."""
 
 
 class SegmentFile:
-    """A segment on its way to the disk. Belongs to one thread."""
+    """A segment being written. Belongs to one thread."""
 
     def __init__(self, *, part: Path, marker: Path | None = None) -> None:
         """`marker` is a file that must be there before anything is written: without it another disk is."""

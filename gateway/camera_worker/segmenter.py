@@ -1,4 +1,5 @@
-"""Frames in, durable keyframe-aligned MPEG-TS segments out. Blocking: belongs in a camera's writing thread.
+"""Conversion of frames to durable keyframe-aligned MPEG-TS segments. Blocking: belongs in a camera's writing
+thread.
 
 One muxer runs through a whole connection, so that continuity counters and timestamps run on; the files change under
 it just before a keyframe. Each file opens with PAT, PMT, SPS, PPS and a keyframe, and decodes alone as far as the kind
@@ -68,7 +69,7 @@ class Timeline:
 
     @property
     def lateness(self) -> int:
-        """Micros by which the promptest frame since the last call of `settle` came after its moment."""
+        """Least delay of a frame since the last call of `settle`, in micros."""
         return self._earliest or 0
 
     def settle(self, *, first: bool, set_by: int = 0) -> bool:
@@ -145,7 +146,7 @@ class _Open:
 
 
 class Segmenter:
-    """Cuts one camera's frames into segments.
+    """Cutter of one camera's frames into segments.
 
     Args:
         camera_id: the camera's id.
@@ -214,12 +215,12 @@ class Segmenter:
             self.missing(gap)
 
     def missing(self, gap: GapReason) -> None:
-        """Footage is missing from here on; the next segment says so, with the first reason given."""
+        """Note that footage is missing from here on; the next segment gives the first reason."""
         if self._gap is GapReason.NONE:
             self._gap = gap
 
     def lose(self, gap: GapReason) -> None:
-        """Frames were lost: the open segment ends with its last frame, and the next opens at a keyframe.
+        """Note lost frames: the open segment ends with its last frame, and the next opens at a keyframe.
 
         Raises:
             DiskFailed: the open segment could not be made durable.
@@ -230,7 +231,8 @@ class Segmenter:
             self.missing(gap)
 
     def push(self, frame: EncodedFrame, arrived: Stamp) -> bool:
-        """Take one frame that arrived at wall time `arrived`; False when it is dropped for want of a keyframe.
+        """Add one frame that arrived at wall time `arrived`. Return False when it is dropped because no keyframe
+        came yet.
 
         Raises:
             DiskFailed: the segment could not be written or made durable, and is given up.
@@ -275,7 +277,7 @@ class Segmenter:
         return True
 
     def flush(self) -> None:
-        """Write what was pushed since the last call: once for several frames, which costs far less than for each.
+        """Write the frames pushed since the last call; one write for several frames costs far less.
 
         Raises:
             DiskFailed: the segment could not be written, and is given up.

@@ -1,4 +1,4 @@
-"""The picture of a moment as a JPEG, decoded from the entry point before it. The one place that decodes. Blocking."""
+"""JPEG of the picture at a moment, decoded from the entry point before it. Only this module decodes. Blocking."""
 
 from __future__ import annotations
 

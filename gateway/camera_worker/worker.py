@@ -21,7 +21,7 @@ _CHANGE_SECONDS = 2.0
 
 
 class CameraWorker:
-    """Starts, changes and ends recordings. Belongs to the loop; everything slow is in the recorders' threads."""
+    """Recordings of the assigned cameras. Belongs to the loop; slow work is in the recorders' threads."""
 
     def __init__(self, *, clock: Clock, reports: ReportBuffer, budget: ConnectionBudget) -> None:
         self._clock = clock
@@ -52,7 +52,7 @@ class CameraWorker:
         return self._feeds.get(camera_id)
 
     def recorded(self, camera_id: int) -> LiveFeed | None:
-        """Return the feed of what is recorded of a camera; None for one that is not assigned."""
+        """Return the feed of a camera's recording; None for a camera that is not assigned."""
         return self._mains.get(camera_id)
 
     async def assign(self, assignment: WorkerAssignment) -> None:

@@ -1,4 +1,4 @@
-"""The simulated field takes wishes over HTTP on loopback: send a vehicle with a card to a lane."""
+"""Control of the simulated field over HTTP on loopback: send a vehicle with a card to a lane."""
 
 from __future__ import annotations
 

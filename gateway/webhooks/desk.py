@@ -18,7 +18,7 @@ MOST_WEBHOOKS = 32
 
 
 class WebhookDesk:
-    """Every method that takes an id raises NotFoundError for one that there is not, and StoreError."""
+    """Operations on webhooks. Methods that take an id raise NotFoundError for an unknown one, and StoreError."""
 
     def __init__(self, *, webhooks: Webhooks, post: Post, clock: Clock) -> None:
         self._webhooks = webhooks
@@ -26,7 +26,7 @@ class WebhookDesk:
         self._clock = clock
 
     async def create(self, *, url: str, types: Sequence[str], secret: str | None, by: str) -> Webhook:
-        """Register a receiver. Without a secret one is drawn, in the form of Standard Webhooks.
+        """Register a receiver. Without a secret one is generated, in the form of Standard Webhooks.
 
         Raises ReceiverRefused (its text says what the URL must be), SecretRefused (what the secret must be) and
         CommandRefused when there are too many.
@@ -69,7 +69,7 @@ class WebhookDesk:
         return await self._known(webhook_id)
 
     async def replay(self, webhook_id: str, *, since: int | None, until: int | None) -> int:
-        """Send again what was given up; or, from `since` on (wall micros), all that happened, what was taken included.
+        """Send given-up messages again; or, from `since` on (wall micros), all messages, delivered ones included.
 
         How many messages that puts into the queue. Raises CommandRefused for a disabled webhook.
         """
@@ -80,7 +80,7 @@ class WebhookDesk:
         return await self._webhooks.replay_since(webhook_id, since=since, until=until or self._clock.wall().micros)
 
     async def test(self, webhook_id: str) -> str:
-        """Send a message of the type `webhook.test` now, once; "" when it was taken, else why not."""
+        """Send a message of the type `webhook.test` now, once. Return "" on success, else the reason."""
         webhook = await self._known(webhook_id)
         stamp = self._clock.wall()
         message_id = f"msg_test_{secrets.token_hex(8)}"

@@ -1,4 +1,4 @@
-"""One try over HTTP: the name is resolved once, each address it has is judged, and the connection goes to one of them.
+"""One attempt over HTTP: resolve the name once, check each address, and connect to one of them.
 
 No redirection is followed, no proxy asked, no cookie kept, and nothing of the answer is read beyond its head.
 """
@@ -35,7 +35,7 @@ _RESOLVING_THREADS = 4
 
 
 class Post:
-    """Sends to receivers. `close` at the end."""
+    """HTTP client for receivers. Call `close` at the end."""
 
     def __init__(
         self, *, allowed: Collection[Network], ca_file: str | None = None, timeout_seconds: float = TIMEOUT_SECONDS
@@ -88,7 +88,7 @@ class Post:
             return Answer(fault=_words(error))
 
     def close(self) -> None:
-        """Resolve nothing any more."""
+        """End the resolver."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

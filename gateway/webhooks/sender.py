@@ -1,4 +1,4 @@
-"""Sends what waits for webhooks: a queue for each, so that a slow receiver delays no other.
+"""Sender of webhooks: one queue each, so that a slow receiver delays no other.
 
 A message leaves its queue only once the receiver has taken it or all tries have failed; through a crash it is sent
 again under the same id. A webhook is disabled when its receiver says 410, or when for five days no delivery succeeded.
@@ -36,7 +36,7 @@ Pace = Callable[[float], float]
 
 
 class WebhookSender:
-    """Keeps a task for each enabled webhook while `run` is alive."""
+    """Sender with a task for each enabled webhook while `run` is alive."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class _Queue:
                 await self._webhooks.changes.beyond(version, within=wait)
 
     async def _send_due(self, webhook: Webhook) -> float:
-        """Send what is due; seconds until there is more to do, 0 for at once."""
+        """Send due messages. Return the seconds until more is due, 0 for at once."""
         paused = self._paused_until - self._clock.monotonic()
         if paused > 0:
             await asyncio.sleep(paused)
@@ -188,7 +188,7 @@ class _Queue:
 
 
 def _failing(webhook: Webhook, now: int | None) -> tuple[int | None, int | None]:
-    """Since when it fails and when it failed last, by a trusted clock (`now`, None: it is not trusted).
+    """Return since when the receiver fails and when it failed last, by a trusted clock (`now`, None: untrusted).
 
     After a day without a try the count begins anew: silence is no failure.
     """

@@ -33,7 +33,7 @@ def headers(*, secret: str, message_id: str, timestamp: int, body: bytes) -> Map
 
 
 def standard_key_fault(secret: str) -> str:
-    """Say why a secret in the form of Standard Webhooks is invalid; "" when it is valid."""
+    """Return why a secret in the form of Standard Webhooks is invalid; "" when it is valid."""
     if not secret.startswith(_STANDARD):
         return ""
     try:

@@ -61,7 +61,7 @@ class Verdict:
 
 
 def judge(answer: Answer, *, tries: int, slow: int, now: datetime, chance: float) -> Verdict:
-    """Decide what follows from an answer.
+    """Decide the message's fate by an answer.
 
     Args:
         answer: what came.
@@ -86,7 +86,7 @@ def judge(answer: Answer, *, tries: int, slow: int, now: datetime, chance: float
 
 
 def retry_after(text: str, *, now: datetime) -> float | None:
-    """Return seconds that a Retry-After asks for, 1 s to 10 h; None when it says nothing that can be read."""
+    """Return the seconds of a Retry-After, limited to 1 s to 10 h; None when it is unreadable."""
     text = text.strip()
     if text.isascii() and text.isdecimal():
         seconds = float(text[:9])

@@ -1,4 +1,4 @@
-"""A central service in memory that behaves as the interface says, its odd errors included.
+"""Simulated central service in memory, with the interface's own error habits.
 
 `Central` serves; `seed_site` fills it; `Faults` makes it misbehave. The gateway reaches it over HTTP alone.
 """

@@ -1,4 +1,4 @@
-"""Requests as the simulated central reads them, and the envelopes that it answers with."""
+"""Requests to the simulated central, and the envelopes of its answers."""
 
 from __future__ import annotations
 

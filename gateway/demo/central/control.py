@@ -13,7 +13,7 @@ from gateway.demo.central.faults import Faults
 
 
 class Controlled(Protocol):
-    """Central as the control routes use it."""
+    """The part of central that the control routes use."""
 
     faults: Faults
 

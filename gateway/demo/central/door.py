@@ -1,4 +1,4 @@
-"""Signing in to the simulated central and out of it, and whose session a request carries."""
+"""Sign-in and sign-out at the simulated central, and the session of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fate of one request, drawn by chance. Pure: the same dice give the same fate."""
+"""Random fate of one request. Pure: the same random numbers give the same fate."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class Fate:
 
     @property
     def shift(self) -> int:
-        """Return by how many records a later page begins too early (negative) or too late."""
+        """Number of records by which a later page begins too early (negative) or too late."""
         if self.bend is not Bend.SHIFTED:
             return 0
         places = [step for step in range(-_FURTHEST_SHIFT, _FURTHEST_SHIFT + 1) if step]
         return places[int(self.where * len(places))]
 
     def bent(self, resource: str, answer: JsonObject) -> JsonObject:
-        """Change a list's answer as this fate says; return any other answer as it is."""
+        """Apply this fate to a list's answer; return any other answer unchanged."""
         records, count = answer.get(resource), answer.get("count")
         if not isinstance(records, list) or not isinstance(count, int):
             return answer

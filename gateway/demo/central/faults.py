@@ -1,4 +1,4 @@
-"""Faults that the simulated central shows when asked to."""
+"""Faults of the simulated central on request."""
 
 from __future__ import annotations
 

@@ -26,11 +26,11 @@ _WELL = Fate()
 
 
 class CutOff(web.Response):
-    """Answer that would be sent if the connection were still there."""
+    """Answer of which the connection breaks before the end."""
 
 
 class Misbehaviour:
-    """Applies faults to requests; counted faults run out. The control routes are always well.
+    """Injector of faults into requests; counted faults run out. The control routes always work.
 
     `happened` counts what befell requests by chance.
     """

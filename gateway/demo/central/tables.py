@@ -69,7 +69,7 @@ class Tables:
 
 
 def save(path: Path, snapshot: bytes) -> None:
-    """Replace the file whole: a reader sees the old one or the new one."""
+    """Replace the file atomically: a reader sees the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(path.name + ".new")
     beside.write_bytes(snapshot)

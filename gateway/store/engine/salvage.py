@@ -113,7 +113,7 @@ def _paths(fresh: sqlite3.Connection, table: str, *, by_rowid: bool) -> list[tup
 
 
 def _each(old: sqlite3.Connection, select: str, number: str, keep: Callable[[Row], None]) -> None:
-    """Yield every readable row; reading goes on after damaged pages."""
+    """Return every readable row; reading goes on after damaged pages."""
     low: int | None = _LOWEST
     while low is not None:
         try:

@@ -1,4 +1,4 @@
-"""Parking entries on disk, read. They are made by passages (`entry_rows`) and by people (`entry_keeper`)."""
+"""Reading of parking entries. Passages (`entry_rows`) and people (`entry_keeper`) make them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class EntryTotals:
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """Entries by descending id, how many match in all, and the cursor into older ones or None.
+    """A page of entries by descending id, the number of all matches, and the cursor to older ones or None.
 
     `newest`: the newest id of all entries at that moment, 0 for none.
     """
@@ -94,7 +94,7 @@ class ParkingEntries:
     async def page(
         self, wanted: EntryFilter, *, now: int, before: int = 0, offset: int = 0, limit: int = 25
     ) -> EntryPage:
-        """Entries by descending id, from below `before` (0: the newest) on."""
+        """Return entries by descending id, from below `before` (0: the newest) on."""
         where, values = _where(wanted, now)
         limit = max(limit, 0)
 
@@ -109,7 +109,7 @@ class ParkingEntries:
         return await self._database.read(query, lengthy=True)
 
     async def batches(self, wanted: EntryFilter, *, now: int) -> AsyncIterator[tuple[ParkingEntry, ...]]:
-        """All that match, newest first, a few hundred at a time."""
+        """Return all matches, newest first, in batches of a few hundred."""
         where, values = _where(wanted, now)
         before = 0
         while True:

@@ -21,7 +21,7 @@ _LONGEST_STORY = 400
 
 @dataclass(frozen=True, slots=True)
 class RecordedPassage:
-    """A passage, its id, and the event that tells of it."""
+    """A passage, its id, and its event."""
 
     id: int
     event_id: int
@@ -35,7 +35,7 @@ class Passages:
         self._database = database
 
     async def page(self, *, lane_id: str = "", before: int = 0, limit: int = 25) -> tuple[RecordedPassage, ...]:
-        """Passages by descending id, of one lane or of all; `before` 0 starts at the newest."""
+        """Return passages by descending id, of one lane or of all; `before` 0 starts at the newest."""
 
         def query(connection: sqlite3.Connection) -> tuple[RecordedPassage, ...]:
             return tuple(
@@ -50,7 +50,7 @@ class Passages:
         return await self._database.read(query)
 
     async def story(self, event: RecordedEvent) -> tuple[RecordedEvent, ...]:
-        """Everything that its lane told of the vehicle's visit that an event belongs to, oldest first.
+        """Return all events of the vehicle's visit to which an event belongs, oldest first.
 
         The event alone when it belongs to none that has ended. Of another vehicle that was in the lane meanwhile, its
         decisions and its passage are left out. Looked at are the events of a visit among some thousands before its end.
@@ -95,9 +95,7 @@ class Passages:
 
 
 def _visit_of(event: RecordedEvent, ended: list[RecordedPassage]) -> RecordedPassage | None:
-    """Return the passage that an event tells of, or else the one during which it was: by its credential if it has
-    one.
-    """
+    """Return the passage of an event, or the passage during which it happened: by its credential if it has one."""
     during = [one for one in ended if one.passage.started_at <= event.date_at <= one.passage.ended_at]
     shown = _credential(event)
     by_card = [one for one in during if shown and one.passage.credential == shown]

@@ -15,7 +15,7 @@ class PresenceRows:
         self._database = database
 
     async def load(self) -> Presence:
-        """All of it. Raises StoreError when it cannot be read."""
+        """Load the whole presence. Raises StoreError when it cannot be read."""
 
         def query(connection: sqlite3.Connection) -> Presence:
             areas = connection.execute("SELECT area_id, count, opened_at FROM area").fetchall()

@@ -20,7 +20,7 @@ _COLUMNS = "account, list, filter, read_to, read_at, began_at"
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """An account that pulls a list. `filter`: the part of it that is read, "" for all."""
+    """An account that pulls a list. `filter`: the part that it reads, "" for all."""
 
     account: str
     list: ListName
@@ -43,7 +43,7 @@ class ReadCursor:
     began_at: int
 
     def holds(self, *, now: int, consumer_days: int) -> bool:
-        """Return whether what it has not read is kept for it: it has read within so many days."""
+        """Return whether its unread records are kept: it has read within so many days."""
         return self.read_at >= now - consumer_days * 86_400_000_000
 
 

@@ -83,7 +83,9 @@ def _objects(rows: str | None, limit: int) -> tuple[RecordedEvent, ...]:
 
 
 def _parts(lines: str | None, limit: int) -> tuple[bytes, ...]:
-    """Parts of some length, so that nobody waits for the interpreter while a page of very long events is made."""
+    """Return parts of some length, so that nobody waits for the interpreter while a page of very long events is
+    made.
+    """
     parts, part, length = list[bytes](), list[str](), 0
     for line in lines.split("\n")[:limit] if lines else ():
         part.append(line)

@@ -1,4 +1,4 @@
-"""Camera events as records that central also keeps: which id central gave them, and what can be changed of them.
+"""Camera events as records that central also keeps: central's ids, and the changeable fields.
 
 Steps within a running transaction.
 """
@@ -33,7 +33,9 @@ class CameraEventIds:
         return None if row is None or row[0] is None else int(row[0])
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """Noted beside the site's id, also of one that was deleted here before central's answer came."""
+        """Note central's id beside the site's, also for a record that was deleted here before central's answer
+        came.
+        """
         self.learn_together(connection, {record_id: central_id})
         return record_id
 
@@ -70,7 +72,7 @@ class CameraEventRecords(CameraEventIds):
     """Camera events. The journal makes them; name, description and class can be changed later."""
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:  # noqa: ARG002 (a keeper's form)
-        """The journal does that, with the event and the footage that belong to it."""
+        """Raise an error: the journal adds camera events, with their event and footage."""
         raise TypeError("a camera event is recorded by the journal")
 
     def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
@@ -78,7 +80,7 @@ class CameraEventRecords(CameraEventIds):
         return self._kept(connection, (record_id,)).get(record_id)
 
     def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """Take over what can be changed; what is so already costs no write."""
+        """Apply the changeable fields; unchanged ones cost no write."""
         self.put_together(connection, {record_id: record})
 
     def put_together(self, connection: sqlite3.Connection, records: Mapping[int, JsonObject]) -> None:
@@ -95,7 +97,7 @@ class CameraEventRecords(CameraEventIds):
             )
 
     def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
-        """Its footage is held no longer; the event that it proves stays."""
+        """Remove the record. Its footage is no longer kept; the event stays."""
         connection.execute("DELETE FROM camera_event WHERE id = ?", (record_id,))
 
     def _kept(self, connection: sqlite3.Connection, record_ids: tuple[int, ...]) -> dict[int, JsonObject]:

@@ -67,7 +67,7 @@ class CameraEventFilter:
 
 @dataclass(frozen=True, slots=True)
 class CameraEventPage:
-    """Camera events by descending id, how many match in all, and whether none of them is older.
+    """A page of camera events by descending id, the number of all matches, and whether it is the last page.
 
     `newest`: the newest id of all camera events at that moment, 0 for none.
     """
@@ -100,7 +100,7 @@ class CameraEvents:
     async def page(
         self, wanted: CameraEventFilter | None = None, *, before: int = 0, offset: int = 0, limit: int = 25
     ) -> CameraEventPage:
-        """Camera events by descending id, from below `before` (0: the newest) on."""
+        """Return camera events by descending id, from below `before` (0: the newest) on."""
         condition, values = (wanted or CameraEventFilter()).condition()
         limit = max(limit, 0)
 

@@ -1,4 +1,4 @@
-"""Each camera's chain of segments in the store: linked in the commit that makes the row, or when its hash is known."""
+"""Chain of each camera's segments: linked in the commit that makes the row, or once the hash is known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ChainLinks:
         self._database = database
 
     async def unlinked(self, *, after: int, limit: int) -> tuple[tuple[int, str], ...]:
-        """Ids, above `after`, and paths of segments whose hash is not known yet, oldest rows first."""
+        """Return ids (above `after`) and paths of segments whose hash is not known yet, oldest first."""
         return await self._database.read(
             lambda connection: tuple(
                 connection.execute(

@@ -50,7 +50,7 @@ def _untrusted(connection: sqlite3.Connection, boot_id: str) -> bool:
 
 
 def _unfinished(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """Runs whose offset is known and whose segments are not all moved."""
+    """Return the boots whose offset is known and whose segments are not all corrected."""
     known = connection.execute("SELECT boot_id FROM clock_offset").fetchall()
     return tuple(boot_id for (boot_id,) in known if _untrusted(connection, boot_id))
 
@@ -90,7 +90,7 @@ def _retell(connection: sqlite3.Connection, camera_event_id: int, **times: int) 
 
 
 def _move_some(connection: sqlite3.Connection, *, boot_id: str) -> int:
-    """Some segments of a run; and what followed them at once is no gap any more."""
+    """Move some segments of a boot; a gap that this closes is removed."""
     (micros,) = connection.execute("SELECT micros FROM clock_offset WHERE boot_id = ?", (boot_id,)).fetchone()
     moved = connection.execute(
         "UPDATE segment SET started_at = monotonic + ?, clock_trusted = 1 WHERE id IN"

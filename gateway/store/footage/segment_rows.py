@@ -1,4 +1,4 @@
-"""A segment as the index has it, and how it is read from its row."""
+"""Segment on disk, and its row in the index."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Segment:
 
     @property
     def edge(self) -> Edge:
-        """Return the facts that decide whether another segment can be played right after this one, or before it."""
+        """Facts that decide whether another segment can be played right after this one, or before it."""
         return Edge(self.started_at, self.ended_at, self.gap, (self.codec, self.width, self.height))
 
     @property

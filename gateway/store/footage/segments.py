@@ -1,4 +1,4 @@
-"""The index of segments on disk. A row exists only for a durable file, and goes only after its file has gone."""
+"""Index of segments on disk. A row exists only for a durable file, and is deleted after its file."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Segments:
         return await self._database.write(job)
 
     async def between(self, camera_id: int, start: int, end: int) -> tuple[Segment, ...]:
-        """Segments that overlap `[start, end)` (wall micros), by start."""
+        """Return the segments that overlap `[start, end)` (wall micros), by start."""
         return await self._database.rows(
             f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND started_at > ? AND started_at < ?"
             " AND started_at + duration > ? AND garbage = 0 ORDER BY started_at, id",
@@ -149,7 +149,7 @@ class Segments:
         )
 
     async def after(self, segment_id: int, *, limit: int = 2000) -> tuple[Segment, ...]:
-        """Segments with an id above `segment_id`, by id, garbage left out: a walk over all of them in bounded steps."""
+        """Return segments with an id above `segment_id`, by id, without garbage: a walk over all in bounded steps."""
         return await self._database.rows(
             f"SELECT {COLUMNS} FROM segment WHERE id > ? AND garbage = 0 ORDER BY id LIMIT ?",
             (segment_id, limit),
@@ -157,7 +157,7 @@ class Segments:
         )
 
     async def bytes_kept(self) -> int:
-        """Bytes of all segments that are not garbage."""
+        """Return the bytes of all segments that are not garbage."""
         return await self._database.read(
             lambda connection: int(
                 connection.execute(
@@ -167,7 +167,7 @@ class Segments:
         )
 
     async def bytes_since(self, start: int) -> tuple[int, int]:
-        """Bytes of the segments that began at `start` (wall micros) or later, and when the first of them began.
+        """Return the bytes of the segments that began at `start` (wall micros) or later, and when the first began.
 
         Without any, 0 and `start`.
         """
@@ -225,7 +225,7 @@ class Segments:
         return await self._database.write(mark) if chosen else ()
 
     async def garbage(self) -> tuple[Segment, ...]:
-        """Segments whose deletion was begun."""
+        """Return segments whose deletion was begun."""
         return await self._database.rows(f"SELECT {COLUMNS} FROM segment WHERE garbage = 1", of=segment_of)
 
     async def forget(self, segments: Sequence[Segment]) -> None:

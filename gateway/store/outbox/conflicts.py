@@ -81,7 +81,7 @@ class ChangeBases:
 
 
 def _judge_later(connection: sqlite3.Connection, row: OutboxRow, rights: JsonObject) -> None:
-    """Later changes of the record began from what the site had made of these fields; now from what they were before."""
+    """Correct the bases of later changes of the record, which began from the site's values of these fields."""
     later = connection.execute(
         "SELECT id, base FROM outbox WHERE kind = ? AND record_id = ? AND id > ? AND base <> ''",
         (row.kind, row.record_id, row.id),

@@ -74,7 +74,7 @@ class RecordKind(Ids, Protocol):
         ...
 
     def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
-        """Forget a record."""
+        """Remove a record; of the site's own, only central's fields."""
         ...
 
 
@@ -85,7 +85,7 @@ class SiteIds:
         self._kind = kind
 
     def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
-        """Central's once it has given one."""
+        """Return central's id once it has given one, else the site's."""
         return self.central_id(connection, record_id) or record_id
 
     def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
@@ -177,7 +177,7 @@ class StoredRecords(SiteIds):
         return _RECORD.validate_json(row[0]) if row else None
 
     def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
-        """Keep central's record; name and kind of the site's own stay."""
+        """Store central's record; name and kind of the site's own devices stay."""
         text = record_text(record)
         updated = connection.execute(
             f"UPDATE {self._table} SET record = ?, updated_at = ? WHERE id = ? AND at_site = 1", (text, now, record_id)
@@ -198,7 +198,7 @@ class StoredRecords(SiteIds):
             )
 
     def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
-        """Forget a record; of the site's own, only what central said of it."""
+        """Remove a record; of the site's own, only central's fields."""
         connection.execute(f"DELETE FROM {self._table} WHERE id = ? AND at_site = 0", (record_id,))
         connection.execute(f"UPDATE {self._table} SET record = '{{}}' WHERE id = ?", (record_id,))
 
@@ -222,7 +222,7 @@ class RecordsElsewhere(SiteIds):
 
 
 class CardIds(RecordsElsewhere):
-    """Access cards; whoever went in with a card comes out with it, whatever its id."""
+    """Access cards. A holder who entered with a card leaves with it, whatever its id."""
 
     def __init__(self) -> None:
         super().__init__("access_card")

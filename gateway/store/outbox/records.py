@@ -1,4 +1,4 @@
-"""Devices and cameras: what the site file says of them beside central's own record, kept whole."""
+"""Devices and cameras: the site file's values beside central's complete record."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ class Records:
     async def page(
         self, *, search: str = "", before: int = 0, offset: int = 0, limit: int = 25
     ) -> tuple[tuple[KnownRecord, ...], int, int | None]:
-        """Records by descending id: the page, how many match in all, and the cursor into older ones or None."""
+        """Return records by descending id: the page, the number of all matches, and the cursor to older ones or
+        None.
+        """
         limit = max(limit, 0)
         found = search_in(search, texts=("name",))
 

@@ -22,7 +22,7 @@ _MADE_BY_PEOPLE = frozenset({"access_card", "device", "camera"})
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why some rows wait: what their last try ended with, "" of those that none was made of. `since`: the oldest's."""
+    """Reason why some rows wait: the result of their last attempt, "" without one. `since`: time of the oldest."""
 
     kind: str
     action: str
@@ -43,7 +43,7 @@ class RefusedRows:
         self._changes = changes
 
     async def page(self, *, after: int = 0, limit: int = 100, refused: bool = True) -> tuple[OutboxRow, ...]:
-        """Rows by id, those above `after`; only those that central `refused`, or all."""
+        """Return rows by id, above `after`; only those that central `refused`, or all."""
         which = "parked = 1 AND" if refused else ""
 
         def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:

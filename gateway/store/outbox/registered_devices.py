@@ -1,4 +1,4 @@
-"""Devices that programs registered at the site: which there are, and that they can be removed again.
+"""Devices that programs registered at the site: list, register and remove.
 
 The interface has no operation to delete a device at central. One that central may have is therefore only hidden here.
 """

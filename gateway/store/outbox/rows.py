@@ -76,7 +76,7 @@ def insert_outbox(
     begun_at: int | None = None,
     file_bytes: int = 0,
 ) -> int:
-    """Accept something for sending, within a running transaction. `file_bytes`: the size of its file."""
+    """Queue a record for sending, within a running transaction. `file_bytes`: the size of its file."""
     cursor = connection.execute(
         "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun, newest_before, begun_at,"
         " file_bytes) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)",
@@ -97,7 +97,7 @@ def outbox_rows(connection: sqlite3.Connection, kind: str, record_id: int | None
 
 
 def listed_rows(connection: sqlite3.Connection, which: str, values: Sequence[object]) -> tuple[OutboxRow, ...]:
-    """Rows that a `SELECT` of all their columns finds, the oldest first; within a transaction.
+    """Return the rows of a `SELECT` of all their columns, the oldest first; within a transaction.
 
     They come as one value: a thread that steps from row to row waits for the interpreter at every row.
     """
@@ -184,7 +184,7 @@ def body_text(body: JsonObject) -> str:
 
 
 def waiting_writes(rows: Iterable[OutboxRow]) -> tuple[WaitingWrite, ...]:
-    """Rows as writes; those of no known operation, or with a body that is no object, change nothing."""
+    """Return rows as writes; those of no known operation, or whose body is no object, change nothing."""
     writes: list[WaitingWrite] = []
     for row in rows:
         operation = WRITES.get((row.kind, row.action))

@@ -1,1 +1,1 @@
-"""Webhooks and what waits for each."""
+"""Webhooks and their queues."""

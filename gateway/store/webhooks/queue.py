@@ -43,7 +43,7 @@ class Message:
 def feed_webhooks(
     connection: sqlite3.Connection, event: Event, event_id: int, *, places: Places, most: int = MOST_WAITING
 ) -> int:
-    """Put an event into the queue of each webhook that wants it, within a running transaction; how many those are."""
+    """Queue an event for each webhook that wants it, within a running transaction; return their number."""
     kind = announced_as(event)
     if kind is None:
         return 0
@@ -71,7 +71,7 @@ def message_id_of(connection: sqlite3.Connection, event_id: int) -> str:
 def put_message(
     connection: sqlite3.Connection, webhook_id: str, event_id: int, message_id: str, body: str, *, now: int
 ) -> bool:
-    """Accept a message, unless one of the same event is there; whether it was accepted."""
+    """Queue a message unless one of the same event is queued; return whether it was queued."""
     put = connection.execute(
         "INSERT OR IGNORE INTO webhook_message (webhook_id, event_id, message_id, body, created_at, next_at)"
         " VALUES (?, ?, ?, ?, ?, 0)",
@@ -82,7 +82,7 @@ def put_message(
 
 
 def _make_room(connection: sqlite3.Connection, webhook_id: str, event: Event, *, is_told: bool, most: int) -> None:
-    """Drop the oldest message that waits, and tell of the first that is dropped."""
+    """Drop the oldest message that waits, and record an event for the first that is dropped."""
     gone = connection.execute(
         "DELETE FROM webhook_message WHERE id = (SELECT min(id) FROM webhook_message"
         " WHERE webhook_id = ? AND failed = 0)",

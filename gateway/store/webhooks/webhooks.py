@@ -72,7 +72,7 @@ class Webhook:
 
 
 class Webhooks:
-    """All webhooks. `changes` moves on when one is added, changed or removed, and when something was put in a queue."""
+    """All webhooks. `changes` increases when one is added, changed or removed, and when something was queued."""
 
     def __init__(self, *, database: Database, places: Places, told: Changes, log: AccessLog) -> None:
         """`told` moves on when an event was recorded."""
@@ -83,7 +83,7 @@ class Webhooks:
         self.changes = Changes()
 
     async def add(self, webhook: Webhook, *, most: int) -> bool:
-        """Remember a new one, unless there are `most` already; whether it was."""
+        """Add a webhook unless there are `most` already; return whether it was added."""
 
         def job(connection: sqlite3.Connection) -> bool:
             if connection.execute("SELECT count(*) FROM webhook").fetchone()[0] >= most:
@@ -125,7 +125,7 @@ class Webhooks:
         return await self._database.read(query)
 
     async def due(self, webhook_id: str, *, now: int, farthest: int, limit: int = 20) -> tuple[Message, ...]:
-        """Messages to try now, in the order in which they were put.
+        """Return the messages to send now, in the order of the queue.
 
         One that would wait for more than `farthest` micros was stamped by a clock that has stepped back: it is due.
         """
@@ -224,7 +224,7 @@ class Webhooks:
         return await self._database.write(job, then=self.changes.bump)
 
     async def replay_since(self, webhook_id: str, *, since: int, until: int) -> int:
-        """Announce what happened from `since` until before `until` (wall micros) once more, under the same ids.
+        """Queue the events from `since` until before `until` (wall micros) again, under the same ids.
 
         Also what was delivered already. At most as many as may wait, the newest; how many they are.
         """
