@@ -7,7 +7,7 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -85,6 +85,11 @@ log = structlog.get_logger(__name__)
 _ENDED_SECONDS = 60.0
 
 
+@cache
+def _release() -> str:
+    return version("edge-gateway")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Interface:
     """The whole interface and the page, built once from the parts of the gateway.
@@ -144,10 +149,6 @@ class Interface:
         app.cleanup_ctx.append(self._while_served)
         app.on_cleanup.append(self._segments.close)
         return app
-
-    @cached_property
-    def _release(self) -> str:
-        return version("edge-gateway")
 
     @cached_property
     def _zone(self) -> ZoneInfo:
@@ -215,7 +216,7 @@ class Interface:
             central_status=self._central_status,
             clock=self.clock,
             readiness=self.readiness,
-            version=self._release,
+            version=_release(),
             demo_cards=self.demo_cards,
             notices=self.site_file.notices if self.site_file else tuple,
             consumers=self._status_consumers.shown,
@@ -241,8 +242,8 @@ class Interface:
         viewers, views, segments, consumers = self._viewers, self._views, self._segments, self._consumers
         ice_servers = site.live.ice_servers
         return (
-            *Health(readiness=self.readiness, version=self._release).routes(),
-            *Description(operations=PUBLIC, release=self._release).routes(),
+            *Health(readiness=self.readiness, version=_release()).routes(),
+            *Description(operations=PUBLIC, release=_release()).routes(),
             *Auth(sessions=self._sessions).routes(),
             *Devices(site=site, store=store, lanes=self.lanes, writes=writes).routes(),
             *EntriesFamily(

@@ -54,7 +54,7 @@ def list_more(central, number=100):
 
 
 def rows(store):
-    with closing(sqlite3.connect(store.cards._database.path)) as connection:
+    with closing(sqlite3.connect(store.database.path.with_name("cards.db"))) as connection:
         return [
             list(connection.execute(sql))
             for sql in (

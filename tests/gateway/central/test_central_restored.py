@@ -346,7 +346,7 @@ async def test_an_entry_that_goes_up_again_names_its_card_by_whichever_id_it_has
     await site.go_up()
     # As when the entry was on its way to the disk while its card got central's id.
     kept = "UPDATE parking_entry SET card_id = ?"
-    await site.store.delivered_records._database.write(lambda connection: connection.execute(kept, (held.record_id,)))
+    await site.store.database.write(lambda connection: connection.execute(kept, (held.record_id,)))
     await site.restore()
     for number in range(5):
         site.central.tables.cards.add({"number": f"47{number}", "status": "active"})

@@ -104,9 +104,9 @@ async def test_a_right_taken_away_is_gone_within_pull_seconds_and_one_pull(
 ):
     """Right after a page was given, at any place of the list."""
     watch = Watch(slow_central)
-    sync = make_sync(client, store)
-    async with running(sync.run()):
-        await begin(store, lambda: sync._down.report, watch)
+    down = DownSync(client=client, store=store, clock=SystemClock())
+    async with running(make_sync(client, store, down=down).run()):
+        await begin(store, lambda: down.report, watch)
         for number in (959, 450, 0):
             assert at_lane(store, number)[0].status is CardStatus.ACTIVE
             given = len(watch.given)

@@ -77,12 +77,17 @@ class Ahead(SystemClock):
 
 
 @pytest.fixture
-def sync(client, store):
+def down(client, store):
+    return DownSync(client=client, store=store, clock=SystemClock())
+
+
+@pytest.fixture
+def sync(client, store, down):
     clock = SystemClock()
     soon = Backoff(first=0.02, longest=0.1)
     return Sync(
         client=client,
-        down=DownSync(client=client, store=store, clock=clock),
+        down=down,
         sender=OutboxSender(
             client=client, newest=fresh_ids(client), store=store, clock=clock, row_backoff=soon, away_backoff=soon
         ),
@@ -109,21 +114,21 @@ async def names(store, *kinds):
     return [event.name for event in reversed(page.events)]
 
 
-async def test_a_new_row_goes_out_at_once(central, sync, see, running, until):
+async def test_a_new_row_goes_out_at_once(central, sync, down, see, running, until):
     async with running(sync.run()):
-        await until(lambda: sync._down.report is not None)
+        await until(lambda: down.report is not None)
         watch = Stopwatch()
         await see()
         await until(lambda: len(central.camera_events) == 1)
         assert watch.seconds() < 1
 
 
-async def test_it_follows_central_away_and_back(central, store, sync, see, running, until):
+async def test_it_follows_central_away_and_back(central, client, store, sync, down, see, running, until):
     async with running(sync.run()):
-        await until(lambda: sync._down.report is not None)
+        await until(lambda: down.report is not None)
         await central.stop()
         ids = [await see() for _ in range(5)]
-        await until(lambda: sync._client.state.reachable is False)
+        await until(lambda: client.state.reachable is False)
         central.tables.cards.change(4001, {"status": "lost"})
         await central.start()
         await until(lambda: len(central.camera_events) >= 5)
@@ -275,9 +280,9 @@ async def test_away_from_central_it_does_not_wait_for_the_next_pull(central, cli
         await until(lambda: down.report is not None)
 
 
-async def test_its_end_signs_out(central, sync, running, until):
+async def test_its_end_signs_out(central, sync, down, running, until):
     async with running(sync.run()):
-        await until(lambda: sync._down.report is not None)
+        await until(lambda: down.report is not None)
         assert central.open_sessions == 1
     assert central.open_sessions == 0
 

@@ -99,9 +99,7 @@ def forgetful_store(**keywords):
     store = Store(**keywords)
 
     async def delivered(row, **_):
-        await store.outbox._database.write(
-            lambda connection: connection.execute("DELETE FROM outbox WHERE id = ?", (row.id,))
-        )
+        await store.database.write(lambda connection: connection.execute("DELETE FROM outbox WHERE id = ?", (row.id,)))
         return row.record_id
 
     async def delivered_together(deliveries, **_):

@@ -58,7 +58,7 @@ async def test_removals_take_effect_first(store):
 
 async def test_a_list_that_comes_from_its_newest_card_down_takes_no_more_of_the_disk(store):
     def size():
-        with closing(sqlite3.connect(store.cards._database.path)) as connection:
+        with closing(sqlite3.connect(store.database.path.with_name("cards.db"))) as connection:
             return connection.execute("PRAGMA page_count").fetchone()[0]
 
     def listed(first, last):

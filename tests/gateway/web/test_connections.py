@@ -41,7 +41,7 @@ class Attack:
     """Addresses that hold as many connections as they get, each with the beginning of a request."""
 
     def __init__(self, url: str, addresses: tuple[str, ...], sent: bytes) -> None:
-        self._port = int(url.rpartition(":")[2])
+        self.port = int(url.rpartition(":")[2])
         self._addresses = addresses
         self._sent = sent
         self._lines: list[asyncio.StreamWriter] = []
@@ -65,7 +65,7 @@ class Attack:
             writer.transport.abort()
 
     async def _take(self, address: str) -> None:
-        _, writer = await asyncio.open_connection("127.0.0.1", self._port, local_addr=(address, 0))
+        _, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(address, 0))
         writer.write(self._sent)
         self._lines.append(writer)
 
@@ -141,7 +141,7 @@ async def test_who_has_no_place_is_told_so_and_not_cut_off(gateway, monkeypatch)
     attack = Attack(gateway.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
     await attack.hold()
     try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", attack._port, local_addr=("127.0.0.4", 0))
+        reader, writer = await asyncio.open_connection("127.0.0.1", attack.port, local_addr=("127.0.0.4", 0))
         writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         answer = await asyncio.wait_for(reader.read(), 5)
         writer.close()

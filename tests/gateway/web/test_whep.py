@@ -18,6 +18,7 @@ from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.views import Views
 from gateway.domain.errors import NotFoundError
 from gateway.domain.viewing import LiveViewing, OpenView, TrickleView
+from gateway.web.operations.cameras import open_views
 from gateway.web.register.changes import AddAccount, PutRole, RemoveAccount, RemoveKey, SetDisabled
 from gateway.web.register.socket import ask
 
@@ -30,6 +31,14 @@ class LiveHere:
     def __init__(self, views: Views) -> None:
         self._views = views
         self.expected: list[int] = []
+        self._looks = asyncio.Queue()
+
+    async def looked(self, times: int) -> None:
+        """Wait until views were looked at so often from now on."""
+        while not self._looks.empty():
+            self._looks.get_nowait()
+        for _ in range(times):
+            await self._looks.get()
 
     async def expect(self, camera_id):
         self.expected.append(camera_id)
@@ -43,6 +52,7 @@ class LiveHere:
         await self._views.trickle(view, TrickleView(tags=tags, fragment=fragment))
 
     async def look(self, camera_id, view):
+        self._looks.put_nowait(view)
         self._views.look(view)
 
     async def end(self, camera_id, view):
@@ -183,7 +193,8 @@ async def test_a_token_lets_a_player_without_a_session_in(live):
 
 
 @pytest.mark.parametrize("by_token", [False, True])
-async def test_a_view_ends_with_the_session_that_opened_it(live, by_token):
+async def test_a_view_ends_with_the_session_that_opened_it(live, by_token, monkeypatch):
+    monkeypatch.setattr(open_views, "CHECK_SECONDS", 0.2)
     async with live() as site, Player() as player:
         stream = await site.stream()
         url, headers, user = (stream, {}, "") if by_token else (site.url, {}, "chief")
@@ -192,7 +203,8 @@ async def test_a_view_ends_with_the_session_that_opened_it(live, by_token):
         await player.take(answer)
         await player.pictures(3)
         site.gateway.clock.pushed += 400  # a token's time to begin is over: the view goes on
-        await asyncio.sleep(6.0)
+        async with asyncio.timeout(15):
+            await site.gateway.recording.viewing.looked(3)  # two of them are over
         assert site.views.count == 1
         await site.gateway.call("/v1/auth/logout", {})
         async with asyncio.timeout(15):
@@ -213,7 +225,7 @@ async def test_a_view_ends_with_the_key_account_or_permission_behind_it(live, tm
         for name in ("eve", "bob", "ann"):
             await ask(PutRole(name=f"role-{name}", permissions=sees), run_folder=run)
             await ask(AddAccount(username=name, password_hash=cheap_hash(name), role=f"role-{name}"), run_folder=run)
-        _, told = await site.house.program("GET", "/api/v1/video/stream/201", key="till")
+        _, told = await site.gateway.program("GET", "/api/v1/video/stream/201", key="till")
         watching = {}
         for name in (*taken_away, "chief"):
             player = watching[name] = await players.enter_async_context(Player())

@@ -16,7 +16,8 @@ from gateway.web.operations.cameras.operations import CAMERA_VIEW_RULE
 
 log = structlog.get_logger(__name__)
 
-_CHECK_SECONDS = 5.0
+CHECK_SECONDS = 5.0
+"""Seconds between two looks at the right behind each open view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class OpenViews:
     async def run(self) -> None:
         """Look at all views every 5 s, until cancelled."""
         while True:
-            await asyncio.sleep(_CHECK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             for view, opened in tuple(self._open.items()):
                 await self._check(view, opened)
 
