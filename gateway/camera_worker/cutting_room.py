@@ -1,7 +1,7 @@
 """Clips and thumbnails are made in processes of their own, which last a little longer than their work.
 
-libav takes as much memory as all else in a worker, and what it meets in a file may end its process: neither is to be
-where cameras are recorded.
+libav needs as much memory as the rest of a worker, and a bad file may end its process. So it runs in a process that
+records no cameras.
 """
 
 from __future__ import annotations

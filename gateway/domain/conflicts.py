@@ -1,8 +1,8 @@
 """Conflicts between changes at the site and at central, and which value counts. Pure.
 
-A change that waited carries what its fields were before it. Where central has another value now, both sides changed it.
-The site's value counts, with one exception: a right that central took away meanwhile is not given back, not by a later
-change of the site either. What was sent back as it was shown is no change: central's value stays.
+A change that waits carries the values of its fields before the change. If central now has another value, both sides
+changed the field. The site's value counts, with one exception: a right that central took away meanwhile is not given
+back, not even by a later change of the site. A field that was sent back unchanged keeps central's value.
 """
 
 from __future__ import annotations

@@ -225,9 +225,9 @@ WorkerReport = Annotated[SegmentFinished | CameraReported | WorkerBeat, Field(di
 class CutClip(_Wire):
     """`POST /clips`: remux these consecutive segments into one faststart MP4 at `output`, never decoding.
 
-    The clip is shown from `skip` micros on, to the frame: what stands before, back to its keyframe, is in the file and
-    hidden by an edit list. Nothing that begins later than `leave_off` micros before the end is in it, nor segments in
-    another codec than fills most of it.
+    The clip plays from `skip` micros on, exactly to the frame. The frames before, back to the keyframe, are in the
+    file and hidden by an edit list. The clip leaves out frames that begin later than `leave_off` micros before the
+    end, and segments in another codec than most of it.
     """
 
     segments: tuple[str, ...] = Field(min_length=1, max_length=1000)
@@ -347,8 +347,8 @@ def parse_segment_path(path: str | PurePosixPath) -> tuple[int, int, int] | None
 def as_found(segment: SegmentFinished, offset: ClockOffset) -> SegmentFinished:
     """Complete a segment that was found as a file, with times by the present clocks.
 
-    One that an untrusted clock stamped in the present run of the machine has its monotonic time, as long as nobody set
-    the clock since. One from before there was such a gateway was stamped by a machine without a battery, in any run.
+    A segment that an untrusted clock stamped in the present boot has its monotonic time, if nobody set the clock
+    since. A segment from before gateways did this was stamped by a machine without a battery, in any boot.
     """
     if segment.started_at < _EARLIEST_MICROS:
         segment = segment.model_copy(update={"clock_trusted": False})

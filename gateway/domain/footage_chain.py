@@ -1,9 +1,9 @@
 """Chain of a camera's segments: each link proves its own segment and all earlier ones.
 
-A leaf is the SHA-256 of what a segment is: its path (camera, start and duration as they were recorded) and the SHA-256
-of its bytes. A link is the SHA-256 of the link before and the leaf. Links go by number, from 1, in the order in which
-segments became known, which is nearly that of time. Whoever holds one link of a camera can prove any later one by the
-leaves between them, whether the footage of those is still there or not. All values are 64 hexadecimal digits. Pure.
+A leaf is the SHA-256 of a segment's path (camera, start and duration as recorded) and the SHA-256 of its bytes. A
+link is the SHA-256 of the link before and the leaf. Links have numbers from 1, in the order in which segments became
+known, which is nearly that of time. With one link of a camera, anybody can prove a later one by the leaves between
+them, even if the footage of those was deleted. All values are 64 hexadecimal digits. Pure.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Grants: a user may pass a lane until a moment, or permanently. Pure.
 
-A grant works in two ways at its lane. Its code, shown or typed as text to a reader, opens like a card of its own. And
-the cards that are known of its user open where and when they would not by themselves: the grant stands in for a card's
-zones, days and schedules. It mends nothing else: a card that is suspended, lost, blocked or expired in the list opens
-nothing, and whatever the lane itself asks for is asked.
+A grant works in two ways at its lane. Its code, shown or typed as text to a reader, opens like a card. And the cards
+of its user open in spite of their own zones, dates and schedules. It does not change anything else: a card that is
+suspended, lost, blocked or expired in the list opens nothing, and the lane's own rules apply.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Comparison of plates, and matching of misread ones. Pure.
 
-Cameras confuse 0 O D Q, 1 I, 2 Z, 5 S, 8 B and 6 G. A misread plate stands for a listed one only when at most two
-characters differ, each within its class, the listed plate is the only valid one that near, and no plate that must not
-pass is as near.
+Cameras confuse 0 O D Q, 1 I, 2 Z, 5 S, 8 B and 6 G. A misread plate matches a listed one only when at most two
+characters differ, each within its class, the listed plate is the only valid one that near, and no invalid plate is as
+near.
 """
 
 from __future__ import annotations

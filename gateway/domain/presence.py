@@ -114,7 +114,7 @@ class Presence:
     """Counts of areas and places of holders. Every change is written to the store too; see
     `gateway.store.events.presence`.
 
-    A count never falls below 0: whoever leaves uncounted was not counted when they came.
+    A count never falls below 0: a vehicle that leaves uncounted was not counted when it came.
     """
 
     def __init__(

@@ -1,15 +1,15 @@
 """Read marks: how far a program has read a list by cursor. Pure.
 
-A list is read from the newest record (cursor 0) down, page by page, until a record comes that the consumer has; the
-next time from the newest again. Ids only grow and a record is there before any with a higher id, so whoever has read
-down from one record to all that it had before has everything up to that record. That is its mark.
+A consumer reads a list from the newest record (cursor 0) down, page by page, until a record comes that it has; the
+next time it begins at the newest again. Ids only grow, and a record is there before any with a higher id. So a
+consumer that has read down to a record that it had before has everything up to the top. That is its mark.
 
-What counts as read is what was certainly fetched:
+A page counts as read when it was certainly fetched:
 
-- whoever asks with the cursor of a page has that page;
-- whoever begins anew has the page before, if all of that answer was acknowledged by the other end.
+- a consumer that asks with the cursor that a page gave has that page;
+- a consumer that begins a new walk has the last page, if the other end acknowledged the whole answer.
 
-So an answer that is lost moves no mark, nor does a walk that breaks off before it reaches what was read before.
+So a lost answer moves no mark, nor does a walk that breaks off before it reaches known records.
 """
 
 from __future__ import annotations

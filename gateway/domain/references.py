@@ -1,7 +1,7 @@
 """References between records, and their ids at central. Pure.
 
 The site gives its own ids to records that central does not have yet. Central must never see such an id: each field of
-`REFERENCES` is translated when a write goes up.
+`REFERENCES` is translated when a write is sent.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def _told(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Event, ...
 def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Event, ...]:
     """Make the event of a gap that ended; none before a camera's first footage, nor between events.
 
-    Of a camera that is recorded for events only, its worker alone knows what was there though nobody wanted it.
+    For a camera that records events only, only its worker knows which footage existed that nobody wanted.
     """
     if state.events_only and segment.gap_from is not None:
         if segment.gap not in _STARTED_AGAIN:

@@ -1,7 +1,7 @@
 """Clips and thumbnails, made of footage on request and cached for the next one who asks.
 
-The files are in the media folder beside the footage (`clips/`, `thumbs/`, `stills/`), bounded in bytes: what was used
-longest ago goes first.
+The files are in the media folder beside the footage (`clips/`, `thumbs/`, `stills/`), limited in bytes: those unused
+for longest go first.
 """
 
 from __future__ import annotations

@@ -126,8 +126,8 @@ class FootageIndex:
     async def recover(self, cameras: tuple[int, ...]) -> tuple[UnreportedGap, ...]:
         """Bring rows and files together: finish deletions, drop rows without a file, adopt files without a row.
 
-        Returns gaps before adopted files, which nobody can have told of: a gateway that died twice in a few seconds
-        wrote these files and said nothing.
+        Returns gaps before adopted files that nobody can have reported: a gateway that died twice in a few seconds
+        wrote these files without a report.
 
         Call it while no worker runs, and only when the media folder is known to be the right one. Raises StoreError.
         """

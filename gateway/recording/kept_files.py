@@ -1,7 +1,7 @@
 """Files that are made on request and kept for the next request, in one folder of the media folder.
 
-A file is made by a job of its own, which belongs to nobody who waits for it: a caller that leaves, or that has waited
-long enough, changes nothing for the others, and finds the file when it asks again.
+Each file is made by a separate job that belongs to no caller. A caller that leaves, or has waited long enough, does
+not disturb the others, and finds the file when it asks again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The leaves of segments that are gone, 32 bytes each, so that the chain over them can still be proven. Blocking.
 
-`chain/<camera id>/<block>.leaves` in the media folder: a leaf's place in its file follows from its number, so that
-writing one again changes nothing, and what was cut short is written again with the deletion that it belongs to. They
-are not in the database, because that is checked throughout after a power cut, and gates wait for it.
+`chain/<camera id>/<block>.leaves` in the media folder: the place of a leaf in its file follows from its number. So
+writing it again changes nothing, and an interrupted write is repeated with the deletion that it belongs to. The
+leaves are not in the database, because the whole database is checked after a power cut while gates wait.
 """
 
 from __future__ import annotations

@@ -82,7 +82,9 @@ def adopted(
 ) -> tuple[SegmentFinished, ...]:
     """Return those of one hour's `files` (by start) that nobody told of and that ended before, as segments. Pure.
 
-    A file that does not hold whole transport packets was cut off and is none of them. What a name cannot tell stays
+    A file without complete transport packets was cut off and is left out. Facts that a name does not contain stay
+    unknown: the codec, the picture's size, and the kind of its entry point. A file that does not touch the one before
+    it has a gap before it.
     unknown: the codec, the picture's size, and the kind of its entry point. Footage is missing before one that does not
     touch the file before it.
     """

@@ -190,7 +190,7 @@ class _Queue:
 def _failing(webhook: Webhook, now: int | None) -> tuple[int | None, int | None]:
     """Return since when the receiver fails and when it failed last, by a trusted clock (`now`, None: untrusted).
 
-    After a day without a try the count begins anew: silence is no failure.
+    After a day without an attempt the count starts again, because silence is no failure.
     """
     if now is None:
         return webhook.failing_since, webhook.failed_at

@@ -1,7 +1,7 @@
 """Result of an attempt: done, retry later, given up or disabled, and the pause of the queue. Pure.
 
-2xx alone is success; a redirection is a failure, 410 ends the webhook. 429, 502 and 504, and whoever says Retry-After,
-are overloaded: then nothing more is sent there for a while.
+Only 2xx is success; a redirect is a failure, and 410 ends the webhook. 429, 502, 504 and any Retry-After mean
+overload: then nothing more is sent there for a while.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rules for the PIN that is typed after a card.
 
 A holder who is forced to open types the PIN with its last digit one higher (9 becomes 0), as usual with controllers:
-the gate opens, and an alarm is recorded that nobody at the reader sees.
+the gate opens, and an alarm is recorded that people at the reader cannot see.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Authenticators' secrets, sealed: a copy of the database gives nobody a second factor.
 
-The key is a file of its own in the data folder, mode 0600, made when it is first needed. What is sealed for one account
-opens for no other.
+The key is a separate file in the data folder, mode 0600, made when it is first needed. A value sealed for one account
+does not open for another.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Every card in memory, compact, so that a decision asks neither a thread nor the disk.
 
-A row of bytes for each card, and tables of 64-bit hashes of its aliases that name the row. A hash only leads to a row:
-what is found is compared with the row's own aliases. Tables are many and small, so that none takes long to grow.
+The index has a row of bytes for each card, and tables of 64-bit hashes of its aliases that name the row. A hash only
+leads to a row: the result is compared with the row's own aliases. Tables are many and small, so that none takes long
+to grow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The number of the data folder: it tells its records at central from those of another box with the same site name."""
+"""Number of the data folder, which tells this box's records at central from those of another box."""
 
 from __future__ import annotations
 

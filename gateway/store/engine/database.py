@@ -74,8 +74,8 @@ class Database:
     `write` and `read` work from `open` until `close`. `run`, kept alive as a task, tends the file meanwhile.
     `generation` has moved on whenever a write has ended.
 
-    On a disk that is full or read-only at the opening, what is there is read; `run` opens the file for writing as soon
-    as the disk takes data again. Until then nothing is locked or indexed on disk, and no reader is open during that
+    If the disk is full or read-only at the opening, existing data is read; `run` opens the file for writing as soon
+    as the disk works again. Until then nothing is locked or indexed on disk, and no reader is open during that
     opening.
     """
 
@@ -171,9 +171,9 @@ class Database:
     async def write(self, job: Job[T], *, then: Callable[[], None] | None = None) -> T:
         """Run `job` in the next commit and return its result once it is on disk.
 
-        `job` runs in the writing thread inside a savepoint: what it raises undoes its own work alone and is raised
-        here. `then` is called on the loop once it is on disk. Cancelling the caller does not take the job back: it is
-        committed all the same, and `then` is called.
+        `job` runs in the writing thread inside a savepoint: an exception undoes only its own work and is raised here.
+        `then` is called on the loop once the work is on disk. If the caller is cancelled, the job is committed all
+        the same, and `then` is called.
 
         Raises StoreError when the disk refuses the commit (nothing of it was kept), or the file is not open.
         """

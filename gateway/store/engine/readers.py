@@ -25,7 +25,7 @@ _OTHER_PROGRAM_SECONDS = 5.0
 class Readers:
     """Reads from `start` until `stop`.
 
-    While nobody can write the file, because its disk takes nothing, it is read without locks and indexes on disk.
+    While the disk cannot be written to, the file is read without locks and indexes on disk.
     """
 
     def __init__(

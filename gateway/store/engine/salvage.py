@@ -32,7 +32,7 @@ def read_only(path: Path) -> sqlite3.Connection:
 def read_without_writing(path: Path) -> sqlite3.Connection:
     """Open a file, its -wal read along, on a disk that takes nothing: not even a -shm is wanted. Nothing is locked.
 
-    For as long as nobody writes the file; who does must close such connections first.
+    Valid while nobody writes the file; a writer must close such connections first.
     """
     wal = path.with_name(path.name + "-wal")
     logged = wal.exists() and wal.stat().st_size > 0

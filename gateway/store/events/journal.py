@@ -1,6 +1,6 @@
 """The journal: what happened, written in one transaction with everything that follows from it.
 
-A passage, its events, the footage it pins and what must go up to central are recorded together or not at all.
+A passage, its events, the footage that it pins and its outbox rows are recorded together or not at all.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Journal:
     async def record(self, entry: Entry) -> Recorded:
         """Record an entry; on return it is on disk. Raises StoreError when the disk refuses it.
 
-        Cancelling whoever waits does not take the entry back.
+        Cancelling the caller does not withdraw the entry.
         """
         offset = self._offset() if self._offset is not None else _UNKNOWN
         fed = 0

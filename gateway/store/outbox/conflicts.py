@@ -22,7 +22,7 @@ def base_of(
 ) -> JsonObject:
     """Return central's values of these fields before a change, {} if they are unknown.
 
-    That is what the record has here, but for what central refused: of that, what it was before. Within a transaction.
+    These are the record's values here, or, for refused changes, the values before them. Within a transaction.
     """
     if was is None or kind not in READS:
         return {}

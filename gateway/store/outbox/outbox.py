@@ -54,8 +54,8 @@ _BY_ID = "NOT INDEXED"  # otherwise SQLite goes through all that waits, as the i
 class Books:
     """accepted = delivered + replaced + dropped + waiting + parked.
 
-    `replaced` have lost nothing: newer content of the same record, or its deletion, took their place. What was
-    `dropped` never gets to central.
+    `replaced` rows lost nothing: newer content of the same record, or its deletion, took their place. `dropped` rows
+    never reach central.
     """
 
     accepted: int
@@ -82,10 +82,9 @@ class Outbox:
     ) -> tuple[OutboxRow, ...]:
         """Return the rows to send now, oldest first: of each record the oldest that is not a refused change.
 
-        What may take a card's right away comes alone and before all others, with what must go up before it. What was
-        tried some times already comes after all that was not, so that a few records that central fails with keep
-        nothing from it. Rows of files are not among them, nor those of an operation `without` which it is to be (kind,
-        action).
+        A change that may take a card's right away comes alone and first, with the rows that it needs. Rows with
+        failed attempts come after those without, so that a few bad records do not delay the rest. Rows of files are
+        left out, and so are those of the operations `without` (kind, action).
         """
         only, values = _but(without)
 

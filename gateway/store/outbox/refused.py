@@ -34,8 +34,8 @@ class Reason:
 class RefusedRows:
     """Rows that central refused or may have, and the rows that wait.
 
-    Every method that takes a row's id raises NotFoundError when there is no such row (any more), CommandRefused when
-    the row is not one that central refused, and StoreError. What is done and the event that tells it are one commit.
+    Methods that take a row's id raise NotFoundError when there is no such row (any more), CommandRefused when central
+    has not refused the row, and StoreError. An action and its event are one commit.
     """
 
     def __init__(self, *, database: Database, changes: Changes) -> None:

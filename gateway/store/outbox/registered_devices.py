@@ -34,7 +34,7 @@ class RegisteredDevices:
     async def remove(self, device_id: int, *, now: int) -> bool:
         """Remove a device that was registered at the site; False for any other.
 
-        A creation that cannot have reached central never goes up.
+        A creation that cannot have reached central is never sent.
         """
 
         def job(connection: sqlite3.Connection) -> bool:

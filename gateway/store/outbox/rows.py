@@ -29,10 +29,9 @@ _BODY = TypeAdapter(JsonObject)
 class OutboxRow:
     """A record to send. `key` is the same in all attempts; `next_at` is wall micros.
 
-    `kind` and `action` name the operation; `begun` says that it may have reached central already. `newest_before`: the
-    highest id that central was known to have given to its kind before that, None when nobody knows. `taken_as`: the id
-    under which central has it, as a person said who was asked. `begun_at`: when it was sent last, by central's
-    clock (micros), None when nobody knows.
+    `kind` and `action` name the operation; `begun` means that it may have reached central already. `newest_before`:
+    the highest id of its kind at central before that, None if unknown. `taken_as`: central's id of it, as a person
+    said. `begun_at`: when it was sent last, by central's clock (micros), None if unknown.
     """
 
     id: int

@@ -226,7 +226,7 @@ class Webhooks:
     async def replay_since(self, webhook_id: str, *, since: int, until: int) -> int:
         """Queue the events from `since` until before `until` (wall micros) again, under the same ids.
 
-        Also what was delivered already. At most as many as may wait, the newest; how many they are.
+        Delivered events are included. Only the newest are queued, as many as may wait. Returns their number.
         """
         count, before, kept = 0, 0, True
         while kept:
