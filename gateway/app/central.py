@@ -20,7 +20,7 @@ from gateway.central.runner import Sync
 from gateway.central.site_cards import SiteCards
 from gateway.domain.commands import GateAction
 from gateway.lanes import Lanes
-from gateway.recording.evidence_files import ExhibitFiles
+from gateway.recording.evidence_files import EvidenceFiles
 from gateway.runtime.clock import Clock
 from gateway.site import Secrets, Site
 from gateway.store import ExpiryLimits, Store
@@ -80,7 +80,7 @@ def sync_with_central(
     down: DownSync | None,
     store: Store,
     clock: Clock,
-    exhibits: ExhibitFiles,
+    evidence_files: EvidenceFiles,
     card_renamed: Callable[[int, int], None],
     lanes: Lanes,
 ) -> Sync | None:
@@ -110,7 +110,7 @@ def sync_with_central(
             client=client,
             store=store,
             clock=clock,
-            files=exhibits.lost,
+            files=evidence_files.lost,
             may_take=site.central.write_may_take_seconds,
             ask_after=site.central.ask_person_hours * 3600,
         ),

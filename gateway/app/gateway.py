@@ -192,7 +192,7 @@ class Gateway:
             down=down,
             store=self._store,
             clock=self._clock,
-            exhibits=self._recording.exhibits,
+            evidence_files=self._recording.evidence_files,
             card_renamed=self._lanes.areas.card_renamed,
             lanes=self._lanes,
         )

@@ -71,9 +71,9 @@ NAMED = (
     Named("media", "Prepare the disk for footage.", "gateway.cli.media:app"),
     Named("osdp", "Set the keys of OSDP readers.", "gateway.cli.osdp:app"),
     Named(
-        "evidence",
+        "proof",
         "Fetch the proof of an event as one signed file, or verify such a file on any machine.",
-        "gateway.cli.evidence:app",
+        "gateway.cli.proof:app",
     ),
     Named("users", "Manage accounts, roles and the keys of programs.", "gateway.cli.users:app"),
     Named(

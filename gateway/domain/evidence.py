@@ -1,4 +1,4 @@
-"""Exhibits: files that people add to a camera event. Their bytes tell what they are, not their names. Pure."""
+"""Evidence: files that people attach to a camera event. Their bytes tell what they are, not their names. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD_BYTES = 4096
 """How much of a file's beginning tells its type."""
 
 FILE_LOST = "its file"
-"""How it begins why an exhibit does not go up whose file is gone or cannot be read."""
+"""Beginning of the reason why evidence does not go up: its file is gone or cannot be read."""
 
 UNKNOWN_TYPE = "application/octet-stream"
 _LONGEST_NAME = 120
@@ -75,7 +75,7 @@ class KeptAs(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Exhibit:
+class Evidence:
     """A file on disk that belongs to a camera event.
 
     Attributes:
@@ -85,7 +85,7 @@ class Exhibit:
         media_type: what its bytes say.
         size: bytes.
         sha256: of the bytes, hexadecimal.
-        file: its name in the folder of exhibits.
+        file: its name in the folder of evidence.
         created_at: wall micros UTC.
         username: who uploaded it.
         central_id: central's id of it, None while central has given none.
@@ -125,8 +125,8 @@ class TooLarge(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ExhibitLink:
-    """An address under which an exhibit is handed out without a session. Times are wall micros UTC.
+class EvidenceLink:
+    """An address under which evidence is handed out without a session. Times are wall micros UTC.
 
     Attributes:
         username: who made it.
@@ -134,7 +134,7 @@ class ExhibitLink:
     """
 
     id: int
-    exhibit_id: int
+    evidence_id: int
     username: str
     created_at: int
     expires_at: int

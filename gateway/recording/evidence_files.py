@@ -1,4 +1,4 @@
-"""Exhibits on disk: files that people upload, beside the footage.
+"""Evidence on disk: files that people upload, beside the footage.
 
 A file is written under a working name, hashed as it comes, made durable, given its own name, and only then its row. So
 a crash leaves no row without a file, and a file that it leaves without a row was never acknowledged: that goes at the
@@ -19,30 +19,30 @@ import structlog
 
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.evidence import Exhibit, Labels, sniffed
+from gateway.domain.evidence import Evidence, Labels, sniffed
 from gateway.domain.passages import CameraEvent
-from gateway.recording.incoming import WORKING_SUFFIX, ExhibitLimits, Incoming
-from gateway.recording.lost_evidence import LostExhibits
+from gateway.recording.incoming import WORKING_SUFFIX, EvidenceLimits, Incoming
+from gateway.recording.lost_evidence import LostEvidence
 from gateway.runtime.clock import Clock
 from gateway.runtime.durable_files import sync_folder
 from gateway.store import Store
 
 log = structlog.get_logger(__name__)
 
-FOLDER = "exhibits"
+FOLDER = "evidence"
 _NAME = re.compile(r"[0-9a-f]{32}")
 _WORKING = re.compile(r"[0-9a-f]{32}\.part")
 _FOUND_SUFFIX = ".found"
 
 
-class ExhibitFiles:
-    """Receives exhibits, hands them out, and deletes those that were let go of.
+class EvidenceFiles:
+    """Receiver of evidence, which also hands it out, and deletes what was let go of.
 
     Nothing is written before `open`, nor while `fault` says why the media folder must not be used.
     """
 
     def __init__(
-        self, *, store: Store, media: Path, clock: Clock, fault: Callable[[], str], limits: ExhibitLimits
+        self, *, store: Store, media: Path, clock: Clock, fault: Callable[[], str], limits: EvidenceLimits
     ) -> None:
         self._store = store
         self._folder = media / FOLDER
@@ -51,7 +51,7 @@ class ExhibitFiles:
         self._coming: set[str] = set()
         self._is_open = False
         self.limits = limits
-        self.lost = LostExhibits(store=store, clock=clock, folder=self._folder, ready=self._refuse_while_away)
+        self.lost = LostEvidence(store=store, clock=clock, folder=self._folder, ready=self._refuse_while_away)
 
     async def open(self) -> None:
         """Set rows and files right: finish deletions, remove what was never acknowledged, tell what is missing.
@@ -61,7 +61,7 @@ class ExhibitFiles:
         coming = frozenset(self._coming)
         there = await asyncio.to_thread(self._there)
         await self.delete_let_go()
-        known = {item.file: item for item in await self._store.exhibits.all()}
+        known = {item.file: item for item in await self._store.evidence.all()}
         strays = {name for name in there if name.removesuffix(WORKING_SUFFIX) not in known.keys() | coming}
         whole = {name for name in strays if _NAME.fullmatch(name)}
         if not self._store.was_unclean or self._store.salvaged or self._is_open:
@@ -94,9 +94,9 @@ class ExhibitFiles:
             finally:
                 self._coming.discard(incoming.name)
 
-    async def _keep(self, incoming: Incoming, camera_event: CameraEvent, labels: Labels) -> Exhibit:
+    async def _keep(self, incoming: Incoming, camera_event: CameraEvent, labels: Labels) -> Evidence:
         now = self._clock.wall()
-        draft = Exhibit(
+        draft = Evidence(
             id=0,
             camera_event_id=camera_event.id,
             name=labels.name,
@@ -121,34 +121,34 @@ class ExhibitFiles:
         )
         incoming.stays = True  # whoever gives up waiting does not take the commit back
         try:
-            kept = await self._store.exhibits.add(draft, event=event, most=self.limits.per_event)
+            kept = await self._store.evidence.add(draft, event=event, most=self.limits.per_event)
         except Exception:  # whatever refused it, there is no row and the file goes; a cancel leaves both undecided
             incoming.stays = False
             raise
         incoming.stays = kept.file == incoming.name
         return kept
 
-    def path(self, exhibit: Exhibit) -> Path:
+    def path(self, evidence: Evidence) -> Path:
         """Its file. Raises NotFoundError when it is gone, CameraUnavailable while the disk cannot be used."""
         self._refuse_while_away()
-        if exhibit.missing:
-            raise NotFoundError(f"the file of evidence {exhibit.id} is gone")
-        return self._folder / exhibit.file
+        if evidence.missing:
+            raise NotFoundError(f"the file of evidence {evidence.id} is gone")
+        return self._folder / evidence.file
 
     async def delete_let_go(self) -> None:
-        """Delete the files of exhibits that were let go of, then their rows. Raises StoreError.
+        """Delete the files of evidence that was let go of, then their rows. Raises StoreError.
 
         What cannot be removed now is tried again at the next call.
         """
-        let_go = await self._store.exhibits.garbage()
+        let_go = await self._store.evidence.garbage()
         removed = await asyncio.to_thread(self._removed, {item.file for item in let_go})
         if gone := [item for item in let_go if item.file in removed]:
-            await self._store.exhibits.forget(gone)
-            log.info("exhibits_deleted", files=len(gone), bytes=sum(item.size for item in gone))
+            await self._store.evidence.forget(gone)
+            log.info("evidence_deleted", files=len(gone), bytes=sum(item.size for item in gone))
 
     async def expire(self, *, transactions_before: int, incidents_before: int) -> None:
         """Let go of what is older than its class may be, by a trusted clock, and has gone up. Raises StoreError."""
-        await self._store.exhibits.let_go(
+        await self._store.evidence.let_go(
             now=self._clock.wall().micros, transactions_before=transactions_before, incidents_before=incidents_before
         )
         await self.delete_let_go()
@@ -160,7 +160,7 @@ class ExhibitFiles:
             raise CameraUnavailable("the media folder is not ready yet; try again in a few seconds")
 
     def _there(self) -> frozenset[str]:
-        """Names of exhibits and of half of one."""
+        """Return the names of evidence files, half received ones included."""
         if not self._folder.is_dir():
             self._folder.mkdir(mode=0o750, exist_ok=True)
             sync_folder(self._folder.parent)
@@ -177,12 +177,12 @@ class ExhibitFiles:
                 (self._folder / name).unlink(missing_ok=True)
                 removed.add(name)
             except OSError as error:  # one bad file must not keep the rest, nor footage, from being thinned out
-                log.warning("exhibit_not_removed", file=name, error=error.strerror)
+                log.warning("evidence_not_removed", file=name, error=error.strerror)
         try:
             if removed:
                 sync_folder(self._folder)
         except OSError as error:
-            log.warning("exhibits_not_removed", error=error.strerror)
+            log.warning("evidence_not_removed", error=error.strerror)
             return set()
         return removed
 
@@ -192,4 +192,4 @@ class ExhibitFiles:
             (self._folder / name).rename(self._folder / (name + _FOUND_SUFFIX))
         if names:
             sync_folder(self._folder)
-            log.error("exhibits_without_rows", folder=str(self._folder), kept_as=f"*{_FOUND_SUFFIX}", files=len(names))
+            log.error("evidence_without_rows", folder=str(self._folder), kept_as=f"*{_FOUND_SUFFIX}", files=len(names))

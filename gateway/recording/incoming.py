@@ -15,7 +15,7 @@ from pathlib import Path
 import structlog
 
 from gateway.domain.errors import StoreError
-from gateway.domain.evidence import HEAD_BYTES, Exhibit, Labels, TooLarge
+from gateway.domain.evidence import HEAD_BYTES, Evidence, Labels, TooLarge
 from gateway.domain.passages import CameraEvent
 from gateway.runtime.durable_files import sync_folder
 
@@ -27,7 +27,7 @@ _TAKES_NOTHING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 @dataclass(frozen=True, slots=True)
-class ExhibitLimits:
+class EvidenceLimits:
     """How much is taken.
 
     Attributes:
@@ -41,7 +41,7 @@ class ExhibitLimits:
     floor: int
 
 
-Keep = Callable[["Incoming", CameraEvent, Labels], Awaitable[Exhibit]]
+Keep = Callable[["Incoming", CameraEvent, Labels], Awaitable[Evidence]]
 
 
 class Incoming:
@@ -54,7 +54,7 @@ class Incoming:
         stays: whether its row is there, or may come yet.
     """
 
-    def __init__(self, *, folder: Path, name: str, limits: ExhibitLimits, keep: Keep) -> None:
+    def __init__(self, *, folder: Path, name: str, limits: EvidenceLimits, keep: Keep) -> None:
         self._keep = keep
         self.name = name
         self.head = b""
@@ -89,10 +89,10 @@ class Incoming:
         await self._flush()
         await self._on_disk(self._settle)
 
-    async def keep(self, camera_event: CameraEvent, labels: Labels) -> Exhibit:
-        """Keep it, finished, as an exhibit of a camera event; on return both are on disk.
+    async def keep(self, camera_event: CameraEvent, labels: Labels) -> Evidence:
+        """Keep it, finished, as evidence of a camera event; on return both are on disk.
 
-        The same bytes at the same camera event are one exhibit, however often they are sent.
+        The same bytes at the same camera event are one piece of evidence, however often they are sent.
 
         Raises NotFoundError when the camera event is gone, TooMany, StoreError; then nothing is kept.
         """
@@ -148,7 +148,7 @@ class Incoming:
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:  # it goes at the next start
-                log.warning("exhibit_not_removed", error=str(error))
+                log.warning("evidence_not_removed", error=str(error))
 
     def _close(self) -> None:
         file, self._file = self._file, None

@@ -18,10 +18,10 @@ from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
 from gateway.recording.event_pins import PinWatch
-from gateway.recording.evidence_files import ExhibitFiles
+from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.file_cache import FoundFiles
 from gateway.recording.forecast import StorageForecast, StorageLimits
-from gateway.recording.incoming import ExhibitLimits
+from gateway.recording.incoming import EvidenceLimits
 from gateway.recording.index import FootageIndex
 from gateway.recording.live_hls import LiveHls
 from gateway.recording.media_folder import LOOK_SECONDS, MediaFolder, no_fault
@@ -114,12 +114,12 @@ class Recording:
             missing=self.missing,
             boot_id=boot_id(),
         )
-        self._exhibits = ExhibitFiles(
+        self._evidence_files = EvidenceFiles(
             store=store,
             media=self._media,
             clock=clock,
             fault=lambda: self._folder.fault,
-            limits=ExhibitLimits(
+            limits=EvidenceLimits(
                 bytes_each=site.storage.evidence_megabytes * _MEGABYTE,
                 per_event=site.storage.evidence_per_event,
                 floor=int(site.storage.free_floor_gigabytes * _GIGABYTE) // 2,
@@ -147,7 +147,7 @@ class Recording:
             ),
             clock=clock,
             starved=self._starved,
-            exhibits=self._exhibits,
+            evidence_files=self._evidence_files,
             media_fault=lambda: self._folder.fault,
             first=ClockCorrection(
                 store=store,
@@ -198,9 +198,9 @@ class Recording:
         return self._live
 
     @property
-    def exhibits(self) -> ExhibitFiles:
+    def evidence_files(self) -> EvidenceFiles:
         """Files that people added to camera events."""
-        return self._exhibits
+        return self._evidence_files
 
     def cameras(self) -> tuple[CameraSnapshot, ...]:
         """Return the site's cameras, in the order of the site file."""
@@ -241,7 +241,7 @@ class Recording:
             return
         try:
             await self._clips.forget(camera_event_id)
-            await self._exhibits.delete_let_go()
+            await self._evidence_files.delete_let_go()
         except (OSError, StoreError) as error:
             log.warning("camera_event_not_cleared", camera_event_id=camera_event_id, error=str(error))
 
@@ -293,7 +293,7 @@ class Recording:
         try:
             await asyncio.to_thread(self._media.mkdir, mode=0o750, parents=True, exist_ok=True)
             await self._clips.open()
-            await self._exhibits.open()
+            await self._evidence_files.open()
             untold = await self._index.recover(tuple(self._camera_ids()))
         except OSError as error:
             return f"the media folder cannot be used: {error.strerror}"

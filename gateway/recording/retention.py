@@ -18,7 +18,7 @@ import structlog
 
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.recording.evidence_files import ExhibitFiles
+from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.forecast import StorageForecast, StorageLimits, StorageUse, Strain, forecast
 from gateway.recording.index import FootageIndex
 from gateway.recording.settled_time import SettledTime
@@ -67,12 +67,12 @@ class Retention:
         media_fault: Callable[[], str],
         look_seconds: float = _LOOK_SECONDS,
         first: Callable[[], Awaitable[None]] | None = None,
-        exhibits: ExhibitFiles | None = None,
+        evidence_files: EvidenceFiles | None = None,
         boot_id: str = "",
     ) -> None:
-        """`exhibits` take room and expire beside the footage. `first` is done before each look: it may change what is
-        old. `starved` is told whether cameras must pause for want of space; `media_fault` says why nothing may be done
-        in the media folder, "" when all is well. `boot_id`: of this run of the machine.
+        """`evidence_files` take room and expire beside the footage. `first` is done before each look: it may change
+        what is old. `starved` is told whether cameras must pause for want of space; `media_fault` says why nothing may
+        be done in the media folder, "" when all is well. `boot_id`: of this run of the machine.
         """
         self._store = store
         self._index = index
@@ -83,7 +83,7 @@ class Retention:
         self._media_fault = media_fault
         self._look_seconds = look_seconds
         self._first = first
-        self._exhibits = exhibits
+        self._evidence_files = evidence_files
         self._boot_id = boot_id
         self._time: SettledTime | None = None
         self._low_told = False
@@ -123,8 +123,8 @@ class Retention:
 
     async def _thin_out(self) -> None:
         await self._index.delete(await self._store.segments.garbage())
-        if self._exhibits is not None:
-            await self._exhibits.delete_let_go()
+        if self._evidence_files is not None:
+            await self._evidence_files.delete_let_go()
         await self._expire()
         use = await self._use()
         steps = 0
@@ -150,8 +150,8 @@ class Retention:
             end=self._settled() - self._limits.continuous_days * _DAY_MICROS,
             uptime_from=self._uptime() - self._limits.continuous_days * _DAY_MICROS,
         )
-        if self._exhibits is not None:
-            await self._exhibits.expire(
+        if self._evidence_files is not None:
+            await self._evidence_files.expire(
                 transactions_before=choice.transactions_from, incidents_before=choice.incidents_from
             )
         for _ in range(_MOST_STEPS):
@@ -222,8 +222,8 @@ class Retention:
 
     async def _use(self) -> StorageUse:
         footage = await self._store.segments.bytes_kept()
-        if self._exhibits is not None:
-            footage += await self._store.exhibits.bytes_kept()
+        if self._evidence_files is not None:
+            footage += await self._store.evidence.bytes_kept()
         return StorageUse(footage=footage, free=await self._disk_free())
 
     def _judge(self, use: StorageUse, *, short: int) -> None:

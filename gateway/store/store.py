@@ -34,7 +34,7 @@ from gateway.store.events.read_cursors import ReadCursors
 from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.footage.chain_links import ChainLinks
 from gateway.store.footage.clock_corrections import ClockCorrections
-from gateway.store.footage.evidence import Exhibits
+from gateway.store.footage.evidence import EvidenceRows
 from gateway.store.footage.segments import Segments
 from gateway.store.outbox.backlog_quota import DEFAULT_BYTES, BacklogQuota, check_backlog
 from gateway.store.outbox.conflicts import ChangeBases
@@ -114,7 +114,7 @@ class Store:
         self.clock_corrections = ClockCorrections(database=self.database)
         self.chain_links = ChainLinks(database=self.database)
         self.camera_events = CameraEvents(database=self.database, changes=self.changes)
-        self.exhibits = Exhibits(database=self.database, changes=self.changes, sends=sends)
+        self.evidence = EvidenceRows(database=self.database, changes=self.changes, sends=sends)
         self.passages = Passages(database=self.database)
         self.entries = ParkingEntries(database=self.database)
         self.presence = PresenceRows(database=self.database)

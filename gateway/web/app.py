@@ -70,11 +70,11 @@ from gateway.web.relayed.ids import RelayedIds
 from gateway.web.relayed.relay import Relay, Relayed
 from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.consumers import StatusConsumers
-from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
 from gateway.web.status.orders import StatusOrders
 from gateway.web.status.outbox import RefusedActions, StatusOutbox
 from gateway.web.status.page import StatusPage
+from gateway.web.status.proof_packages import ProofPackages
 from gateway.web.status.snapshot import DemoCard
 from gateway.web.status.sync import Central, StatusSync
 from gateway.web.status.updates import Watch
@@ -271,14 +271,14 @@ class Interface:
                 consumers=consumers,
                 viewers=viewers,
             ).routes(),
-            *EvidenceFamily(store=store, shelf=recording.exhibits, writes=writes, clock=clock).routes(),
+            *EvidenceFamily(store=store, shelf=recording.evidence_files, writes=writes, clock=clock).routes(),
         )
 
     def _page_routes(self) -> tuple[Route, ...]:
         store, name = self.store, self.site.site.name
         return (
             *StatusPage().routes(),
-            *Evidence(
+            *ProofPackages(
                 store=store, recording=self.recording, folder=self.data, site_name=name, clock=self.clock
             ).routes(),
             *StatusOrders(store=store, lanes=self.lanes, areas=self.areas).routes(),

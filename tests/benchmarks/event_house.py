@@ -66,7 +66,7 @@ async def real(folder: Path) -> None:
 class _Unused:
     """The rooms beside the store: nothing asks them anything here."""
 
-    viewing = live = exhibits = None
+    viewing = live = evidence_files = None
 
 
 async def bare(body: bytes) -> None:

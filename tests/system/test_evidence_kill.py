@@ -88,7 +88,7 @@ async def test_evidence_that_was_acknowledged_outlives_a_kill(tmp_path):
                 assert kept.items() <= there.items()
                 for number, sha256 in there.items():
                     assert hashlib.sha256(await client.file(number)).hexdigest() == sha256
-                files = [*(tmp_path / "data" / "media" / "exhibits").glob("*")]
+                files = [*(tmp_path / "data" / "media" / "evidence").glob("*")]
                 assert len(files) == len(there), files
                 if enough:
                     kept |= await upload_until_killed(client, gateway, event, enough)

@@ -27,7 +27,7 @@ from gateway.central.push.requests import answered_record, given_id
 from gateway.central.push.unknown_outcomes import ASK_AFTER, Absent, Found, NotYet, Outcome, SearchAttempts, Unclear
 from gateway.domain.errors import CameraUnavailable, CentralRefused, CentralUnavailable, NotFoundError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.evidence import FILE_LOST, Exhibit, download_name
+from gateway.domain.evidence import FILE_LOST, Evidence, download_name
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, OutboxRow, Store
@@ -44,14 +44,14 @@ _EVENT_PATH = "/v1/camera/event"
 _EVENT_RESOURCES = ("event", "camera_event")
 
 
-class EvidenceFiles(Protocol):
-    """Store of the files of exhibits are."""
+class EvidenceOnDisk(Protocol):
+    """Files of evidence on disk."""
 
-    async def at_hand(self, exhibit: Exhibit) -> Path:
+    async def at_hand(self, evidence: Evidence) -> Path:
         """Return a readable file. Raises NotFoundError for one that is lost, CameraUnavailable, StoreError."""
         ...
 
-    async def lose(self, exhibit: Exhibit, why: str) -> None:
+    async def lose(self, evidence: Evidence, why: str) -> None:
         """Note that a file could not be read after all. Raises StoreError."""
         ...
 
@@ -70,31 +70,31 @@ class _NotReady:
 
 @dataclass(frozen=True, slots=True)
 class _Going:
-    """An exhibit whose camera event central has."""
+    """Evidence whose camera event central has."""
 
-    exhibit: Exhibit
+    evidence: Evidence
     event_id: int
 
     def upload(self, file: Path) -> Upload:
         """Make the upload of the file."""
-        exhibit = self.exhibit
+        evidence = self.evidence
         return Upload(
             fields={
                 "id": str(self.event_id),
-                "name": exhibit.name,
-                "description": exhibit.description,
-                "date_at": iso_utc(exhibit.created_at),
-                "sha256": exhibit.sha256,
+                "name": evidence.name,
+                "description": evidence.description,
+                "date_at": iso_utc(evidence.created_at),
+                "sha256": evidence.sha256,
             },
             file=file,
-            name=download_name(exhibit.name, exhibit.media_type),
-            media_type=exhibit.media_type,
-            size=exhibit.size,
+            name=download_name(evidence.name, evidence.media_type),
+            media_type=evidence.media_type,
+            size=evidence.size,
         )
 
 
 class EvidenceSender:
-    """Sender of exhibits. For `may_take` seconds central may still accept a file whose answer was lost."""
+    """Sender of evidence. For `may_take` seconds central may still accept a file whose answer was lost."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class EvidenceSender:
         client: CentralClient,
         store: Store,
         clock: Clock,
-        files: EvidenceFiles,
+        files: EvidenceOnDisk,
         backoff: Backoff | None = None,
         may_take: float = 60.0,
         spread_seconds: float = _SPREAD_SECONDS,
@@ -143,9 +143,9 @@ class EvidenceSender:
             return _AWAY_SECONDS
         await self._heed_return()
         await self._look_for_lost()
-        row = await self._store.exhibits.due(now=self._clock.wall().micros)
+        row = await self._store.evidence.due(now=self._clock.wall().micros)
         if row is None:
-            soonest = await self._store.exhibits.next_due()
+            soonest = await self._store.evidence.next_due()
             if soonest is None:
                 return _LOOK_SECONDS
             now = self._clock.wall().micros
@@ -177,7 +177,7 @@ class EvidenceSender:
         if isinstance(going, _NotReady):
             if going.gone:
                 log.warning("evidence_not_sent", evidence_id=row.record_id, reason=going.reason)
-                await self._store.exhibits.drop_row(row)
+                await self._store.evidence.drop_row(row)
             else:
                 await self._put_off(row, going.reason)
                 if not isinstance(await self._going(row), _NotReady):  # its camera event has just gone up
@@ -186,7 +186,7 @@ class EvidenceSender:
         if row.begun and not await self._is_still_to_go(row, going):
             return
         try:
-            upload = going.upload(await self._files.at_hand(going.exhibit))
+            upload = going.upload(await self._files.at_hand(going.evidence))
         except NotFoundError as error:
             await self._store.outbox.park(row, error=str(error))  # the loss is reported already
         except CameraUnavailable as error:
@@ -218,32 +218,32 @@ class EvidenceSender:
             await self._refused(row, error)
         except OSError as error:
             why = f"cannot be read: {error.strerror or error}"
-            await self._files.lose(going.exhibit, why)
+            await self._files.lose(going.evidence, why)
             await self._store.outbox.park(row, error=f"{FILE_LOST} {why}")
         else:
-            await self._store.exhibits.sent(row, central_id=given_id(answer, _RESOURCES))
+            await self._store.evidence.sent(row, central_id=given_id(answer, _RESOURCES))
 
     async def _going(self, row: OutboxRow) -> _Going | _NotReady:
-        exhibit = await self._store.exhibits.get(row.record_id)
-        if exhibit is None:
+        evidence = await self._store.evidence.get(row.record_id)
+        if evidence is None:
             return _NotReady("it was deleted", gone=True)
-        event_id = await self._store.pending_writes.central_id("camera_event", exhibit.camera_event_id)
+        event_id = await self._store.pending_writes.central_id("camera_event", evidence.camera_event_id)
         if event_id is not None:
-            return _Going(exhibit, event_id)
-        if await self._store.pending_writes.waiting("camera_event", exhibit.camera_event_id):
+            return _Going(evidence, event_id)
+        if await self._store.pending_writes.waiting("camera_event", evidence.camera_event_id):
             return _NotReady("central does not have its camera event yet")
         return _NotReady("central was never to have its camera event", gone=True)
 
     async def _is_to_go(self, row: OutboxRow, going: _Going) -> bool:
         """Return whether a file that may have arrived is sent again now; otherwise it has arrived, or waits."""
         if row.taken_as is not None:
-            await self._store.exhibits.sent(row, central_id=row.taken_as)
+            await self._store.evidence.sent(row, central_id=row.taken_as)
             return False
         outcome = await self._at_central(row, going)
         match outcome:
             case Found():
                 self._looks.forget(row.id)
-                await self._store.exhibits.sent(row, central_id=record_id(outcome.record))
+                await self._store.evidence.sent(row, central_id=record_id(outcome.record))
             case NotYet():
                 next_at = self._clock.wall().micros + int(outcome.wait * 1_000_000)
                 await self._store.unknown_outcomes.look_later(row, reason=outcome.reason, next_at=next_at)
@@ -272,7 +272,7 @@ class EvidenceSender:
         if not isinstance(files, list):
             return self._looks.unclear(row.id, "central does not show which files a camera event has")
         for item in files:
-            if isinstance(item, dict) and item.get("sha256") == going.exhibit.sha256:
+            if isinstance(item, dict) and item.get("sha256") == going.evidence.sha256:
                 return Found(item)
         if any(not isinstance(item, dict) or "sha256" not in item for item in files):
             return self._looks.unclear(row.id, "central shows files without their SHA-256")

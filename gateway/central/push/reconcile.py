@@ -292,7 +292,7 @@ class Reconcile:
         again = 0
         for number, shown in compared.files.items():
             delivered = await self._store.delivered_records.evidence_of(compared.site_ids[number])
-            lost = [exhibit_id for exhibit_id, digest in delivered if digest not in shown]
+            lost = [evidence_id for evidence_id, digest in delivered if digest not in shown]
             if lost:
                 again += await self._store.delivered_records.send_files_again(lost, now=self._clock.wall().micros)
         return again

@@ -36,12 +36,12 @@ async def site_holds(folder: Path, *, connect: Connect = Connection) -> SiteHold
             known = await store.pending_writes.record("entry", number) or {}
             names = _OF_AN_ENTRY if known.get("type") == "exit" else (*_OF_AN_ENTRY, *_OF_AN_END)
             fields["entry", number] = {name: known.get(name) for name in names}
-        exhibits = await store.exhibits.all()
+        evidence = await store.evidence.all()
         cards = await store.cards.records()
         return SiteHolds(
             camera_events=camera_events,
             entries=entries,
-            files=frozenset((item.camera_event_id, item.sha256) for item in exhibits),
+            files=frozenset((item.camera_event_id, item.sha256) for item in evidence),
             cards={number: json.loads(text) for number, text in cards.items()},
             books=await store.outbox.books(),
             fields=fields,

@@ -15,8 +15,8 @@ from gateway.central.push.refused import OutboxDesk
 from gateway.central.push.writes import CentralWrites
 from gateway.central.runner import Sync
 from gateway.lanes import Lanes
-from gateway.recording.evidence_files import ExhibitFiles
-from gateway.recording.incoming import ExhibitLimits
+from gateway.recording.evidence_files import EvidenceFiles
+from gateway.recording.incoming import EvidenceLimits
 from gateway.runtime.clock import Clock
 from gateway.simulation.outage.wire import Plug, WireConnector
 from gateway.store import Store
@@ -24,7 +24,7 @@ from gateway.store import Store
 PASSWORD = "simulated"  # noqa: S105 (of a central that is not there)
 USERNAME = "gateway"
 _PULL_SECONDS = 60.0
-_LIMITS = ExhibitLimits(bytes_each=8 * 1024 * 1024, per_event=50, floor=0)
+_LIMITS = EvidenceLimits(bytes_each=8 * 1024 * 1024, per_event=50, floor=0)
 
 
 class WiredClient(CentralClient):
@@ -50,7 +50,9 @@ class WiredSync:
         self.client = WiredClient(plug=plug, clock=clock)
         self.writes = CentralWrites(client=self.client, store=store, clock=clock)
         self.desk = OutboxDesk(store=store, clock=clock)
-        self.exhibits = ExhibitFiles(store=store, media=self._media, clock=clock, fault=lambda: "", limits=_LIMITS)
+        self.evidence_files = EvidenceFiles(
+            store=store, media=self._media, clock=clock, fault=lambda: "", limits=_LIMITS
+        )
         self.down = DownSync(client=self.client, store=store, clock=clock)
         self.sync = Sync(
             client=self.client,
@@ -59,13 +61,13 @@ class WiredSync:
             store=store,
             clock=clock,
             pull_seconds=_PULL_SECONDS,
-            evidence=EvidenceSender(client=self.client, store=store, clock=clock, files=self.exhibits.lost),
+            evidence=EvidenceSender(client=self.client, store=store, clock=clock, files=self.evidence_files.lost),
         )
 
     async def recall(self) -> None:
         """Set files and cards right after whatever ended the life before. Raises StoreError, OSError."""
         self._media.mkdir(exist_ok=True)
-        await self.exhibits.open()
+        await self.evidence_files.open()
         await self.writes.recall()
 
     async def run(self) -> None:

@@ -120,14 +120,14 @@ class SitePeople:
         event = self._dice.choice(events)
         labels = Labels("scene.jpg", "", KeptAs.INCIDENT, "guard")
         try:
-            async with house.exhibits.receive() as incoming:
+            async with house.evidence_files.receive() as incoming:
                 await incoming.write(b"\xff\xd8\xff" + self._dice.randbytes(self._dice.randrange(100, _LARGEST_FILE)))
                 await incoming.finish()
-                exhibit = await incoming.keep(event, labels)
+                evidence = await incoming.keep(event, labels)
         except (GatewayError, OSError):
             return
         if alive():
-            self.promised.files.add((event.id, exhibit.sha256))
+            self.promised.files.add((event.id, evidence.sha256))
 
 
 class CentralPeople:

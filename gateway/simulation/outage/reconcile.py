@@ -24,7 +24,7 @@ class SiteHolds:
     Attributes:
         camera_events: central's id of each, by the site's.
         entries: central's id and the status of each, by the site's id.
-        files: camera event and SHA-256 of each exhibit.
+        files: camera event and SHA-256 of each piece of evidence.
         cards: each card's record.
         books: of the outbox.
         told_dropped: how many events tell that a person let go of something.

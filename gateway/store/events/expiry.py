@@ -47,7 +47,7 @@ _LISTS: Final[dict[ListName, _List]] = {
         free="ready = 1 AND date_at < CASE incident WHEN 0 THEN :transactions_from ELSE :incidents_from END"
         " AND NOT EXISTS"
         " (SELECT 1 FROM outbox WHERE outbox.kind = 'camera_event' AND outbox.record_id = camera_event.id)"
-        " AND NOT EXISTS (SELECT 1 FROM exhibit WHERE exhibit.camera_event_id = camera_event.id AND garbage = 0)",
+        " AND NOT EXISTS (SELECT 1 FROM evidence WHERE evidence.camera_event_id = camera_event.id AND garbage = 0)",
     ),
     "entry": _List(
         table="parking_entry",

@@ -1,4 +1,4 @@
-"""Exhibits and the links under which they are handed out: rows alone; the files are recording's."""
+"""Rows of evidence and of the links under which it is handed out; the files are recording's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event
-from gateway.domain.evidence import Exhibit, ExhibitLink, KeptAs
+from gateway.domain.evidence import Evidence, EvidenceLink, KeptAs
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database, is_id
 from gateway.store.events.events import insert_event
@@ -22,16 +22,16 @@ _COLUMNS = (
     "id, camera_event_id, name, description, kept_as, media_type, size, sha256, file, created_at, clock_trusted,"
     " username, central_id, delivered, missing"
 )
-_LINK_COLUMNS = "id, exhibit_id, username, created_at, expires_at, revoked_at"
+_LINK_COLUMNS = "id, evidence_id, username, created_at, expires_at, revoked_at"
 _MOST_LINKS = 100
 
 
 class TooMany(Exception):
-    """There are as many already as there may be."""
+    """Refusal: there are as many already as there may be."""
 
 
-class Exhibits:
-    """Files that people added to camera events."""
+class EvidenceRows:
+    """Rows of the files that people attached to camera events."""
 
     def __init__(self, *, database: Database, changes: Changes, sends: bool) -> None:
         """`sends`: there is a central that is to get them."""
@@ -39,27 +39,27 @@ class Exhibits:
         self._changes = changes
         self._sends = sends
 
-    async def add(self, draft: Exhibit, *, event: Event, most: int) -> Exhibit:
-        """Record an exhibit whose file is on disk, with the event that tells of it; the row that there is from then on.
+    async def add(self, draft: Evidence, *, event: Event, most: int) -> Evidence:
+        """Record evidence whose file is on disk, with its event, and return it.
 
-        It is an older one, by its id and file, when the camera event has the same bytes already: nothing is recorded.
+        When the camera event has the same bytes already, record nothing and return the older one.
 
         Raises NotFoundError when the camera event is gone, TooMany when it has `most` already, StoreError.
         """
 
-        def job(connection: sqlite3.Connection) -> Exhibit:
+        def job(connection: sqlite3.Connection) -> Evidence:
             place = draft.camera_event_id
             if connection.execute("SELECT 1 FROM camera_event WHERE id = ?", (place,)).fetchone() is None:
                 raise NotFoundError(f"there is no camera event {place}")
             same = connection.execute(
-                f"SELECT {_COLUMNS} FROM exhibit WHERE camera_event_id = ? AND sha256 = ? AND garbage = 0"
+                f"SELECT {_COLUMNS} FROM evidence WHERE camera_event_id = ? AND sha256 = ? AND garbage = 0"
                 " AND missing = 0",
                 (place, draft.sha256),
             ).fetchone()
             if same:
-                return _exhibit(same)
+                return _evidence(same)
             (count,) = connection.execute(
-                "SELECT count(*) FROM exhibit WHERE camera_event_id = ? AND garbage = 0", (place,)
+                "SELECT count(*) FROM evidence WHERE camera_event_id = ? AND garbage = 0", (place,)
             ).fetchone()
             if count >= most:
                 raise TooMany
@@ -78,28 +78,28 @@ class Exhibits:
 
         return await self._database.write(job, then=self._changes.bump)
 
-    async def get(self, exhibit_id: int) -> Exhibit | None:
-        """One exhibit by the site's id or by central's, or None."""
-        if not is_id(exhibit_id):
+    async def get(self, evidence_id: int) -> Evidence | None:
+        """Return a piece of evidence by the site's id or by central's."""
+        if not is_id(evidence_id):
             return None
-        found = await self._select("(id = ? OR central_id = ?) AND garbage = 0", (exhibit_id, exhibit_id))
-        return next((item for item in found if item.id == exhibit_id), found[0] if found else None)
+        found = await self._select("(id = ? OR central_id = ?) AND garbage = 0", (evidence_id, evidence_id))
+        return next((item for item in found if item.id == evidence_id), found[0] if found else None)
 
-    async def of(self, camera_event_ids: Sequence[int]) -> tuple[Exhibit, ...]:
-        """What was added to these camera events, oldest first."""
+    async def of(self, camera_event_ids: Sequence[int]) -> tuple[Evidence, ...]:
+        """Return the evidence of these camera events, oldest first."""
         places = ", ".join("?" * len(camera_event_ids))
         return await self._select(f"camera_event_id IN ({places}) AND garbage = 0", tuple(camera_event_ids))
 
-    async def all(self) -> tuple[Exhibit, ...]:
-        """Every exhibit that is not let go of."""
+    async def all(self) -> tuple[Evidence, ...]:
+        """Return all evidence that is not let go of."""
         return await self._select("garbage = 0", ())
 
-    async def garbage(self) -> tuple[Exhibit, ...]:
-        """Exhibits that were let go of: their files are to be deleted, then their rows."""
+    async def garbage(self) -> tuple[Evidence, ...]:
+        """Return evidence that was let go of: its files are to be deleted, then its rows."""
         return await self._select("garbage = 1", ())
 
-    async def held_by_loss(self) -> tuple[Exhibit, ...]:
-        """Those that wait in the outbox for their file to be back."""
+    async def held_by_loss(self) -> tuple[Evidence, ...]:
+        """Return evidence that waits in the outbox for its file to be back."""
         return await self._select(
             "missing = 1 AND garbage = 0 AND id IN"
             f" (SELECT record_id FROM outbox WHERE kind = '{FILES}' AND parked = 1)",
@@ -107,26 +107,26 @@ class Exhibits:
         )
 
     async def bytes_kept(self) -> int:
-        """How much room all of them take."""
+        """Return the bytes that all evidence takes."""
         (size,) = await self._database.read(
             lambda connection: connection.execute(
-                "SELECT coalesce(sum(size), 0) FROM exhibit WHERE missing = 0"
+                "SELECT coalesce(sum(size), 0) FROM evidence WHERE missing = 0"
             ).fetchone()
         )
         return int(size)
 
     async def let_go(self, *, now: int, transactions_before: int, incidents_before: int) -> int:
-        """Let go of what is older than its class may be and waits for nobody; how many.
+        """Let go of what is older than its class may be and waits for nobody; return how many.
 
         All by a trusted clock: what came while there was none counts from now on.
         """
-        waits = f"EXISTS (SELECT 1 FROM outbox WHERE kind = '{FILES}' AND record_id = exhibit.id)"
+        waits = f"EXISTS (SELECT 1 FROM outbox WHERE kind = '{FILES}' AND record_id = evidence.id)"
         free = f"NOT {waits}" if self._sends else "1"
 
         def job(connection: sqlite3.Connection) -> int:
-            connection.execute("UPDATE exhibit SET kept_from = ? WHERE kept_from IS NULL", (now,))
+            connection.execute("UPDATE evidence SET kept_from = ? WHERE kept_from IS NULL", (now,))
             return connection.execute(
-                f"UPDATE exhibit SET garbage = 1 WHERE garbage = 0 AND {free}"
+                f"UPDATE evidence SET garbage = 1 WHERE garbage = 0 AND {free}"
                 " AND kept_from < CASE kept_as WHEN 'incident' THEN ? ELSE ? END",
                 (incidents_before, transactions_before),
             ).rowcount
@@ -134,7 +134,7 @@ class Exhibits:
         return await self._database.write(job)
 
     async def due(self, *, now: int) -> OutboxRow | None:
-        """The oldest row of a file that may be sent now."""
+        """Return the oldest row of a file that may be sent now."""
 
         def query(connection: sqlite3.Connection) -> OutboxRow | None:
             row = connection.execute(
@@ -147,7 +147,7 @@ class Exhibits:
         return await self._database.read(query)
 
     async def next_due(self) -> int | None:
-        """When the earliest file may be sent (wall micros), None when none will be."""
+        """Return when the earliest file may be sent (wall micros), None when none will be."""
         (earliest,) = await self._database.read(
             lambda connection: connection.execute(
                 "SELECT min(next_at) FROM outbox INDEXED BY outbox_by_record WHERE kind = ? AND parked = 0", (FILES,)
@@ -156,34 +156,34 @@ class Exhibits:
         return None if earliest is None else int(earliest)
 
     async def sent(self, row: OutboxRow, *, central_id: int | None) -> None:
-        """Central has the file, under this id where it named one."""
+        """Note that central has the file, under this id where it named one."""
 
         def job(connection: sqlite3.Connection) -> None:
             if take_out(connection, (row.id,), "delivered"):
                 connection.execute(
-                    "UPDATE exhibit SET delivered = 1, central_id = ? WHERE id = ?", (central_id, row.record_id)
+                    "UPDATE evidence SET delivered = 1, central_id = ? WHERE id = ?", (central_id, row.record_id)
                 )
 
         await self._database.write(job, then=self._changes.bump)
 
     async def drop_row(self, row: OutboxRow) -> None:
-        """It was let go of before it was sent."""
+        """Drop the row of a file that was let go of before it was sent."""
         await self._database.write(lambda connection: take_out(connection, (row.id,), "dropped"))
 
-    async def forget(self, exhibits: Iterable[Exhibit]) -> None:
-        """Remove the rows of exhibits that were let go of and whose files are gone."""
-        gone = [(item.id,) for item in exhibits]
+    async def forget(self, evidence: Iterable[Evidence]) -> None:
+        """Remove the rows of evidence that was let go of and whose files are gone."""
+        gone = [(item.id,) for item in evidence]
         await self._database.write(
-            lambda connection: connection.executemany("DELETE FROM exhibit WHERE id = ? AND garbage = 1", gone)
+            lambda connection: connection.executemany("DELETE FROM evidence WHERE id = ? AND garbage = 1", gone)
         )
 
     async def note_missing(self, missing: Iterable[int], found: Iterable[int]) -> None:
-        """Whose file is not there, and whose is again: what waited for that goes up."""
+        """Note whose file is missing, and whose is back: what waited for that goes up."""
         back = [(number,) for number in found]
         marks = [(1, number) for number in missing] + [(0, number) for (number,) in back]
 
         def job(connection: sqlite3.Connection) -> None:
-            connection.executemany("UPDATE exhibit SET missing = ? WHERE id = ?", marks)
+            connection.executemany("UPDATE evidence SET missing = ? WHERE id = ?", marks)
             connection.executemany(
                 "UPDATE outbox SET parked = 0, tries = 0, next_at = 0, error = ''"
                 f" WHERE kind = '{FILES}' AND record_id = ? AND parked = 1 AND begun = 0",
@@ -192,64 +192,64 @@ class Exhibits:
 
         await self._database.write(job, then=self._changes.bump)
 
-    async def add_link(self, link: ExhibitLink, token: str) -> ExhibitLink:
-        """Keep a link. Raises NotFoundError when its exhibit is gone, TooMany, StoreError."""
+    async def add_link(self, link: EvidenceLink, token: str) -> EvidenceLink:
+        """Keep a link. Raises NotFoundError when its evidence is gone, TooMany, StoreError."""
 
-        def job(connection: sqlite3.Connection) -> ExhibitLink:
+        def job(connection: sqlite3.Connection) -> EvidenceLink:
             owner = connection.execute(
-                "SELECT 1 FROM exhibit WHERE id = ? AND garbage = 0", (link.exhibit_id,)
+                "SELECT 1 FROM evidence WHERE id = ? AND garbage = 0", (link.evidence_id,)
             ).fetchone()
             if owner is None:
-                raise NotFoundError(f"there is no evidence {link.exhibit_id}")
+                raise NotFoundError(f"there is no evidence {link.evidence_id}")
             connection.execute(
-                "DELETE FROM exhibit_link WHERE exhibit_id = ? AND (expires_at <= ? OR revoked_at IS NOT NULL)",
-                (link.exhibit_id, link.created_at),
+                "DELETE FROM evidence_link WHERE evidence_id = ? AND (expires_at <= ? OR revoked_at IS NOT NULL)",
+                (link.evidence_id, link.created_at),
             )
             (count,) = connection.execute(
-                "SELECT count(*) FROM exhibit_link WHERE exhibit_id = ?", (link.exhibit_id,)
+                "SELECT count(*) FROM evidence_link WHERE evidence_id = ?", (link.evidence_id,)
             ).fetchone()
             if count >= _MOST_LINKS:
                 raise TooMany
             cursor = connection.execute(
-                "INSERT INTO exhibit_link (exhibit_id, token_hash, username, created_at, expires_at)"
+                "INSERT INTO evidence_link (evidence_id, token_hash, username, created_at, expires_at)"
                 " VALUES (?, ?, ?, ?, ?)",
-                (link.exhibit_id, _hashed(token), link.username, link.created_at, link.expires_at),
+                (link.evidence_id, _hashed(token), link.username, link.created_at, link.expires_at),
             )
             return replace(link, id=int(cursor.lastrowid or 0))
 
         return await self._database.write(job)
 
-    async def link(self, token: str) -> ExhibitLink | None:
-        """The link of a token, good or not; None for one that was never given."""
+    async def link(self, token: str) -> EvidenceLink | None:
+        """Return the link of a token, good or not; None for one that was never given."""
         row = await self._database.read(
             lambda connection: connection.execute(
-                f"SELECT {_LINK_COLUMNS} FROM exhibit_link WHERE token_hash = ?", (_hashed(token),)
+                f"SELECT {_LINK_COLUMNS} FROM evidence_link WHERE token_hash = ?", (_hashed(token),)
             ).fetchone()
         )
-        return ExhibitLink(*row) if row else None
+        return EvidenceLink(*row) if row else None
 
-    async def revoke(self, exhibit_id: int, *, link_id: int | None, now: int) -> int:
-        """Take back one link of an exhibit, or all of them; how many were good until now."""
+    async def revoke(self, evidence_id: int, *, link_id: int | None, now: int) -> int:
+        """Take back one link of a piece of evidence, or all; return how many were good until now."""
         only, values = ("", ()) if link_id is None else (" AND id = ?", (link_id,))
         return await self._database.write(
             lambda connection: (
                 connection.execute(
-                    "UPDATE exhibit_link SET revoked_at = ? WHERE exhibit_id = ? AND revoked_at IS NULL"
+                    "UPDATE evidence_link SET revoked_at = ? WHERE evidence_id = ? AND revoked_at IS NULL"
                     f" AND expires_at > ?{only}",
-                    (now, exhibit_id, now, *values),
+                    (now, evidence_id, now, *values),
                 ).rowcount
             )
         )
 
-    async def _select(self, condition: str, values: tuple[int, ...]) -> tuple[Exhibit, ...]:
+    async def _select(self, condition: str, values: tuple[int, ...]) -> tuple[Evidence, ...]:
         return await self._database.rows(
-            f"SELECT {_COLUMNS} FROM exhibit WHERE {condition} ORDER BY id", values, of=_exhibit
+            f"SELECT {_COLUMNS} FROM evidence WHERE {condition} ORDER BY id", values, of=_evidence
         )
 
 
-def _insert(connection: sqlite3.Connection, draft: Exhibit) -> int:
+def _insert(connection: sqlite3.Connection, draft: Evidence) -> int:
     cursor = connection.execute(
-        "INSERT INTO exhibit (camera_event_id, name, description, kept_as, media_type, size, sha256, file, created_at,"
+        "INSERT INTO evidence (camera_event_id, name, description, kept_as, media_type, size, sha256, file, created_at,"
         " clock_trusted, username, kept_from) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             draft.camera_event_id,
@@ -273,8 +273,8 @@ def _hashed(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def _exhibit(row: tuple[Any, ...]) -> Exhibit:
-    return Exhibit(
+def _evidence(row: tuple[Any, ...]) -> Evidence:
+    return Evidence(
         id=row[0],
         camera_event_id=row[1],
         name=row[2],

@@ -132,7 +132,7 @@ class DeliveredRecords:
         return await self._database.read(
             lambda connection: tuple(
                 connection.execute(
-                    "SELECT id, sha256 FROM exhibit WHERE camera_event_id = ? AND delivered = 1 AND garbage = 0",
+                    "SELECT id, sha256 FROM evidence WHERE camera_event_id = ? AND delivered = 1 AND garbage = 0",
                     (camera_event_id,),
                 )
             )
@@ -161,11 +161,11 @@ class DeliveredRecords:
 
         return await self._database.write(job, then=self._changes.bump)
 
-    async def send_files_again(self, exhibit_ids: Collection[int], *, now: int) -> int:
+    async def send_files_again(self, evidence_ids: Collection[int], *, now: int) -> int:
         """Put delivered files into the outbox again; return how many. They are looked for before they are sent."""
 
         def job(connection: sqlite3.Connection) -> int:
-            return sum(_send_file_again(connection, number, now, begun=True) for number in exhibit_ids)
+            return sum(_send_file_again(connection, number, now, begun=True) for number in evidence_ids)
 
         return await self._database.write(job, then=self._changes.bump)
 
@@ -233,19 +233,19 @@ def _send_again(
     _insert_changes(connection, kind, record, now)
     if kind == "camera_event":
         files = connection.execute(
-            "SELECT id FROM exhibit WHERE camera_event_id = ? AND delivered = 1 AND garbage = 0", (record.id,)
+            "SELECT id FROM evidence WHERE camera_event_id = ? AND delivered = 1 AND garbage = 0", (record.id,)
         ).fetchall()
         for (number,) in files:
             _send_file_again(connection, number, now, begun=doubtful)
     return True
 
 
-def _send_file_again(connection: sqlite3.Connection, exhibit_id: int, now: int, *, begun: bool) -> bool:
-    if _waits(connection, FILES, exhibit_id):
+def _send_file_again(connection: sqlite3.Connection, evidence_id: int, now: int, *, begun: bool) -> bool:
+    if _waits(connection, FILES, evidence_id):
         return False
-    connection.execute("UPDATE exhibit SET delivered = 0, central_id = NULL WHERE id = ?", (exhibit_id,))
-    (size,) = connection.execute("SELECT size FROM exhibit WHERE id = ?", (exhibit_id,)).fetchone()
-    insert_outbox(connection, kind=FILES, record_id=exhibit_id, body="{}", now=now, begun=begun, file_bytes=size)
+    connection.execute("UPDATE evidence SET delivered = 0, central_id = NULL WHERE id = ?", (evidence_id,))
+    (size,) = connection.execute("SELECT size FROM evidence WHERE id = ?", (evidence_id,)).fetchone()
+    insert_outbox(connection, kind=FILES, record_id=evidence_id, body="{}", now=now, begun=begun, file_bytes=size)
     return True
 
 

@@ -195,6 +195,6 @@ def _let_files_go(connection: sqlite3.Connection, camera_event_ids: Sequence[int
     connection.execute(
         "UPDATE outbox INDEXED BY outbox_by_record SET next_at = 0"
         " WHERE kind = 'evidence' AND parked = 0 AND next_at > 0 AND record_id IN"
-        " (SELECT id FROM exhibit WHERE camera_event_id IN (SELECT value FROM json_each(?)))",
+        " (SELECT id FROM evidence WHERE camera_event_id IN (SELECT value FROM json_each(?)))",
         (json.dumps(camera_event_ids),),
     )

@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind, Scalar
-from gateway.domain.evidence import Exhibit, ExhibitLink, KeptAs, Labels, download_name, shown_in_place, shown_name
+from gateway.domain.evidence import Evidence, EvidenceLink, KeptAs, Labels, download_name, shown_in_place, shown_name
 from gateway.domain.passages import CameraEvent
 from gateway.domain.writes import RecordWriter
-from gateway.recording.evidence_files import ExhibitFiles
+from gateway.recording.evidence_files import EvidenceFiles
 from gateway.runtime.clock import Clock, Stamp, iso_utc
 from gateway.store import Entry, Store, TooMany
 from gateway.web.auth.admission import Route
@@ -110,22 +110,22 @@ class EvidenceAccessAnswer(Answer):
     access: EvidenceAccess
 
 
-def evidence_record(exhibit: Exhibit) -> EvidenceRecord:
-    """An exhibit as the interface shows it."""
+def evidence_record(evidence: Evidence) -> EvidenceRecord:
+    """Convert evidence to the form that the interface shows."""
     return EvidenceRecord(
-        id=exhibit.id,
-        central_id=exhibit.central_id,
-        camera_event_id=exhibit.camera_event_id,
-        name=exhibit.name,
-        description=exhibit.description,
-        type=exhibit.media_type,
-        kept_as=exhibit.kept_as.value,
-        size=exhibit.size,
-        sha256=exhibit.sha256,
-        date_at=iso_utc(exhibit.created_at),
-        username=exhibit.username,
-        at_central=exhibit.delivered,
-        missing=exhibit.missing,
+        id=evidence.id,
+        central_id=evidence.central_id,
+        camera_event_id=evidence.camera_event_id,
+        name=evidence.name,
+        description=evidence.description,
+        type=evidence.media_type,
+        kept_as=evidence.kept_as.value,
+        size=evidence.size,
+        sha256=evidence.sha256,
+        date_at=iso_utc(evidence.created_at),
+        username=evidence.username,
+        at_central=evidence.delivered,
+        missing=evidence.missing,
     )
 
 
@@ -173,7 +173,7 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 class EvidenceFamily:
     """`/v1/camera/event/evidence`."""
 
-    def __init__(self, *, store: Store, shelf: ExhibitFiles, writes: RecordWriter, clock: Clock) -> None:
+    def __init__(self, *, store: Store, shelf: EvidenceFiles, writes: RecordWriter, clock: Clock) -> None:
         self._store = store
         self._writes = writes
         self._shelf = shelf
@@ -218,26 +218,26 @@ class EvidenceFamily:
 
     async def _access(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EvidenceAccessBody)
-        exhibit = await self._exhibit(path_id(request))
+        evidence = await self._evidence(path_id(request))
         now = self._clock.wall()
         if wanted.revoke:
-            return success(access=await self._revoked(exhibit, wanted.link_id, caller, now))
+            return success(access=await self._revoked(evidence, wanted.link_id, caller, now))
         token = secrets.token_urlsafe(32)
         until = now.micros + wanted.minutes * _MINUTE
-        draft = ExhibitLink(0, exhibit.id, caller.username, now.micros, until)
+        draft = EvidenceLink(0, evidence.id, caller.username, now.micros, until)
         try:
-            link = await self._store.exhibits.add_link(draft, token)
+            link = await self._store.evidence.add_link(draft, token)
         except TooMany as error:
             raise RequestRefused(409, "this evidence has as many links as it may have; revoke some") from error
         await self._tell(
             EventKind.EVIDENCE_LINKED,
-            exhibit,
+            evidence,
             now,
-            f"{caller.username} made a link to evidence {exhibit.id}, valid until {iso_utc(until)}.",
+            f"{caller.username} made a link to evidence {evidence.id}, valid until {iso_utc(until)}.",
             {"link_id": link.id},
         )
         access = EvidenceAccess(
-            evidence_id=exhibit.id,
+            evidence_id=evidence.id,
             link_id=link.id,
             url=f"{public_origin(request)}{_FILE}{token}",
             token=token,
@@ -245,27 +245,27 @@ class EvidenceFamily:
         )
         return success(access=access)
 
-    async def _revoked(self, exhibit: Exhibit, link_id: int | None, caller: Caller, now: Stamp) -> EvidenceAccess:
-        revoked = await self._store.exhibits.revoke(exhibit.id, link_id=link_id, now=now.micros)
+    async def _revoked(self, evidence: Evidence, link_id: int | None, caller: Caller, now: Stamp) -> EvidenceAccess:
+        revoked = await self._store.evidence.revoke(evidence.id, link_id=link_id, now=now.micros)
         if link_id is not None and not revoked:
-            raise NotFoundError(f"evidence {exhibit.id} has no valid link {link_id}")
+            raise NotFoundError(f"evidence {evidence.id} has no valid link {link_id}")
         if revoked:
-            text = f"{caller.username} revoked {revoked} links to evidence {exhibit.id}."
-            await self._tell(EventKind.EVIDENCE_LINK_REVOKED, exhibit, now, text, {"revoked": revoked})
-        return EvidenceAccess(evidence_id=exhibit.id, link_id=link_id, revoked=revoked)
+            text = f"{caller.username} revoked {revoked} links to evidence {evidence.id}."
+            await self._tell(EventKind.EVIDENCE_LINK_REVOKED, evidence, now, text, {"revoked": revoked})
+        return EvidenceAccess(evidence_id=evidence.id, link_id=link_id, revoked=revoked)
 
     async def _file(self, request: web.Request, _: Caller) -> web.StreamResponse:
         token = request.match_info["token"]
         now = self._clock.wall()
-        link = await self._store.exhibits.link(token) if _TOKEN.fullmatch(token) else None
+        link = await self._store.evidence.link(token) if _TOKEN.fullmatch(token) else None
         if link is None or not link.is_good(now=now.micros):
             raise NotFoundError("there is no such link, or it is good no more")
-        exhibit = await self._exhibit(link.exhibit_id)
-        path = self._shelf.path(exhibit)
-        await self._note_use(request, link, exhibit, now)
-        return _as_evidence(path, exhibit)
+        evidence = await self._evidence(link.evidence_id)
+        path = self._shelf.path(evidence)
+        await self._note_use(request, link, evidence, now)
+        return _as_evidence(path, evidence)
 
-    async def _note_use(self, request: web.Request, link: ExhibitLink, exhibit: Exhibit, now: Stamp) -> None:
+    async def _note_use(self, request: web.Request, link: EvidenceLink, evidence: Evidence, now: Stamp) -> None:
         """Each use is an event; the further parts that a player asks for belong to the one before.
 
         Raises StoreError: what cannot be noted is not handed out.
@@ -281,9 +281,9 @@ class EvidenceFamily:
         self._told.append((link.id, tick))
         await self._tell(
             EventKind.EVIDENCE_OPENED,
-            exhibit,
+            evidence,
             now,
-            f"Evidence {exhibit.id} was fetched from {address} by the link that {link.username} made.",
+            f"Evidence {evidence.id} was fetched from {address} by the link that {link.username} made.",
             {"link_id": link.id, "address": address},
         )
         self._uses.pop(seen, None)
@@ -291,8 +291,8 @@ class EvidenceFamily:
         while len(self._uses) > _MOST_USES_KNOWN:
             self._uses.pop(next(iter(self._uses)))
 
-    async def _tell(self, kind: EventKind, exhibit: Exhibit, now: Stamp, text: str, data: dict[str, Scalar]) -> None:
-        facts: dict[str, Scalar] = {"evidence_id": exhibit.id, "camera_event_id": exhibit.camera_event_id, **data}
+    async def _tell(self, kind: EventKind, evidence: Evidence, now: Stamp, text: str, data: dict[str, Scalar]) -> None:
+        facts: dict[str, Scalar] = {"evidence_id": evidence.id, "camera_event_id": evidence.camera_event_id, **data}
         event = Event(kind=kind, date_at=now.micros, clock_trusted=now.trusted, description=text, data=facts)
         await self._store.journal.record(Entry(events=(event,)))
 
@@ -302,17 +302,17 @@ class EvidenceFamily:
             raise NotFoundError(f"there is no camera event {camera_event_id}")
         return known
 
-    async def _exhibit(self, exhibit_id: int) -> Exhibit:
-        known = await self._store.exhibits.get(exhibit_id)
+    async def _evidence(self, evidence_id: int) -> Evidence:
+        known = await self._store.evidence.get(evidence_id)
         if known is None:
-            raise NotFoundError(f"there is no evidence {exhibit_id}")
+            raise NotFoundError(f"there is no evidence {evidence_id}")
         return known
 
 
-def _as_evidence(path: Path, exhibit: Exhibit) -> web.FileResponse:
+def _as_evidence(path: Path, evidence: Evidence) -> web.FileResponse:
     """The file, so that a browser shows what is harmless and saves the rest."""
-    name = download_name(exhibit.name, exhibit.media_type)
+    name = download_name(evidence.name, evidence.media_type)
     plain = _PLAIN.sub("_", name)
-    kind = "inline" if shown_in_place(exhibit.media_type) else "attachment"
+    kind = "inline" if shown_in_place(evidence.media_type) else "attachment"
     disposition = f"{kind}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
-    return as_guarded_file(path, exhibit.media_type, disposition=disposition)
+    return as_guarded_file(path, evidence.media_type, disposition=disposition)

@@ -20,10 +20,10 @@ from gateway.central.site_cards import SiteCards
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.evidence import Exhibit, KeptAs
+from gateway.domain.evidence import Evidence, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.domain.writes import CARD_CREATE, CARD_UPDATE, DEVICE_CREATE, ENTRY_CREATE
-from gateway.recording.lost_evidence import LostExhibits
+from gateway.recording.lost_evidence import LostEvidence
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
@@ -67,7 +67,7 @@ class Site:
         self.writes = CentralWrites(client=self.client, store=store, clock=clock)
         self.down = DownSync(client=self.client, store=store, clock=clock)
         self.sender = OutboxSender(client=self.client, store=store, clock=clock, may_take=0, row_backoff=SOON)
-        files = LostExhibits(store=store, clock=clock, folder=self.folder, ready=lambda: None)
+        files = LostEvidence(store=store, clock=clock, folder=self.folder, ready=lambda: None)
         self.evidence = EvidenceSender(
             client=self.client, store=store, clock=clock, files=files, may_take=0, backoff=SOON, spread_seconds=0
         )
@@ -111,13 +111,13 @@ class Site:
     async def add_file(self, camera_event_id, content):
         digest = hashlib.sha256(content).hexdigest()
         (self.folder / digest).write_bytes(content)
-        draft = Exhibit(
+        draft = Evidence(
             id=0, camera_event_id=camera_event_id, name="scene.jpg", description="", kept_as=KeptAs.INCIDENT,
             media_type="image/jpeg", size=len(content), sha256=digest, file=digest, created_at=self.now,
             clock_trusted=True, username="chief",
         )  # fmt: skip
         told = Event(EventKind.EVIDENCE_ADDED, self.now, clock_trusted=True, description="Evidence came.")
-        await self.store.exhibits.add(draft, event=told, most=9)
+        await self.store.evidence.add(draft, event=told, most=9)
 
     async def go_up(self):
         for _ in range(200):

@@ -17,9 +17,9 @@ from gateway.central.push.refused import OutboxDesk
 from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.errors import CameraUnavailable, CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.evidence import Exhibit, KeptAs
+from gateway.domain.evidence import Evidence, KeptAs
 from gateway.domain.passages import Moment
-from gateway.recording.lost_evidence import LostExhibits
+from gateway.recording.lost_evidence import LostEvidence
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
@@ -37,7 +37,7 @@ class House:
     folder: object
     evidence: EvidenceSender
     outbox: OutboxSender
-    files: LostExhibits
+    files: LostEvidence
     camera_event_id: int
     fault: str = ""
 
@@ -48,13 +48,13 @@ class House:
     async def upload(self, content, name="scene.jpg"):
         digest = hashlib.sha256(content).hexdigest()
         (self.folder / digest).write_bytes(content)
-        draft = Exhibit(
+        draft = Evidence(
             id=0, camera_event_id=self.camera_event_id, name=name, description="Left door", kept_as=KeptAs.INCIDENT,
             media_type="image/jpeg", size=len(content), sha256=digest, file=digest, created_at=AT, clock_trusted=True,
             username="chief",
         )  # fmt: skip
         told = Event(EventKind.EVIDENCE_ADDED, AT, clock_trusted=True, description="Evidence came.")
-        return await self.store.exhibits.add(draft, event=told, most=99)
+        return await self.store.evidence.add(draft, event=told, most=99)
 
     async def send(self, turns=3):
         for _ in range(turns):
@@ -67,20 +67,20 @@ class House:
 
 
 async def waiting_files(store):
-    row = await store.exhibits.due(now=2**62)
+    row = await store.evidence.due(now=2**62)
     return [] if row is None else [row]
 
 
 @pytest.fixture
 async def house(store, client, tmp_path):
-    folder = tmp_path / "exhibits"
+    folder = tmp_path / "evidence"
     folder.mkdir()
     event = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, description="A vehicle passed.")
     moment = Moment(201, "Vehicle passed", "", AT - 5, AT + 5, clock_trusted=True)
     recorded = await store.journal.record(Entry(events=(event,), moments=(moment,)))
     made = House(store, folder, None, None, None, recorded.camera_event_ids[0])
     backoff = Backoff(first=60.0, longest=60.0)
-    made.files = LostExhibits(store=store, clock=SystemClock(), folder=folder, ready=made.ready)
+    made.files = LostEvidence(store=store, clock=SystemClock(), folder=folder, ready=made.ready)
     made.evidence = EvidenceSender(
         client=client,
         store=store,
@@ -96,16 +96,16 @@ async def house(store, client, tmp_path):
 
 async def test_a_file_waits_for_its_camera_event_and_arrives_whole(house, central):
     content = os.urandom(3_000_000)
-    exhibit = await house.upload(content, name='Tür "links".jpg')
+    evidence = await house.upload(content, name='Tür "links".jpg')
     await house.send()
     assert await house.at_central(central) == []
     assert (await house.store.outbox.books()).waiting == 2
     await house.outbox.send_due()
     await house.send()
     (record,) = await house.at_central(central)
-    assert (record["sha256"], record["size"], record["name"]) == (exhibit.sha256, 3_000_000, 'Tür "links".jpg')
+    assert (record["sha256"], record["size"], record["name"]) == (evidence.sha256, 3_000_000, 'Tür "links".jpg')
     assert record["idempotency_key"]
-    kept = await house.store.exhibits.get(exhibit.id)
+    kept = await house.store.evidence.get(evidence.id)
     assert (kept.delivered, kept.central_id) == (True, record["id"])
     books = await house.store.outbox.books()
     assert (books.waiting, books.parked, books.balance()) == (0, 0, True)
@@ -162,7 +162,7 @@ async def test_sites_do_not_all_come_back_with_their_files_at_once(house, centra
     await house.evidence.send_due()
     await lost_and_back(central, client)
     await house.evidence.send_due()
-    due_in = await store.exhibits.next_due() - SystemClock().wall().micros
+    due_in = await store.evidence.next_due() - SystemClock().wall().micros
     assert due_in < 1000 * 1_000_000
 
 
@@ -171,10 +171,10 @@ async def test_a_file_that_central_failed_with_waits_out_its_own_time(house, cen
     await house.upload(b"x" * 1000)
     central.faults = Faults(paths="/v1/camera/event/evidence", error=ErrorKind.JSON, error_times=1)
     assert await house.evidence.send_due() == 0.0
-    before = await store.exhibits.next_due()
+    before = await store.evidence.next_due()
     await lost_and_back(central, client)
     assert await house.evidence.send_due() > 5
-    assert await store.exhibits.next_due() == before
+    assert await store.evidence.next_due() == before
     assert await house.at_central(central) == []
 
 
@@ -205,7 +205,7 @@ async def test_a_file_that_a_clock_ahead_put_off_does_not_wait_behind_one_that_i
     now = SystemClock().wall().micros
     await house.store.outbox.failed(far, error="away", next_at=now + 365 * 86_400_000_000, at_central=False)
     await house.upload(b"near")
-    near = await house.store.exhibits.due(now=now + 10_000_000)
+    near = await house.store.evidence.due(now=now + 10_000_000)
     await house.store.outbox.failed(near, error="failed", next_at=now + 50_000_000, at_central=False)
     for _ in range(3):
         await house.evidence.send_due()
@@ -214,8 +214,8 @@ async def test_a_file_that_a_clock_ahead_put_off_does_not_wait_behind_one_that_i
 
 async def test_a_refused_file_is_parked_and_told(house, central):
     await house.outbox.send_due()
-    exhibit = await house.upload(b"x")
-    (house.folder / exhibit.file).write_bytes(b"y")  # another hash than the row says
+    evidence = await house.upload(b"x")
+    (house.folder / evidence.file).write_bytes(b"y")  # another hash than the row says
     await house.send(1)
     books = await house.store.outbox.books()
     assert (books.parked, books.balance()) == (1, True)
@@ -249,8 +249,8 @@ async def test_what_was_let_go_of_is_not_sent_and_what_is_away_waits(house, cent
     assert (books.waiting, books.parked) == (1, 0)
     assert not (await house.store.events.page(EventFilter(types=(int(EventKind.EVIDENCE_MISSING),)))).events
     aside.rename(house.folder)
-    await house.store.exhibits.let_go(now=AT, transactions_before=0, incidents_before=0)
-    await house.store.database.write(lambda connection: connection.execute("UPDATE exhibit SET garbage = 1"))
+    await house.store.evidence.let_go(now=AT, transactions_before=0, incidents_before=0)
+    await house.store.database.write(lambda connection: connection.execute("UPDATE evidence SET garbage = 1"))
     await house.send(1)
     books = await house.store.outbox.books()
     assert (books.waiting, books.dropped, books.balance()) == (0, 1, True)
@@ -260,36 +260,36 @@ async def test_what_was_let_go_of_is_not_sent_and_what_is_away_waits(house, cent
 async def test_a_file_whose_answer_was_lost_is_not_there_twice(house, central):
     """Central heeds no keys: it is asked whether it has the file."""
     await house.outbox.send_due()
-    exhibit = await house.upload(b"x" * 1000)
+    evidence = await house.upload(b"x" * 1000)
     central.faults = Faults(paths="/v1/camera/event/evidence", lost_answers=1)
     await house.send(3)
     (record,) = await house.at_central(central)
-    kept = await house.store.exhibits.get(exhibit.id)
+    kept = await house.store.evidence.get(evidence.id)
     assert (kept.delivered, kept.central_id) == (True, record["id"])
 
 
 async def test_a_file_of_an_event_that_central_is_never_to_have_is_let_go_of(house, central):
     """Somebody dropped the camera event from the outbox: what hangs on it waits for nothing."""
-    exhibit = await house.upload(b"x")
+    evidence = await house.upload(b"x")
     (row,) = await house.store.outbox.due(now=2**62)
     await house.store.outbox.drop(row)
     await house.send(1)
     books = await house.store.outbox.books()
     assert (books.waiting, books.dropped, books.balance()) == (0, 2, True)
     after = {"now": AT + 10, "transactions_before": AT + 10, "incidents_before": AT + 10}
-    assert await house.store.exhibits.let_go(**after) == 1
-    assert await house.store.exhibits.get(exhibit.id) is None
+    assert await house.store.evidence.let_go(**after) == 1
+    assert await house.store.evidence.get(evidence.id) is None
 
 
 async def test_a_refused_file_is_kept_until_somebody_drops_it(house, central):
     await house.outbox.send_due()
-    exhibit = await house.upload(b"x")
-    (house.folder / exhibit.file).write_bytes(b"y")
+    evidence = await house.upload(b"x")
+    (house.folder / evidence.file).write_bytes(b"y")
     await house.send(1)
     after = {"now": AT + 10, "transactions_before": AT + 10, "incidents_before": AT + 10}
-    assert await house.store.exhibits.let_go(**after) == 0
+    assert await house.store.evidence.let_go(**after) == 0
     await house.store.database.write(lambda connection: take_out(connection, (2,), "dropped"))
-    assert await house.store.exhibits.let_go(**after) == 1
+    assert await house.store.evidence.let_go(**after) == 1
 
 
 async def test_not_found_by_what_stands_before_central_neither_parks_nor_doubles_a_file(house, central):
@@ -349,17 +349,17 @@ async def test_a_file_that_is_lost_while_it_waits_is_told_holds_up_nothing_and_g
     house, central, happens
 ):
     await house.outbox.send_due()
-    exhibit = await house.upload(b"first")
+    evidence = await house.upload(b"first")
     await house.upload(b"second")
-    file = house.folder / exhibit.file
+    file = house.folder / evidence.file
     why = happens(file)
     await house.send(3)
     assert [record["size"] for record in await house.at_central(central)] == [6]
     (row,) = await house.store.refused.page()
-    assert (row.record_id, row.error, row.lost, row.begun) == (exhibit.id, f"its file {why}", True, False)
-    text = f"The file of evidence {exhibit.id}, scene.jpg, "
+    assert (row.record_id, row.error, row.lost, row.begun) == (evidence.id, f"its file {why}", True, False)
+    text = f"The file of evidence {evidence.id}, scene.jpg, "
     assert await told_of_files(house.store) == [(314, f"{text}{why}.")]
-    assert (await house.store.exhibits.get(exhibit.id)).missing
+    assert (await house.store.evidence.get(evidence.id)).missing
     desk = OutboxDesk(store=house.store, clock=SystemClock())
     await desk.retry(row.id, by="chief")
     await house.send(2)
@@ -375,8 +375,8 @@ async def test_a_file_that_is_lost_while_it_waits_is_told_holds_up_nothing_and_g
 
 async def test_a_lost_file_that_somebody_lets_go_of_was_not_refused_by_central(house, central):
     await house.outbox.send_due()
-    exhibit = await house.upload(b"first")
-    (house.folder / exhibit.file).unlink()
+    evidence = await house.upload(b"first")
+    (house.folder / evidence.file).unlink()
     await house.send(1)
     (row,) = await house.store.refused.page()
     await OutboxDesk(store=house.store, clock=SystemClock()).drop(row.id, by="chief")
@@ -387,12 +387,12 @@ async def test_a_lost_file_that_somebody_lets_go_of_was_not_refused_by_central(h
 
 async def test_a_lost_file_that_central_has_already_is_not_missed(house, central):
     await house.outbox.send_due()
-    exhibit = await house.upload(b"first")
+    evidence = await house.upload(b"first")
     central.faults = Faults(paths="/v1/camera/event/evidence", lost_answers=1)
     await house.send(1)
-    (house.folder / exhibit.file).unlink()
+    (house.folder / evidence.file).unlink()
     await house.send(1)
-    assert (await house.store.exhibits.get(exhibit.id)).delivered
+    assert (await house.store.evidence.get(evidence.id)).delivered
     assert await told_of_files(house.store) == []
 
 
@@ -406,8 +406,8 @@ async def test_a_file_that_breaks_off_while_it_is_sent_is_not_taken_for_a_fault_
 
     await house.outbox.send_due()
     content = os.urandom(300_000)
-    exhibit = await house.upload(content)
-    upload = Upload({"id": "1"}, house.folder / exhibit.file, "a.jpg", "image/jpeg", len(content))
+    evidence = await house.upload(content)
+    upload = Upload({"id": "1"}, house.folder / evidence.file, "a.jpg", "image/jpeg", len(content))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gateway.central.client.connections.SentFile", Breaking)
         with pytest.raises(OSError, match="Input/output error"):

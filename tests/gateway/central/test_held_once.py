@@ -16,10 +16,10 @@ from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import CentralAccount, Chances, Faults
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.evidence import Exhibit, KeptAs
+from gateway.domain.evidence import Evidence, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_UPDATE, ENTRY_CREATE
-from gateway.recording.lost_evidence import LostExhibits
+from gateway.recording.lost_evidence import LostEvidence
 from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, EventFilter
 
@@ -135,7 +135,7 @@ async def test_a_file_whose_answer_was_lost_is_not_kept_twice(store, client, cen
     recorded = await store.journal.record(Entry(events=(EVENT,), moments=(MOMENT,)))
     content = b"\xff\xd8\xff" + b"picture" * 100
     (tmp_path / "file").write_bytes(content)
-    draft = Exhibit(
+    draft = Evidence(
         id=0,
         camera_event_id=recorded.camera_event_ids[0],
         name="scene.jpg",
@@ -149,13 +149,13 @@ async def test_a_file_whose_answer_was_lost_is_not_kept_twice(store, client, cen
         clock_trusted=True,
         username="chief",
     )
-    await store.exhibits.add(draft, event=EVENT, most=9)
+    await store.evidence.add(draft, event=EVENT, most=9)
     sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     evidence = EvidenceSender(
         client=client,
         store=store,
         clock=SystemClock(),
-        files=LostExhibits(store=store, clock=SystemClock(), folder=tmp_path, ready=lambda: None),
+        files=LostEvidence(store=store, clock=SystemClock(), folder=tmp_path, ready=lambda: None),
     )
     await sender.send_due()
     central.faults = Faults(paths="/v1/camera/event/evidence", lost_answers=1)

@@ -12,7 +12,7 @@ from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
 from gateway.domain.errors import CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.evidence import Exhibit, KeptAs
+from gateway.domain.evidence import Evidence, KeptAs
 from gateway.domain.passages import Moment
 from gateway.domain.writes import (
     CAMERA_EVENT_UPDATE,
@@ -22,7 +22,7 @@ from gateway.domain.writes import (
     DEVICE_CREATE,
     ENTRY_CREATE,
 )
-from gateway.recording.lost_evidence import LostExhibits
+from gateway.recording.lost_evidence import LostEvidence
 from gateway.runtime.clock import SystemClock
 from gateway.store import Delivery, Entry, EventFilter
 
@@ -66,13 +66,13 @@ async def added(store, folder, camera_event_id):
     content = str(camera_event_id).encode()
     digest = hashlib.sha256(content).hexdigest()
     (folder / digest).write_bytes(content)
-    draft = Exhibit(
+    draft = Evidence(
         id=0, camera_event_id=camera_event_id, name="scene.jpg", description="", kept_as=KeptAs.INCIDENT,
         media_type="image/jpeg", size=len(content), sha256=digest, file=digest, created_at=AT, clock_trusted=True,
         username="chief",
     )  # fmt: skip
     event = Event(EventKind.EVIDENCE_ADDED, AT, clock_trusted=True, description="Evidence came.")
-    await store.exhibits.add(draft, event=event, most=9)
+    await store.evidence.add(draft, event=event, most=9)
 
 
 async def test_a_camera_event_that_gets_an_older_ones_id_takes_its_files_and_changes_there(
@@ -83,7 +83,7 @@ async def test_a_camera_event_that_gets_an_older_ones_id_takes_its_files_and_cha
     number = set_back(central.tables.camera_events)
     newer = await happened(store, "newer")
     await added(store, tmp_path, newer)
-    files = LostExhibits(store=store, clock=SystemClock(), folder=tmp_path, ready=lambda: None)
+    files = LostEvidence(store=store, clock=SystemClock(), folder=tmp_path, ready=lambda: None)
     evidence = EvidenceSender(client=client, store=store, clock=SystemClock(), files=files)
     sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     await sender.send_due()

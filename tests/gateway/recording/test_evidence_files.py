@@ -1,4 +1,4 @@
-"""Promise: an exhibit is whole on disk with its row, or neither is there; through kill -9, full disks and quitters."""
+"""Promise: evidence is whole on disk with its row, or neither is there; through kill -9, full disks and quitters."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from lacks import lacks
 from gateway.domain.errors import CameraUnavailable, NotFoundError, StoreError
 from gateway.domain.events import EventKind
 from gateway.domain.evidence import KeptAs, Labels, TooLarge
-from gateway.recording.evidence_files import FOLDER, ExhibitFiles
-from gateway.recording.incoming import ExhibitLimits
+from gateway.recording.evidence_files import FOLDER, EvidenceFiles
+from gateway.recording.incoming import EvidenceLimits
 from gateway.store import EventFilter, Store, TooMany
 
 PROGRAM = Path(__file__).with_name("uploading_program.py")
@@ -31,12 +31,12 @@ LABELS = Labels("scene.jpg", "", KeptAs.INCIDENT, "chief")
 
 @pytest.fixture
 def shelf(store, clock, tmp_path):
-    """Exhibits beside the store, with what was said wrong of the folder and its limits."""
+    """Evidence beside the store, with what was said wrong of the folder and its limits."""
 
     def make(*, fault="", media=None, **limits):
         limits = {"bytes_each": 5_000_000, "per_event": 3, "floor": 0, **limits}
-        return ExhibitFiles(
-            store=store, media=media or tmp_path, clock=clock, fault=lambda: fault, limits=ExhibitLimits(**limits)
+        return EvidenceFiles(
+            store=store, media=media or tmp_path, clock=clock, fault=lambda: fault, limits=EvidenceLimits(**limits)
         )
 
     return make
@@ -84,9 +84,11 @@ async def test_after_kill_9_rows_and_files_are_the_same_and_nothing_acknowledged
         known |= said
         store = Store(folder=tmp_path, site_name="North", sends=True)
         await store.open()
-        files = ExhibitFiles(store=store, media=tmp_path, clock=clock, fault=lambda: "", limits=ExhibitLimits(1, 1, 0))
+        files = EvidenceFiles(
+            store=store, media=tmp_path, clock=clock, fault=lambda: "", limits=EvidenceLimits(1, 1, 0)
+        )
         await files.open()
-        rows = {row.id: row for row in await store.exhibits.all()}
+        rows = {row.id: row for row in await store.evidence.all()}
         announced = await evidence_told(store)
         await store.close()
         assert {row.file for row in rows.values()} == there(tmp_path), f"round {number}"
@@ -112,7 +114,7 @@ async def test_what_is_not_kept_leaves_nothing(shelf, pin, store, tmp_path):
     with pytest.raises(TooMany):
         await kept(files, event, b"one more")
     assert len(there(tmp_path)) == 3
-    assert len(await store.exhibits.all()) == 3
+    assert len(await store.evidence.all()) == 3
 
 
 async def test_an_upload_that_is_given_up_leaves_nothing(shelf, tmp_path):
@@ -135,7 +137,7 @@ async def test_an_upload_that_is_given_up_leaves_nothing(shelf, tmp_path):
     assert there(tmp_path) == set()
 
 
-async def test_the_same_bytes_are_one_exhibit(shelf, pin, tmp_path):
+async def test_the_same_bytes_are_one_piece_of_evidence(shelf, pin, tmp_path):
     files = shelf()
     await files.open()
     event, other = await pin(1, before=1, after=1), await pin(1, before=1, after=1)
@@ -164,7 +166,7 @@ async def test_a_disk_that_takes_no_more_is_told_and_nothing_stays(shelf, pin, s
         with pytest.raises(StoreError, match="disk takes no more; nothing of the file was kept"):
             await kept(files, event, b"x" * 4_000_000)
         assert there(disk) == set()
-        assert await store.exhibits.all() == ()
+        assert await store.evidence.all() == ()
         small = await kept(files, event, b"fits")
         assert there(disk) == {small.file}
     finally:
@@ -187,7 +189,7 @@ async def test_a_file_that_went_missing_is_told_once_and_comes_back(shelf, pin, 
     path.rename(aside)
     for _ in range(2):
         await files.open()
-    (row,) = await store.exhibits.all()
+    (row,) = await store.evidence.all()
     assert row.missing
     with pytest.raises(NotFoundError, match="gone"):
         files.path(row)
@@ -195,7 +197,7 @@ async def test_a_file_that_went_missing_is_told_once_and_comes_back(shelf, pin, 
     assert len(told.events) == 1
     aside.rename(path)
     await files.open()
-    (row,) = await store.exhibits.all()
+    (row,) = await store.evidence.all()
     assert files.path(row).read_bytes() == b"scene"
 
 
@@ -211,11 +213,11 @@ async def test_what_is_let_go_of_goes_with_its_file_and_foreign_files_stay(shelf
     await files.expire(transactions_before=2**60, incidents_before=0)
     assert there(tmp_path) == {one.file, two.file, "notes.txt"}, "central has neither yet"
     for central_id in (None, 77):
-        await store.exhibits.sent(await store.exhibits.due(now=2**62), central_id=central_id)
+        await store.evidence.sent(await store.evidence.due(now=2**62), central_id=central_id)
     await files.expire(transactions_before=2**60, incidents_before=0)
     assert there(tmp_path) == {two.file, "notes.txt"}
-    assert [row.id for row in await store.exhibits.all()] == [two.id]
-    assert await store.exhibits.bytes_kept() == two.size
+    assert [row.id for row in await store.evidence.all()] == [two.id]
+    assert await store.evidence.bytes_kept() == two.size
     await files.open()
     assert there(tmp_path) == {two.file, "notes.txt"}
 
@@ -224,7 +226,7 @@ async def test_a_whole_file_that_lost_its_row_without_a_crash_is_set_aside(shelf
     files = shelf()
     await files.open()
     one = await kept(files, await pin(1, before=1, after=1), b"the only copy")
-    await store.database.write(lambda connection: connection.execute("DELETE FROM exhibit"))
+    await store.database.write(lambda connection: connection.execute("DELETE FROM evidence"))
     (tmp_path / FOLDER / ("0" * 32 + ".part")).write_bytes(b"half of one")
     for _ in range(2):
         await files.open()
@@ -240,11 +242,11 @@ async def test_one_file_that_cannot_be_removed_keeps_nothing_else(shelf, pin, st
     path = tmp_path / FOLDER / one.file
     path.unlink()
     path.mkdir()  # no file any more, so that it cannot be removed as one
-    await store.database.write(lambda connection: connection.execute("UPDATE exhibit SET garbage = 1"))
+    await store.database.write(lambda connection: connection.execute("UPDATE evidence SET garbage = 1"))
     await files.delete_let_go()
     assert there(tmp_path) == {one.file}
-    assert [row.id for row in await store.exhibits.garbage()] == [one.id]
+    assert [row.id for row in await store.evidence.garbage()] == [one.id]
     path.rmdir()
     await files.delete_let_go()
-    assert await store.exhibits.garbage() == ()
-    assert two.id not in {row.id for row in await store.exhibits.all()}
+    assert await store.evidence.garbage() == ()
+    assert two.id not in {row.id for row in await store.evidence.all()}

@@ -17,8 +17,8 @@ from stopwatch import Stopwatch
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition
-from gateway.evidence import judge_stretch, stretch_between, verify
-from gateway.web.status.evidence import Evidence, _entry, _Story
+from gateway.proof_package import judge_stretch, stretch_between, verify
+from gateway.web.status.proof_packages import ProofPackages, _entry, _Story
 
 
 @pytest.fixture
@@ -246,8 +246,8 @@ async def playlist_server(recording, event):
 
 
 async def proof(store, recording, folder, camera_event, clock):
-    """The event's evidence package, judged."""
-    maker = Evidence(store=store, recording=recording, folder=folder, site_name="Site", clock=clock)
+    """The event's proof package, judged."""
+    maker = ProofPackages(store=store, recording=recording, folder=folder, site_name="Site", clock=clock)
     event = await store.events.get(camera_event.event_id)
     folder.mkdir()
     clip = await maker._clip(camera_event)

@@ -1,4 +1,4 @@
-"""Run as a program: keeps exhibits without end, naming on its output what is acknowledged."""
+"""Run as a program: keeps evidence without end, naming on its output what is acknowledged."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import KeptAs, Labels
 from gateway.domain.passages import Moment
-from gateway.recording.evidence_files import ExhibitFiles
-from gateway.recording.incoming import ExhibitLimits
+from gateway.recording.evidence_files import EvidenceFiles
+from gateway.recording.incoming import EvidenceLimits
 from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, Store
 
@@ -20,12 +20,12 @@ from gateway.store import Entry, Store
 async def main(folder: Path) -> None:
     store = Store(folder=folder, site_name="North", sends=True)
     await store.open()
-    files = ExhibitFiles(
+    files = EvidenceFiles(
         store=store,
         media=folder,
         clock=SystemClock(),
         fault=lambda: "",
-        limits=ExhibitLimits(bytes_each=10_000_000, per_event=1_000_000, floor=0),
+        limits=EvidenceLimits(bytes_each=10_000_000, per_event=1_000_000, floor=0),
     )
     await files.open()
     event = Event(EventKind.VEHICLE_PASSED, 1, clock_trusted=True, description="A vehicle passed.")

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.domain.errors import NoRoom
 from gateway.domain.events import Event, EventKind
-from gateway.domain.evidence import Exhibit, KeptAs
+from gateway.domain.evidence import Evidence, KeptAs
 from gateway.domain.passages import Moment
 from gateway.domain.writes import (
     CAMERA_CREATE,
@@ -120,16 +120,16 @@ async def test_files_that_wait_count_with_their_size(small):
     recorded = await small.journal.record(Entry(events=(HAPPENED,), moments=(SEEN,)))
     (place,) = recorded.camera_event_ids
     for number in "12":
-        draft = Exhibit(
+        draft = Evidence(
             id=0, camera_event_id=place, name="a.txt", description="", kept_as=KeptAs.INCIDENT, media_type="text/plain",
             size=60_000, sha256=number * 64, file=number, created_at=1, clock_trusted=True, username="ada",
         )  # fmt: skip
-        await small.exhibits.add(draft, event=HAPPENED, most=9)
+        await small.evidence.add(draft, event=HAPPENED, most=9)
     assert (await small.backlog.usage()).bytes > 120_000
     with pytest.raises(NoRoom):
         await small.backlog.admit()
-    row = await small.exhibits.due(now=1)
-    await small.exhibits.sent(row, central_id=None)
+    row = await small.evidence.due(now=1)
+    await small.evidence.sent(row, central_id=None)
     await small.backlog.admit()
 
 

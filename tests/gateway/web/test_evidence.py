@@ -88,7 +88,7 @@ async def test_an_upload_is_kept_and_shown_with_its_camera_event(gateway, upload
         "sha256": digest,
         "username": "chief",
     }
-    row = await gateway.store.exhibits.get(evidence["id"])
+    row = await gateway.store.evidence.get(evidence["id"])
     assert (tmp_path / FOLDER / row.file).read_bytes() == JPEG
     (event,) = await of_kind(gateway, EventKind.EVIDENCE_ADDED)
     assert digest in event.data
@@ -168,7 +168,7 @@ async def test_what_cannot_be_taken_is_said_and_leaves_nothing(gateway, upload, 
         assert (found, answer["success"], answer["evidence"]) == (status, False, None), words
         assert words in answer["error"], answer
     assert list((tmp_path / FOLDER).iterdir()) == []
-    assert await gateway.store.exhibits.all() == ()
+    assert await gateway.store.evidence.all() == ()
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ async def test_an_upload_that_breaks_off_leaves_nothing(gateway, tmp_path):
     async with asyncio.timeout(30):
         while any((tmp_path / FOLDER).iterdir()):
             await asyncio.sleep(0.01)
-    assert await gateway.store.exhibits.all() == ()
+    assert await gateway.store.evidence.all() == ()
 
 
 async def test_only_whoever_may_uploads_and_links(gateway, upload, uploaded):
@@ -339,10 +339,10 @@ async def test_no_token_is_on_disk(gateway, uploaded, linked, tmp_path):
 async def test_an_unexpected_error_does_not_put_a_token_into_the_log(gateway, uploaded, linked, monkeypatch):
     access = await linked((await uploaded())["id"])
 
-    def broken(exhibit):
+    def broken(evidence):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(gateway.recording.exhibits, "path", broken)
+    monkeypatch.setattr(gateway.recording.evidence_files, "path", broken)
     with capture_logs() as logged:
         assert (await fetched(gateway, access["url"]))[0] == 500
     assert [entry["path"] for entry in logged] == [f"{UPLOAD}/file/{{token}}"]
@@ -360,7 +360,7 @@ async def test_deleting_a_camera_event_takes_its_evidence_and_links_along(gatewa
     assert (status, answer["event"]["evidence"][0]["sha256"]) == (200, evidence["sha256"])
     assert (await fetched(gateway, access["url"]))[0] == 404
     assert list((tmp_path / FOLDER).iterdir()) == []
-    assert await gateway.store.exhibits.bytes_kept() == 0
+    assert await gateway.store.evidence.bytes_kept() == 0
     (told,) = await of_kind(gateway, EventKind.CAMERA_EVENT_DELETED)
     assert evidence["sha256"] in told.data
 

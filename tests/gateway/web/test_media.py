@@ -10,7 +10,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment, Passage, PassageOutcome
-from gateway.evidence import verify
+from gateway.proof_package import verify
 from gateway.store import Entry
 from gateway.web.status.snapshot import footage_state
 
@@ -72,17 +72,17 @@ async def test_a_part_of_a_clip_and_an_unchanged_one(gateway, footage):
         assert (answer.status, await answer.read()) == (200, whole)
 
 
-async def test_an_evidence_package_proves_its_event(gateway, footage, tmp_path):
+async def test_a_proof_package_proves_its_event(gateway, footage, tmp_path):
     known = await gateway.store.camera_events.get(gateway.camera_event_id)
     headers = await gateway.sign_in()
-    async with gateway.client.get(f"{gateway.url}/status/evidence/{known.event_id}", headers=headers) as answer:
+    async with gateway.client.get(f"{gateway.url}/status/proof/{known.event_id}", headers=headers) as answer:
         assert (answer.status, answer.content_type) == (200, "application/zip")
         assert answer.headers["Content-Disposition"] == f'attachment; filename="event-{known.event_id}.zip"'
         (tmp_path / "proof.zip").write_bytes(await answer.read())
     found = verify(tmp_path / "proof.zip")
     assert (found.manifest.event.id, found.manifest.made_by) == (known.event_id, "chief")
     assert found.manifest.clips[0].size == len(footage.clip.read_bytes())
-    async with gateway.client.get(f"{gateway.url}/status/evidence/999", headers=headers) as answer:
+    async with gateway.client.get(f"{gateway.url}/status/proof/999", headers=headers) as answer:
         assert answer.status == 404
 
 
@@ -113,7 +113,7 @@ async def test_evidence_of_a_visit_is_whole_though_a_camera_has_no_footage(gatew
     monkeypatch.setattr(gateway.recording, "clip", of_one)
     for event_id in (granted, recorded.event_ids[0]):
         headers = await gateway.sign_in()
-        async with gateway.client.get(f"{gateway.url}/status/evidence/{event_id}", headers=headers) as answer:
+        async with gateway.client.get(f"{gateway.url}/status/proof/{event_id}", headers=headers) as answer:
             assert answer.status == 200, await answer.text()
             (tmp_path / "proof.zip").write_bytes(await answer.read())
         found = verify(tmp_path / "proof.zip")
@@ -122,11 +122,11 @@ async def test_evidence_of_a_visit_is_whole_though_a_camera_has_no_footage(gatew
         assert [item.camera_id for item in found.manifest.clips] == [201]
         assert f"no clip of camera 202 for event {recorded.event_ids[0]}: {away}" in found.notes
     gateway.recording.show(condition="unreachable")
-    async with gateway.client.get(f"{gateway.url}/status/evidence/{granted}", headers=headers) as answer:
+    async with gateway.client.get(f"{gateway.url}/status/proof/{granted}", headers=headers) as answer:
         assert answer.status == 503, "its footage may still come"
     for camera_event_id in recorded.camera_event_ids:
         await gateway.store.camera_events.mark_ready(camera_event_id)
-    async with gateway.client.get(f"{gateway.url}/status/evidence/{granted}", headers=headers) as answer:
+    async with gateway.client.get(f"{gateway.url}/status/proof/{granted}", headers=headers) as answer:
         assert answer.status == 200
 
 

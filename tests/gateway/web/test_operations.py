@@ -66,7 +66,7 @@ def body_of(operation: Operation) -> dict:
 
 
 def address(operation: Operation) -> str:
-    number = "2000000000" if "/event/" in operation.path else "1" if "/evidence/" in operation.path else "201"
+    number = "2000000000" if "/event/" in operation.path else "1" if "/proof/" in operation.path else "201"
     asked = "?after=1&before=3" if "/chain/" in operation.path else ""
     return operation.path.replace("{id}", number).replace("{file}", "master.m3u8") + asked
 

@@ -23,7 +23,7 @@ DELETE FROM remembered;
 UPDATE footage_chain SET number = 1000000 + max(number,
     coalesce((SELECT max(number) FROM segment WHERE segment.camera_id = footage_chain.camera_id), 0));
 -- Nor may a link that was taken back.
-DELETE FROM exhibit_link;
+DELETE FROM evidence_link;
 -- The same for each webhook's books: what is gone and was not delivered counts as dropped.
 UPDATE webhook SET accepted = max(accepted, delivered + failed + dropped
     + (SELECT count(*) FROM webhook_message WHERE webhook_id = webhook.id AND webhook_message.failed = 0));

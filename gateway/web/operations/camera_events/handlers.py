@@ -11,7 +11,7 @@ from aiohttp import web
 
 from gateway.domain.errors import CentralRefused, NotFoundError
 from gateway.domain.events import Event, EventKind, Scalar
-from gateway.domain.evidence import Exhibit
+from gateway.domain.evidence import Evidence
 from gateway.domain.footage import Missing, extent_of
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.domain.read_cursors import PageAnswered
@@ -120,14 +120,14 @@ class CameraEventsFamily:
         )
         known = page.events
         ids = [item.id for item in known]
-        exhibits = await self._store.exhibits.of(ids)
+        evidence = await self._store.evidence.of(ids)
         waiting = (await self._store.pending_writes.arriving(_KIND, ids)).waiting
         site_only = await self._site_only(known, waiting)
         missing = await self._recording.missing(item for item in known if item.ready)
         events = (
             camera_event_record(
                 item,
-                exhibits=exhibits,
+                evidence=evidence,
                 waiting=waiting.get(item.id, ()),
                 missing=missing.get(item.id),
                 site_only=item.id in site_only,
@@ -235,13 +235,13 @@ class CameraEventsFamily:
         raise NotFoundError(f"camera event {known.id} has no such file")
 
     async def _shown(self, known: CameraEvent, request: web.Request, caller: Caller) -> CameraEventRecord:
-        exhibits = await self._store.exhibits.of((known.id,))
+        evidence = await self._store.evidence.of((known.id,))
         missing = await self._recording.missing((known,) if known.ready else ())
         waiting = await self._store.pending_writes.waiting(_KIND, known.id)
         site_only = await self._site_only((known,), {known.id: waiting})
         return camera_event_record(
             known,
-            exhibits=exhibits,
+            evidence=evidence,
             waiting=waiting,
             missing=missing.get(known.id),
             site_only=known.id in site_only,
@@ -321,7 +321,7 @@ class CameraEventsFamily:
 def camera_event_record(
     event: CameraEvent,
     *,
-    exhibits: Iterable[Exhibit] = (),
+    evidence: Iterable[Evidence] = (),
     waiting: Sequence[WaitingWrite] = (),
     missing: Sequence[Missing] | None = None,
     site_only: bool = False,
@@ -367,7 +367,7 @@ def camera_event_record(
                 }
                 for gap in missing or ()
             ),
-            "evidence": tuple(evidence_record(item) for item in exhibits if item.camera_event_id == event.id),
+            "evidence": tuple(evidence_record(item) for item in evidence if item.camera_event_id == event.id),
             **standing,
         }
     )

@@ -83,7 +83,7 @@ export function play(event, footage, cameraName) {
   const download = byId("player-download");
   download.href = address;
   download.download = `event-${event.id}-camera-${footage.camera_id}.mp4`;
-  byId("player-evidence").href = `/status/evidence/${event.id}`;
+  byId("player-proof").href = `/status/proof/${event.id}`;
   video.poster = `/v1/camera/event/thumbnail/${footage.id}`;
   video.src = address;
   byId("player").showModal();

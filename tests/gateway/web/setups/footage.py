@@ -15,7 +15,7 @@ from gateway.domain.footage import CameraCondition, Missing, SegmentFinished
 from gateway.domain.passages import CameraEvent
 from gateway.domain.viewing import NotShown, ViewOpened, ViewRefusal
 from gateway.recording import CameraSnapshot
-from gateway.recording.evidence_files import ExhibitFiles
+from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.forecast import StorageForecast
 from gateway.recording.viewing import Viewing
 from gateway.store import Segment, Store
@@ -82,7 +82,7 @@ class FootageOnDisk:
     """Recording's face over three real files."""
 
     files: Footage
-    exhibits: ExhibitFiles
+    evidence_files: EvidenceFiles
     store: Store
     forgotten: list[int] = field(default_factory=list)
     camera: CameraSnapshot = CAMERA
@@ -131,7 +131,7 @@ class FootageOnDisk:
 
     async def forget(self, camera_event_id: int) -> None:
         self.forgotten.append(camera_event_id)
-        await self.exhibits.delete_let_go()
+        await self.evidence_files.delete_let_go()
 
     async def camera_thumbnail(self, camera_id: int) -> Path:
         if camera_id != self.camera.camera_id:

@@ -25,8 +25,8 @@ from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
-from gateway.recording.evidence_files import ExhibitFiles
-from gateway.recording.incoming import ExhibitLimits
+from gateway.recording.evidence_files import EvidenceFiles
+from gateway.recording.incoming import EvidenceLimits
 from gateway.recording.viewing import Viewing
 from gateway.site.api_section import TlsSection
 from gateway.site.models import Site
@@ -160,12 +160,12 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         await store.cameras.declare(
             [KnownRecord(camera.id, camera.name, "", at_site=True) for camera in SITE.cameras], now=START
         )
-        shelf = ExhibitFiles(
+        shelf = EvidenceFiles(
             store=store,
             media=tmp_path,
             clock=clock,
             fault=lambda: "",
-            limits=ExhibitLimits(bytes_each=3_000_000, per_event=3, floor=0),
+            limits=EvidenceLimits(bytes_each=3_000_000, per_event=3, floor=0),
         )
         await shelf.open()
         board, central = FieldInMemory(store=store, clock=clock), CentralInMemory()

@@ -229,8 +229,8 @@ CREATE TABLE camera_event_gone (
     central_id INTEGER
 ) STRICT;
 
--- Files that people added to camera events. A row is made when its file is whole on disk, and goes after it.
-CREATE TABLE exhibit (
+-- Files that people attached to camera events. A row is made when its file is whole on disk, and goes after it.
+CREATE TABLE evidence (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     camera_event_id INTEGER NOT NULL,
     name            TEXT NOT NULL,
@@ -239,7 +239,7 @@ CREATE TABLE exhibit (
     media_type      TEXT NOT NULL,               -- what the bytes say
     size            INTEGER NOT NULL,
     sha256          TEXT NOT NULL,
-    file            TEXT NOT NULL UNIQUE,        -- in the folder of exhibits
+    file            TEXT NOT NULL UNIQUE,        -- in the folder of evidence
     created_at      INTEGER NOT NULL,
     clock_trusted   INTEGER NOT NULL,
     username        TEXT NOT NULL,
@@ -249,28 +249,28 @@ CREATE TABLE exhibit (
     missing         INTEGER NOT NULL DEFAULT 0,  -- 1: the file is not there
     garbage         INTEGER NOT NULL DEFAULT 0   -- 1: the file is to be deleted, the row after it
 ) STRICT;
-CREATE INDEX exhibit_by_camera_event ON exhibit (camera_event_id);
-CREATE INDEX exhibit_by_central ON exhibit (central_id) WHERE central_id IS NOT NULL;
-CREATE INDEX exhibit_garbage ON exhibit (id) WHERE garbage = 1;
+CREATE INDEX evidence_by_camera_event ON evidence (camera_event_id);
+CREATE INDEX evidence_by_central ON evidence (central_id) WHERE central_id IS NOT NULL;
+CREATE INDEX evidence_garbage ON evidence (id) WHERE garbage = 1;
 
-CREATE TABLE exhibit_link (
+CREATE TABLE evidence_link (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
-    exhibit_id   INTEGER NOT NULL,
+    evidence_id  INTEGER NOT NULL,
     token_hash   BLOB NOT NULL UNIQUE,           -- SHA-256 of the token; the token itself is nowhere
     username     TEXT NOT NULL,
     created_at   INTEGER NOT NULL,
     expires_at   INTEGER NOT NULL,
     revoked_at   INTEGER
 ) STRICT;
-CREATE INDEX exhibit_link_by_exhibit ON exhibit_link (exhibit_id);
+CREATE INDEX evidence_link_by_evidence ON evidence_link (evidence_id);
 
 -- Whoever deletes a camera event lets go of what was added to it.
 CREATE TRIGGER camera_event_deleted AFTER DELETE ON camera_event BEGIN
     INSERT OR REPLACE INTO camera_event_gone (id, central_id) VALUES (old.id, old.central_id);
-    UPDATE exhibit SET garbage = 1 WHERE camera_event_id = old.id;
+    UPDATE evidence SET garbage = 1 WHERE camera_event_id = old.id;
 END;
-CREATE TRIGGER exhibit_let_go AFTER UPDATE OF garbage ON exhibit WHEN new.garbage = 1 BEGIN
-    DELETE FROM exhibit_link WHERE exhibit_id = new.id;
+CREATE TRIGGER evidence_let_go AFTER UPDATE OF garbage ON evidence WHEN new.garbage = 1 BEGIN
+    DELETE FROM evidence_link WHERE evidence_id = new.id;
 END;
 
 CREATE TABLE outbox (
@@ -342,7 +342,7 @@ INSERT INTO box (id, number) VALUES (1, 1 + abs(random() % 1048575));
 
 -- Ids made at the site begin here, above any of central's.
 INSERT INTO sqlite_sequence (name, seq) VALUES
-    ('camera_event', 1999999999), ('parking_entry', 1999999999), ('provisional', 1999999999), ('exhibit', 1999999999);
+    ('camera_event', 1999999999), ('parking_entry', 1999999999), ('provisional', 1999999999), ('evidence', 1999999999);
 
 CREATE TABLE command (
     command_id   TEXT PRIMARY KEY,

@@ -1,4 +1,4 @@
-"""Judging an evidence package, on any machine: every fault in plain words, nothing believed unchecked. Blocking."""
+"""Verification of a proof package, on any machine: every fault in plain words, nothing believed unchecked. Blocking."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from pydantic import ValidationError
 
-from gateway.evidence.faults import EvidenceBroken
-from gateway.evidence.links import link_faults, link_notes
-from gateway.evidence.manifest import MANIFEST, PUBLIC_KEY, SIGNATURE, ClipEntry, Manifest
-from gateway.evidence.seal import fingerprint_of
+from gateway.proof_package.faults import ProofBroken
+from gateway.proof_package.links import link_faults, link_notes
+from gateway.proof_package.manifest import MANIFEST, PUBLIC_KEY, SIGNATURE, ClipEntry, Manifest
+from gateway.proof_package.seal import fingerprint_of
 
 _MOST_FILES = 64
 _LARGEST_TEXT = 8 * 1024 * 1024
@@ -40,7 +40,7 @@ class Verified:
 
 
 def verify(path: Path, *, fingerprint: str = "") -> Verified:
-    """Judge a package; with `fingerprint`, also that the site's own key signed it. Raises EvidenceBroken.
+    """Judge a package; with `fingerprint`, also that the site's own key signed it. Raises ProofBroken.
 
     Without one, all that is proven is that nothing was changed since whoever holds the key in the package signed it.
     """
@@ -53,13 +53,13 @@ def verify(path: Path, *, fingerprint: str = "") -> Verified:
             manifest = _manifest(text)
             faults = tuple(_file_faults(package, names, manifest))
     except (zipfile.BadZipFile, EOFError, struct.error, ValueError, OverflowError) as error:
-        raise EvidenceBroken(("this is no whole package: it is cut off or damaged",)) from error
+        raise ProofBroken(("this is no whole package: it is cut off or damaged",)) from error
     except (NotImplementedError, RuntimeError) as error:  # zipfile's, for a packing it lacks and for encryption
-        raise EvidenceBroken(("the package is packed in a way that no package of a gateway is",)) from error
+        raise ProofBroken(("the package is packed in a way that no package of a gateway is",)) from error
     except OSError as error:
-        raise EvidenceBroken((f"the file cannot be read: {error.strerror or 'damaged'}",)) from error
+        raise ProofBroken((f"the file cannot be read: {error.strerror or 'damaged'}",)) from error
     if faults:
-        raise EvidenceBroken(faults)
+        raise ProofBroken(faults)
     notes = (*_missing_notes(manifest), *(note for clip in manifest.clips for note in link_notes(clip)))
     return Verified(manifest, public, notes=notes)
 
@@ -77,31 +77,31 @@ def _names(package: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     """Check the archive's entries before anything is read: few, plain, and together not larger than the file."""
     found = package.infolist()
     if len(found) > _MOST_FILES:
-        raise EvidenceBroken((f"it holds {len(found)} files; a package holds at most {_MOST_FILES}",))
+        raise ProofBroken((f"it holds {len(found)} files; a package holds at most {_MOST_FILES}",))
     if any(item.compress_type != zipfile.ZIP_STORED for item in found) or sum(item.file_size for item in found) > size:
-        raise EvidenceBroken(("its files are packed in a way that no package of a gateway is",))
+        raise ProofBroken(("its files are packed in a way that no package of a gateway is",))
     twice = [name for name, times in Counter(item.filename for item in found).items() if times > 1]
     if twice:
-        raise EvidenceBroken(tuple(f"it holds {name} twice" for name in twice))
+        raise ProofBroken(tuple(f"it holds {name} twice" for name in twice))
     return {item.filename: item for item in found}
 
 
 def _refuse_more(path: Path, names: dict[str, zipfile.ZipInfo]) -> None:
     """Nothing stands before the first file of a package, nor behind its end."""
     if names and min(item.header_offset for item in names.values()) > 0:
-        raise EvidenceBroken(("something was put in front of the package",))
+        raise ProofBroken(("something was put in front of the package",))
     with path.open("rb") as file:
         file.seek(-_END_BYTES, os.SEEK_END)
         end = file.read(_END_BYTES)
     if not end.startswith(_END) or end[-2:] != b"\0\0":
-        raise EvidenceBroken(("something was put behind the end of the package",))
+        raise ProofBroken(("something was put behind the end of the package",))
 
 
 def _text(package: zipfile.ZipFile, names: dict[str, zipfile.ZipInfo], name: str) -> bytes:
     if name not in names:
-        raise EvidenceBroken((f"{name} is missing",))
+        raise ProofBroken((f"{name} is missing",))
     if names[name].file_size > _LARGEST_TEXT:
-        raise EvidenceBroken((f"{name} is too large",))
+        raise ProofBroken((f"{name} is too large",))
     return package.read(names[name])
 
 
@@ -110,18 +110,18 @@ def _signed(text: bytes, key: bytes, signature: bytes, *, wanted: str) -> str:
     try:
         public = load_pem_public_key(key)
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise EvidenceBroken((f"{PUBLIC_KEY} is no key",)) from error
+        raise ProofBroken((f"{PUBLIC_KEY} is no key",)) from error
     if not isinstance(public, Ed25519PublicKey):
-        raise EvidenceBroken((f"{PUBLIC_KEY} is a key of another kind",))
+        raise ProofBroken((f"{PUBLIC_KEY} is a key of another kind",))
     try:
         public.verify(signature, text)
     except InvalidSignature as error:
-        raise EvidenceBroken(
+        raise ProofBroken(
             ("the signature does not fit: the manifest, the key or the signature was changed",)
         ) from error
     found = fingerprint_of(public)
     if wanted and "".join(wanted.split()).lower() != found.replace(" ", ""):
-        raise EvidenceBroken((f"another key signed it: {found}",))
+        raise ProofBroken((f"another key signed it: {found}",))
     return found
 
 
@@ -129,7 +129,7 @@ def _manifest(text: bytes) -> Manifest:
     try:
         return Manifest.model_validate_json(text)
     except ValidationError as error:
-        raise EvidenceBroken(("its manifest is of a kind that this version does not know",)) from error
+        raise ProofBroken(("its manifest is of a kind that this version does not know",)) from error
 
 
 def _file_faults(package: zipfile.ZipFile, names: dict[str, zipfile.ZipInfo], manifest: Manifest) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""An evidence package written: a plain ZIP without compression, so that any tool opens it. Blocking."""
+"""Writing of a proof package: a plain ZIP without compression, so that any tool opens it. Blocking."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.domain.errors import StoreError
-from gateway.evidence.manifest import (
+from gateway.proof_package.manifest import (
     MANIFEST,
     PUBLIC_KEY,
     SIGNATURE,
@@ -21,7 +21,7 @@ from gateway.evidence.manifest import (
     MissingEntry,
     SegmentEntry,
 )
-from gateway.evidence.seal import SiteKey
+from gateway.proof_package.seal import SiteKey
 
 _AT_A_TIME = 1 << 20
 

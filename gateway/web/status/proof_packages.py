@@ -1,4 +1,4 @@
-"""An event's evidence package, made for whoever may see the event and its footage."""
+"""An event's proof package, made for whoever may see the event and its footage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import RecordedEvent
 from gateway.domain.footage_chain import leaf_of, link_of
 from gateway.domain.passages import CameraEvent
-from gateway.evidence import (
+from gateway.proof_package import (
     MOST_BETWEEN,
     MOST_CLIPS,
     Clip,
@@ -37,8 +37,8 @@ from gateway.web.http.files import as_file, in_time
 from gateway.web.operation import Operation, needs
 from gateway.web.status.snapshot import trace_of
 
-EVIDENCE = Operation(
-    "GET", "/status/evidence/{id}", needs("can_view_events") & needs("can_view_camera_events"), "evidence"
+PROOF_PACKAGE = Operation(
+    "GET", "/status/proof/{id}", needs("can_view_events") & needs("can_view_camera_events"), "proof"
 )
 FOOTAGE_CHAIN = Operation("GET", "/status/chain/{id}", needs("can_view_camera_events"), "leaves")
 
@@ -56,8 +56,8 @@ class _Story:
     missing: list[MissingEntry]
 
 
-class Evidence:
-    """`/status/evidence/{event}`: a ZIP file. The last ten are kept in the data folder, one is made at a time."""
+class ProofPackages:
+    """`/status/proof/{event}`: a ZIP file. The last ten are kept in the data folder, one is made at a time."""
 
     def __init__(self, *, store: Store, recording: Recording, folder: Path, site_name: str, clock: Clock) -> None:
         """`folder`: the data folder, where the site's key and the packages are."""
@@ -70,7 +70,7 @@ class Evidence:
 
     def routes(self) -> tuple[Route, ...]:
         """The operations of this family."""
-        return (Route(EVIDENCE, self._get), Route(FOOTAGE_CHAIN, self._chain))
+        return (Route(PROOF_PACKAGE, self._get), Route(FOOTAGE_CHAIN, self._chain))
 
     async def _chain(self, request: web.Request, _: Caller) -> web.StreamResponse:
         """`/status/chain/{camera}?after=…&before=…`: what links two segments of a camera, by their numbers."""
@@ -92,7 +92,7 @@ class Evidence:
             raise NotFoundError(f"there is no event {event_id}")
         async with in_time(), self._one:
             story = await self._story(event)
-            path = self._folder / "evidence" / f"event-{event_id}.zip"
+            path = self._folder / "proof_packages" / f"event-{event_id}.zip"
             stamp = self._clock.wall()
             made = (iso_utc(stamp.micros), caller.username, stamp.trusted)
             await asyncio.to_thread(self._write, path, _entry(event), story, made)

@@ -1,4 +1,4 @@
-"""`edge-gateway evidence`: an event's proof fetched from the running gateway, and judged anywhere."""
+"""`edge-gateway proof`: an event's proof package, fetched from the running gateway, and judged anywhere."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typer.core import TyperGroup
 
 from gateway.cli.client import Answer, Gateway, SiteFile, User, pieces, signed_in
 from gateway.domain.errors import ConfigError
-from gateway.evidence import (
+from gateway.proof_package import (
     MOST_BETWEEN,
     ClipEntry,
-    EvidenceBroken,
     Manifest,
+    ProofBroken,
     Verified,
     judge_stretch,
     stretch_between,
@@ -24,7 +24,7 @@ from gateway.evidence import (
 
 
 class _EventFirst(TyperGroup):
-    """`evidence 4711 …` means `evidence fetch 4711 …`."""
+    """`proof 4711 …` means `proof fetch 4711 …`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         return super().resolve_command(ctx, ["fetch", *args] if args and args[0].isdecimal() else args)
@@ -38,8 +38,8 @@ app = typer.Typer(
     cls=_EventFirst,
     no_args_is_help=True,
     help="Fetch the proof of an event as one signed file, or verify such a file on any machine.\n\n"
-    "Example: edge-gateway evidence 4711 --site /etc/edge-gateway/site.toml --user technician\n\n"
-    "Example: edge-gateway evidence verify event-4711.zip",
+    "Example: edge-gateway proof 4711 --site /etc/edge-gateway/site.toml --user technician\n\n"
+    "Example: edge-gateway proof verify event-4711.zip",
 )
 
 
@@ -64,12 +64,12 @@ def fetch(
     With it comes all that its lane told of the same visit of a vehicle: whichever event of it is named. A camera whose
     footage cannot be had is named with the reason.
 
-    Example: edge-gateway evidence 4711 --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway proof 4711 --site /etc/edge-gateway/site.toml --user technician
     """
     path = output or Path(f"event-{event}.zip")
     with signed_in(site, user) as gateway:
         typer.echo(f"Fetching event {event} …")
-        _download(gateway, f"/status/evidence/{event}", path)
+        _download(gateway, f"/status/proof/{event}", path)
     typer.echo(f"{path}: {_summary(verify(path))}")
 
 
@@ -82,11 +82,11 @@ def judge(
 
     Without --key that proves only that nothing was changed since; compare the fingerprint with the site's own.
 
-    Example: edge-gateway evidence verify event-4711.zip --key "12ab 34cd …"
+    Example: edge-gateway proof verify event-4711.zip --key "12ab 34cd …"
     """
     try:
         found = verify(file, fingerprint=key)
-    except EvidenceBroken as error:
+    except ProofBroken as error:
         for fault in error.faults:
             typer.echo(f"{file}: {fault}", err=True)
         raise typer.Exit(1) from error
@@ -107,7 +107,7 @@ def chain(
     The gateway tells what links the one to the other, whether that footage is still kept or not. Exit status 1 when it
     does not fit.
 
-    Example: edge-gateway evidence chain event-4711.zip event-4890.zip --site /etc/edge-gateway/site.toml --user chief
+    Example: edge-gateway proof chain event-4711.zip event-4890.zip --site /etc/edge-gateway/site.toml --user chief
     """
     try:
         before, after = verify(old), verify(new)
@@ -118,7 +118,7 @@ def chain(
                 for camera_id in sorted({clip.camera_id for clip in after.manifest.clips})
                 if (known := _of_camera(before, camera_id)) and (clip := _of_camera(after, camera_id))
             ]
-    except EvidenceBroken as error:
+    except ProofBroken as error:
         for fault in error.faults:
             typer.echo(fault, err=True)
         raise typer.Exit(1) from error
@@ -128,10 +128,10 @@ def chain(
 def _must_share(before: Verified, after: Verified) -> None:
     """Raise an error unless both packages have the same site and a camera in common."""
     if before.fingerprint != after.fingerprint:
-        raise EvidenceBroken(("the packages are of two sites: other keys signed them",))
+        raise ProofBroken(("the packages are of two sites: other keys signed them",))
     old, new = ({clip.camera_id for clip in found.manifest.clips} for found in (before, after))
     if not old & new:
-        raise EvidenceBroken(("no camera is in both packages",))
+        raise ProofBroken(("no camera is in both packages",))
 
 
 def _stretch(old: ClipEntry, new: ClipEntry, gateway: Gateway) -> str:

@@ -13,12 +13,12 @@ import pytest
 
 from gateway.domain.errors import StoreError
 from gateway.domain.footage_chain import leaf_of, link_of
-from gateway.evidence import (
+from gateway.proof_package import (
     Clip,
     EventEntry,
-    EvidenceBroken,
     GapEntry,
     MissingEntry,
+    ProofBroken,
     SegmentEntry,
     SiteKey,
     judge_stretch,
@@ -76,7 +76,7 @@ def rewritten(package: Path, change) -> Path:
 
 
 def faults(path, **wanted) -> str:
-    with pytest.raises(EvidenceBroken) as raised:
+    with pytest.raises(ProofBroken) as raised:
         verify(path, **wanted)
     return str(raised.value)
 
@@ -218,13 +218,13 @@ def test_two_packages_are_of_one_chain(chained):
     judge_stretch(first, last, leaves)
     judge_stretch(first, first, [])
     for wrong in (leaves[1:], leaves[::-1], []):
-        with pytest.raises(EvidenceBroken, match=r"does not lead from \S+4_2.ts to \S+8_2.ts"):
+        with pytest.raises(ProofBroken, match=r"does not lead from \S+4_2.ts to \S+8_2.ts"):
             judge_stretch(first, last, wrong)
-    with pytest.raises(EvidenceBroken, match="changed or left out"):
+    with pytest.raises(ProofBroken, match="changed or left out"):
         judge_stretch(first, first.model_copy(update={"link": "0" * 64}), [])
-    with pytest.raises(EvidenceBroken, match="linked before the first"):
+    with pytest.raises(ProofBroken, match="linked before the first"):
         stretch_between(new, old)
-    with pytest.raises(EvidenceBroken, match="no link of this camera's chain"):
+    with pytest.raises(ProofBroken, match="no link of this camera's chain"):
         stretch_between(old, clip.model_copy(update={"segments": ()}))
 
 
@@ -243,7 +243,7 @@ def test_every_byte_counts(package):
         package.write_bytes(whole[:place] + bytes((whole[place] ^ 0x41,)) + whole[place + 1 :])
         try:
             assert verify(package).manifest == before
-        except EvidenceBroken:
+        except ProofBroken:
             refused += 1
     assert refused > len(whole) / 7 * 0.9
 

@@ -1,12 +1,12 @@
-"""Faults of evidence."""
+"""The error for a package that proves nothing."""
 
 from __future__ import annotations
 
 from gateway.domain.errors import GatewayError
 
 
-class EvidenceBroken(GatewayError):
-    """It does not prove what it says; `faults` are sentences."""
+class ProofBroken(GatewayError):
+    """A package that does not prove its contents; `faults` are sentences."""
 
     def __init__(self, faults: tuple[str, ...]) -> None:
         super().__init__("; ".join(faults))

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from gateway.domain.footage_chain import leaf_of, link_of, walked
-from gateway.evidence.faults import EvidenceBroken
-from gateway.evidence.manifest import ClipEntry, SegmentEntry
+from gateway.proof_package.faults import ProofBroken
+from gateway.proof_package.manifest import ClipEntry, SegmentEntry
 
 
 def link_faults(clip: ClipEntry) -> Iterator[str]:
@@ -49,22 +49,22 @@ def _follows(before: SegmentEntry, after: SegmentEntry) -> bool:
 def stretch_between(old: ClipEntry, new: ClipEntry) -> tuple[SegmentEntry, SegmentEntry]:
     """Return the last linked segment of the older clip and the first one of the newer clip at or behind it.
 
-    Raises EvidenceBroken when there are none.
+    Raises ProofBroken when there are none.
     """
     known, sought = _linked(old.segments), _linked(new.segments)
     if not known or not sought:
-        raise EvidenceBroken((f"{new.camera}: one of the packages holds no link of this camera's chain",))
+        raise ProofBroken((f"{new.camera}: one of the packages holds no link of this camera's chain",))
     last = known[-1]
     behind = [one for one in sought if (one.number or 0) >= (last.number or 0)]
     if not behind:
-        raise EvidenceBroken((f"{new.camera}: the second package's footage was linked before the first one's",))
+        raise ProofBroken((f"{new.camera}: the second package's footage was linked before the first one's",))
     return last, behind[0]
 
 
 def judge_stretch(old: SegmentEntry, new: SegmentEntry, leaves: Iterable[str]) -> None:
-    """Whether the chain leads from one segment to the other over these leaves. Raises EvidenceBroken."""
+    """Whether the chain leads from one segment to the other over these leaves. Raises ProofBroken."""
     is_same = old.number == new.number and old.link == new.link
     if not is_same and walked(old.link or "", leaves) != new.previous:
-        raise EvidenceBroken(
+        raise ProofBroken(
             (f"the chain does not lead from {old.path} to {new.path}: what was between them was changed or left out",)
         )

@@ -1,4 +1,4 @@
-"""What an exhibit's bytes and name tell, and what they cannot make the gateway say."""
+"""What the bytes and the name of evidence tell, and what they cannot make the gateway say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.evidence import HEAD_BYTES, ExhibitLink, download_name, shown_in_place, shown_name, sniffed
+from gateway.domain.evidence import HEAD_BYTES, EvidenceLink, download_name, shown_in_place, shown_name, sniffed
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_only_what_shows_itself_is_shown_in_place():
 
 
 def test_a_link_is_good_until_it_ends_or_is_taken_back():
-    link = ExhibitLink(1, 2, "chief", created_at=10, expires_at=20)
+    link = EvidenceLink(1, 2, "chief", created_at=10, expires_at=20)
     assert link.is_good(now=19)
     assert not link.is_good(now=20)
-    assert not ExhibitLink(1, 2, "chief", 10, 20, revoked_at=11).is_good(now=12)
+    assert not EvidenceLink(1, 2, "chief", 10, 20, revoked_at=11).is_good(now=12)

@@ -1,4 +1,4 @@
-"""What an evidence package says of itself. These very bytes are what is signed."""
+"""Contents of a proof package as it describes them. These very bytes are signed."""
 
 from __future__ import annotations
 

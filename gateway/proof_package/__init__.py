@@ -1,0 +1,37 @@
+"""Proof packages: an event with its decision and its footage in one signed file that can be judged anywhere."""
+
+from gateway.proof_package.faults import ProofBroken
+from gateway.proof_package.links import judge_stretch, stretch_between
+from gateway.proof_package.manifest import (
+    MOST_BETWEEN,
+    MOST_CLIPS,
+    ClipEntry,
+    EventEntry,
+    GapEntry,
+    Manifest,
+    MissingEntry,
+    SegmentEntry,
+)
+from gateway.proof_package.package import Clip, write_package
+from gateway.proof_package.seal import SiteKey, fingerprint_of
+from gateway.proof_package.verify import Verified, verify
+
+__all__ = [
+    "MOST_BETWEEN",
+    "MOST_CLIPS",
+    "Clip",
+    "ClipEntry",
+    "EventEntry",
+    "GapEntry",
+    "Manifest",
+    "MissingEntry",
+    "ProofBroken",
+    "SegmentEntry",
+    "SiteKey",
+    "Verified",
+    "fingerprint_of",
+    "judge_stretch",
+    "stretch_between",
+    "verify",
+    "write_package",
+]
