@@ -31,7 +31,7 @@ class DigestGuard:
         self._nonce = secrets.token_hex(16)
 
     def challenge(self, request: web.Request) -> web.Response | None:
-        """None for who may come in, otherwise the answer that asks for credentials."""
+        """Return None for an admitted client, otherwise the answer that asks for credentials."""
         if self._is_answered(request):
             return None
         self.turned_down += 1

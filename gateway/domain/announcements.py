@@ -48,7 +48,7 @@ class Places:
 
 
 def announced_as(event: Event) -> AnnouncedType | None:
-    """Under which type an event is announced, None for not at all."""
+    """Return the type under which an event is announced, None if it is not announced."""
     if event.kind in _OF_WEBHOOKS:
         return None
     alert = AnnouncedType.ALERT_TRIGGERED if event.severity >= Severity.WARNING else None

@@ -151,7 +151,7 @@ class Fleet:
         return added
 
     def disband(self) -> None:
-        """There are no workers any more."""
+        """Forget all workers, because none runs any more."""
         self._workers = ()
 
     async def assign(self, why_not: tuple[CameraCondition, str] | None, *, in_memory: AbstractSet[int]) -> None:

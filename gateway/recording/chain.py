@@ -30,7 +30,7 @@ class FootageChain:
         self._adopted = asyncio.Event()
 
     def wake(self) -> None:
-        """Files were adopted."""
+        """Wake the linking of segments, because files were adopted."""
         self._adopted.set()
 
     async def run(self) -> None:

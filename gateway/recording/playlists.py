@@ -19,7 +19,7 @@ _TARGET_SECONDS = 10
 
 
 def target_duration(segments: Sequence[Segment]) -> int:
-    """Whole seconds that no segment's rounded duration exceeds."""
+    """Return the whole seconds that no segment's rounded duration exceeds."""
     longest = max((segment.duration for segment in segments), default=0)
     return max(_TARGET_SECONDS, (longest + _MICROS // 2) // _MICROS)
 

@@ -67,7 +67,7 @@ class Now:
 
 
 def read(clock: Clock, boot_id: str) -> Now:
-    """Both clocks."""
+    """Read both clocks."""
     return Now(wall=clock.wall().micros, uptime=int(clock.monotonic() * _MICROS), boot_id=boot_id)
 
 
@@ -105,7 +105,7 @@ def _given_up_at(event: CameraEvent, coverage: Coverage) -> int:
 
 
 def _seconds(micros: int) -> int:
-    """Whole seconds, at least 1."""
+    """Return whole seconds, at least 1."""
     return max(1, -(-micros // _MICROS))
 
 

@@ -32,7 +32,7 @@ class SettledTime:
     doubted_since: float | None = None
 
     def at(self, uptime: float) -> int:
-        """Wall micros then."""
+        """Return the wall micros of that moment."""
         return self.micros + int((uptime - self.uptime) * _MICROS)
 
     def seen(self, wall: Stamp, uptime: float) -> SettledTime:

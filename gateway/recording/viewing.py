@@ -27,7 +27,7 @@ class Viewing:
         self._expecting: dict[str, int] = {}
 
     async def expect(self, camera_id: int) -> None:
-        """Somebody has asked where to watch this camera: its worker loads now what the first viewer would wait for.
+        """Prepare the camera's worker for a viewer, because somebody asked for the address.
 
         Never raises, and never waits long.
         """

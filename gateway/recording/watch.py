@@ -53,7 +53,7 @@ class CameraWatch:
         self._lost_workers: set[str] = set()
 
     def snapshots(self) -> tuple[CameraSnapshot, ...]:
-        """All cameras as seen from outside."""
+        """Return snapshots of all cameras."""
         return tuple(state.snapshot() for state in self._states.values())
 
     def coverage(self, camera_id: int) -> Coverage:
@@ -96,7 +96,7 @@ class CameraWatch:
             self._extend(camera_id, self._index.covered_until(camera_id))
 
     def footage_has_moved(self) -> None:
-        """Footage has other times than before."""
+        """Note that the times of footage were corrected."""
         for camera_id, state in self._states.items():
             until = self._index.covered_until(camera_id)
             if until is not None:
@@ -132,9 +132,7 @@ class CameraWatch:
                 self._states[camera_id] = state.connected_anew()
 
     def turn_off(self, faults: Mapping[int, tuple[CameraCondition, str]]) -> None:
-        """Cameras that are not assigned, each with its condition and one sentence why. The others are left to their
-        workers.
-        """
+        """Note cameras that are not assigned, each with its condition and a sentence. Workers report the others."""
         now = self._clock.wall()
         self._off = MappingProxyType({camera_id: detail for camera_id, (_, detail) in faults.items()})
         for camera_id, (condition, detail) in faults.items():

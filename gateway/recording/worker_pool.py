@@ -178,7 +178,7 @@ class CameraWorker:
             await client.pin(self._pinned)
 
     async def _follow(self, process: WorkerProcess, client: WorkerClient) -> None:
-        """Hear its reports until it ends, those of its last segments included when it is we who end it."""
+        """Take the worker's reports until it ends, including those of its last segments when it is stopped."""
         async with asyncio.TaskGroup() as group:
             hearing = group.create_task(self._hear(client), name=f"{self.name} reports")
             try:

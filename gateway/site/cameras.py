@@ -56,11 +56,11 @@ class Camera(_Section):
         return self
 
     def endpoint(self) -> Endpoint:
-        """Host and port of the camera's stream."""
+        """Return host and port of the camera's stream."""
         return endpoint_of(self.url, schemes=(*_RTSP, *_WHEP))
 
     def live_endpoint(self) -> Endpoint:
-        """Host and port of the stream for viewers."""
+        """Return host and port of the stream for viewers."""
         return endpoint_of(self.live_url or self.url, schemes=(*_RTSP, *_WHEP))
 
     def _urls(self) -> tuple[str, ...]:

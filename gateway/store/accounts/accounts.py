@@ -80,11 +80,11 @@ class Accounts:
         await self._database.write(job)
 
     async def set_password(self, username: str, password_hash: str) -> None:
-        """Another password; its sessions end."""
+        """Set a password; the account's sessions end."""
         await self._change(username, "password_hash = ?", password_hash)
 
     async def set_role(self, username: str, role: str) -> None:
-        """Another role; its sessions end. Raises NotFoundError for an unknown one too."""
+        """Set a role; the account's sessions end. Raises NotFoundError for an unknown role too."""
 
         def job(connection: sqlite3.Connection) -> None:
             _known_role(connection, role)
@@ -98,7 +98,8 @@ class Accounts:
         await self._change(username, "disabled = ?", int(disabled))
 
     async def set_second_factor(self, username: str, secret: str, *, step: int, codes: Iterable[bytes]) -> None:
-        """Another authenticator, or "" for none; its sessions end, recovery codes are those of these hashes alone.
+        """Set an authenticator, or "" for none, with new recovery codes by their hashes; the account's sessions
+        end.
 
         `step`: the half minute of the code that proved the authenticator, which does not count again.
         """
@@ -112,7 +113,7 @@ class Accounts:
         await self._database.write(job)
 
     async def set_recovery_codes(self, username: str, codes: Iterable[bytes]) -> None:
-        """Other recovery codes, by their hashes. Raises AccountRefused for an account without a second factor."""
+        """Set recovery codes, by their hashes. Raises AccountRefused for an account without a second factor."""
         hashes = tuple(codes)
 
         def job(connection: sqlite3.Connection) -> None:

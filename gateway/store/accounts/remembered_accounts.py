@@ -45,7 +45,7 @@ class RememberedAccounts:
         return await self._database.read(query)
 
     async def put(self, account: RememberedAccount) -> None:
-        """Central has let it in just now."""
+        """Remember an account that central has just let in."""
         row = (
             account.username,
             account.password_hash,
@@ -66,7 +66,7 @@ class RememberedAccounts:
         await self._database.write(job)
 
     async def forget(self, username: str, *, sessions: bool) -> None:
-        """Central does not let it in any more; with `sessions`, those it has here end in the same commit."""
+        """Forget an account that central refuses; with `sessions`, its sessions here end in the same commit."""
 
         def job(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM remembered WHERE username = ?", (username,))

@@ -104,7 +104,7 @@ class Sessions:
         )
 
     async def remove_of(self, username: str) -> int:
-        """All sessions of an account are over; how many there were."""
+        """Remove all sessions of an account, and return their number."""
         return await self._database.write(
             lambda connection: connection.execute("DELETE FROM session WHERE username = ?", (username,)).rowcount
         )

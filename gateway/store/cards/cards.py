@@ -98,7 +98,7 @@ class Cards:
         return self._index.find(aliases) if self.is_indexed else None
 
     def near(self, plate: str) -> tuple[NearPlate, ...]:
-        """Listed plates that cameras may confuse with this one; none while the index is not there."""
+        """Return listed plates that cameras may confuse with this one; empty while there is no index."""
         found = self._index.find((near_alias(skeleton(plate)),)) if self.is_indexed else ()
         mark = plate_alias("")
         return tuple(
@@ -136,7 +136,7 @@ class Cards:
         return await self._database.read(query) if is_id(card_id) else None
 
     async def page(self, *, search: str = "", offset: int = 0, limit: int = 25) -> tuple[tuple[CardRecord, ...], int]:
-        """Cards by descending id, without their aliases, and how many match in all; see `search_cards`."""
+        """Return cards by descending id, without their aliases, and the number of all matches; see `search_cards`."""
 
         def query(connection: sqlite3.Connection) -> tuple[tuple[CardRecord, ...], int]:
             match = search_cards(search)
@@ -224,7 +224,7 @@ class Cards:
         )
 
     async def made_here(self) -> tuple[int, ...]:
-        """Ids of cards that were made at the site and that central has given none yet, as far as is known here."""
+        """Return the ids of cards that were made at the site and that central has given no id yet."""
         return await self._database.read(
             lambda connection: tuple(
                 number for (number,) in connection.execute("SELECT id FROM card WHERE id >= ?", (FIRST_PROVISIONAL_ID,))

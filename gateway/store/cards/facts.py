@@ -33,7 +33,7 @@ def facts_of(card: Card) -> CardFacts:
 
 
 def facts_text(facts: CardFacts) -> str:
-    """Facts as text; none are ''."""
+    """Return facts as text; '' when there are none."""
     return "" if facts == NO_FACTS else _ENCODER.encode(facts)
 
 

@@ -102,7 +102,9 @@ class AccessLog:
             log.warning("access_log_not_written", error=error.strerror)  # a full disk must not stop lanes
 
     def mend(self, connection: sqlite3.Connection) -> str:
-        """After a salvage: what was said last counts, or nobody is let in. What was done, "" for nothing to tell."""
+        """Correct a salvaged database by this file, or disable all access. Return a sentence about it, "" for no
+        change.
+        """
         try:
             said = self._read()
         except OSError as error:
@@ -227,7 +229,7 @@ def _revoked(connection: sqlite3.Connection) -> list[str]:
 
 
 def _suspend(connection: sqlite3.Connection) -> str:
-    """Nobody is let in by rows that may be older ones."""
+    """Disable accounts, delete keys and revoke grants, because saved rows may be old. Return a sentence about it."""
     counts = (
         connection.execute("UPDATE account SET disabled = 1 WHERE disabled = 0").rowcount,
         connection.execute("DELETE FROM api_key").rowcount,
@@ -246,7 +248,7 @@ def _suspend(connection: sqlite3.Connection) -> str:
 
 
 def _silence(connection: sqlite3.Connection) -> str:
-    """No receiver is told by rows that may be older ones. What is to be told of it."""
+    """Disable webhooks, because saved rows may be old. Return a sentence about it."""
     count = connection.execute(
         "UPDATE webhook SET disabled = 'saved from a damaged database, where it may have been removed since'"
         " WHERE disabled = ''"

@@ -13,7 +13,7 @@ class Changes:
         self._moved = asyncio.Event()
 
     def bump(self) -> None:
-        """Something changed."""
+        """Note a change and wake those who wait for one."""
         self.version += 1
         self._moved.set()
         self._moved = asyncio.Event()

@@ -30,7 +30,7 @@ _NO_ROOM_BYTES = 128 * 1024  # less than this left, and SQLite's plain "disk I/O
 
 
 def _code(error: Exception) -> int:
-    """SQLite's extended result code; 0 for what Python's module raised by itself."""
+    """Return SQLite's extended result code; 0 for errors that Python's module raised by itself."""
     return int(getattr(error, "sqlite_errorcode", 0))
 
 

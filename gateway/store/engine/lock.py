@@ -18,7 +18,7 @@ class FolderLock:
         self._descriptor: int | None = None
 
     def take(self) -> None:
-        """Raises StoreError when another process has the folder, or there is no folder."""
+        """Take the lock. Raises StoreError when another process has the folder, or there is no folder."""
         try:
             descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:

@@ -45,7 +45,9 @@ class Commands:
         return await self._database.read(query)
 
     async def unfinished(self) -> tuple[Command, ...]:
-        """Commands without a final state: after a restart they are of unknown outcome, and never sent again."""
+        """Return commands without a final state: after a restart their outcome is unknown, and they are never sent
+        again.
+        """
         return await self._database.rows(
             f"SELECT {_COLUMNS} FROM command WHERE state IN ('recorded', 'sent', 'acknowledged')", of=_command
         )

@@ -43,7 +43,7 @@ class EntryRecords:
         return None if row is None or row[0] is None else int(row[0])
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """Noted beside the site's id."""
+        """Store central's id beside the site's."""
         connection.execute("UPDATE OR IGNORE parking_entry SET central_id = ? WHERE id = ?", (central_id, record_id))
         return record_id
 

@@ -48,7 +48,7 @@ def insert_event(connection: sqlite3.Connection, event: Event, *, now: int | Non
 
 
 def json_text(data: Mapping[str, Scalar]) -> str:
-    """Facts as JSON text. What JSON or UTF-8 cannot say must not cost the event: such numbers become null."""
+    """Return facts as JSON text. Numbers that JSON cannot write become null, so that the event is not lost."""
     facts = {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in data.items()
     }
@@ -56,7 +56,7 @@ def json_text(data: Mapping[str, Scalar]) -> str:
 
 
 def _storable(text: str) -> str:
-    """Text that UTF-8 can hold: half a surrogate pair, as a device may send, becomes a question mark."""
+    """Return text that UTF-8 can encode: half a surrogate pair becomes a question mark."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -135,7 +135,7 @@ class Events:
     async def page(
         self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25
     ) -> EventPage[tuple[RecordedEvent, ...]]:
-        """Events by descending id.
+        """Return events by descending id.
 
         Args:
             wanted: the filter.

@@ -58,7 +58,7 @@ class IdRanges:
 
 
 def read_stretches(connection: sqlite3.Connection, wanted: EventFilter, known: IdRanges | None = None) -> IdRanges:
-    """All stretches with events that pass: `known` ones, unless there are newer events by now."""
+    """Return all id ranges with matching events: `known` ones, unless there are newer events by now."""
     newest = connection.execute(
         f"SELECT stretch, count FROM event_stretch WHERE span = {FINE} ORDER BY stretch DESC LIMIT 1"
     ).fetchone()
@@ -77,7 +77,7 @@ def read_stretches(connection: sqlite3.Connection, wanted: EventFilter, known: I
 def listed(
     connection: sqlite3.Connection, wanted: EventFilter, span: int, within: IdRange | None = None
 ) -> Iterator[IdRange]:
-    """IdRanges of that span that are not wholly outside the dates, newest first."""
+    """Return the id ranges of that span that are not wholly outside the dates, newest first."""
     passing, values = _passing(wanted)
     dates, bounds = _dated(wanted, "date_max >= ?", "date_min < ?")
     inside, ends = (
@@ -108,7 +108,7 @@ def _passing(wanted: EventFilter) -> tuple[str, Values]:
 
 
 def finer(connection: sqlite3.Connection, wanted: EventFilter, coarse: IdRange) -> Iterator[IdRange]:
-    """The fine stretches of one that is not fine yet; a fine one is its own."""
+    """Return the fine ranges of a coarse one; a fine range is returned as it is."""
     if coarse.high - coarse.low <= AT_A_LOOK:
         yield coarse
     else:

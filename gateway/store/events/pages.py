@@ -97,7 +97,7 @@ def read_page(
     limit: int,
     form: Form[E] = RECORDED,  # type: ignore[assignment]  # mypy takes it for the default of every E
 ) -> EventPage[E]:
-    """Events by descending id, from below `before` (0: the newest) on, passing over `offset` of them.
+    """Return events by descending id, from below `before` (0: the newest) on, skipping `offset` of them.
 
     `passing`: what `read_stretches` says for the same filter, its search aside, at the same moment. For no filter at
     all it is not needed: such a page is one statement, and so of one moment even outside a transaction.
@@ -165,7 +165,7 @@ def _of_ids(connection: sqlite3.Connection, form: Form[E], ids: str, values: Val
 def _start_of(
     connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[IdRange, ...], offset: int
 ) -> tuple[int, int]:
-    """Below which id to begin, and how many to pass over from there."""
+    """Return below which id to begin, and how many events to skip from there."""
     for stretch in stretches:
         if offset < stretch.passing:
             for fine in finer(connection, wanted, stretch):
@@ -256,7 +256,7 @@ def _searched(
 
 
 def _parts(connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[IdRange, ...]) -> Iterator[IdRange]:
-    """IdRanges that can be looked through at once, newest first."""
+    """Yield the id ranges that can be searched at once, newest first."""
     for stretch in stretches:
         if stretch.passing <= AT_A_LOOK:
             yield stretch
@@ -265,7 +265,7 @@ def _parts(connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple
 
 
 def _matching(connection: sqlite3.Connection, wanted: EventFilter, part: IdRange) -> list[int]:
-    """Ids of what a search finds in a stretch, newest first."""
+    """Return the ids of a search's matches in an id range, newest first."""
     where, values = conditions(wanted)
     match = search_in(wanted.search, texts=("description",), names=("name",))
     found = one_value(

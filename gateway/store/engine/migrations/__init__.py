@@ -23,7 +23,7 @@ class Migration:
 
 
 def migrations(family: Family) -> tuple[Migration, ...]:
-    """All steps of a database file, in order. Numbers run from 1 without a hole."""
+    """Return all steps of a database file, in order. Numbers run from 1 without a gap."""
     steps: list[Migration] = []
     for file in (resources.files(__name__) / family).iterdir():
         if file.name.endswith(".sql"):
@@ -34,7 +34,7 @@ def migrations(family: Family) -> tuple[Migration, ...]:
 
 
 def after_salvage(family: Family) -> str:
-    """SQL that makes a file consistent again after rows were lost."""
+    """Return SQL that makes a file consistent again after rows were lost."""
     return (resources.files(__name__) / f"{family}_after_salvage.sql").read_text("utf-8")
 
 
