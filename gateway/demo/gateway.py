@@ -18,7 +18,7 @@ from gateway.demo.control import Presented
 from gateway.demo.scene import BAD_CARDS, GOOD_CARDS, MISCONFIGURED
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import Operation, needs
 from gateway.web.status.snapshot import DemoCard

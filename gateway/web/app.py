@@ -33,7 +33,10 @@ from gateway.web.auth.api_keys import ApiKeys
 from gateway.web.auth.central_sessions import CentralSessions
 from gateway.web.auth.central_sign_in import CentralAccounts, CentralSignIn
 from gateway.web.auth.external_sign_in import ExternalSignIn
+from gateway.web.auth.memory_sessions import MemorySessions
+from gateway.web.auth.second_factor import SecondFactor
 from gateway.web.auth.sessions import Sessions
+from gateway.web.auth.sign_in import SignIn
 from gateway.web.auth.site_file_accounts import Accounts
 from gateway.web.auth.view_tokens import ViewTokens
 from gateway.web.auth.viewers import Viewers
@@ -164,19 +167,30 @@ class Interface:
 
     @cached_property
     def _central_sessions(self) -> CentralSessions:
-        return CentralSessions()
+        return CentralSessions(central=self.central_accounts)
 
     @cached_property
     def _sessions(self) -> Sessions:
         api = self.site.api
         return Sessions(
-            store=self.store,
+            kept=MemorySessions(stored=self.store.sessions),
             roster=self._roster,
-            central=self._central_sign_in(),
             central_sessions=self._central_sessions,
             clock=self.clock,
             idle_minutes=api.session_idle_minutes,
             longest_hours=api.session_hours,
+        )
+
+    @cached_property
+    def _sign_in(self) -> SignIn:
+        return SignIn(
+            sessions=self._sessions,
+            roster=self._roster,
+            second_factor=SecondFactor(accounts=self.store.accounts, clock=self.clock),
+            central=self._central_sign_in(),
+            central_sessions=self._central_sessions,
+            journal=self.store.journal,
+            clock=self.clock,
         )
 
     @cached_property
@@ -244,7 +258,7 @@ class Interface:
         return (
             *Health(readiness=self.readiness, version=_release()).routes(),
             *Description(operations=PUBLIC, release=_release()).routes(),
-            *Auth(sessions=self._sessions).routes(),
+            *Auth(sign_in=self._sign_in, sessions=self._sessions).routes(),
             *Devices(site=site, store=store, lanes=self.lanes, writes=writes).routes(),
             *EntriesFamily(
                 site=site,
@@ -309,7 +323,7 @@ class Interface:
         ids = RelayedIds(references=self.store.references)
         return (
             *Relayed(relay=self.relay, sessions=self._central_sessions, ids=ids).routes(),
-            *ExternalSignIn(relay=self.relay, sessions=self._sessions).routes(),
+            *ExternalSignIn(relay=self.relay, sign_in=self._sign_in).routes(),
         )
 
     async def _while_served(self, _: web.Application) -> AsyncIterator[None]:
@@ -329,7 +343,7 @@ class Interface:
             yield
             for task in tasks:
                 task.cancel()
-        await self._sessions.end_all_at_central()
+        await self._central_sessions.end_all()
 
     async def _accounts_changed(self, usernames: tuple[str, ...]) -> None:
         for username in usernames:

@@ -16,7 +16,7 @@ from processes import children_of
 
 from gateway.domain.credentials import Card
 from gateway.store import CardRecord, Store
-from gateway.web.auth.sessions import NOBODY
+from gateway.web.auth.callers import NOBODY
 from gateway.web.operations.cards.sheet import CardSheet
 from gateway.web.spreadsheets import Spreadsheets
 

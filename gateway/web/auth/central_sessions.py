@@ -1,12 +1,19 @@
-"""The sessions at central of those who call: kept in memory alone, one for each session of the gateway."""
+"""Callers' sessions at central: kept in memory alone, one for each session of the gateway."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 
+import structlog
+
 from gateway.web.auth.callers import Caller
+from gateway.web.auth.central_sign_in import CentralAccounts
+
+log = structlog.get_logger(__name__)
 
 MOST_KEPT = 1024
+_LAST_SECONDS = 2.0
 
 
 class CentralSessions:
@@ -15,34 +22,48 @@ class CentralSessions:
     None outlives the process: after a restart a session goes on for what the gateway itself answers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, central: CentralAccounts | None) -> None:
+        """`central`: None where accounts of central may not sign in."""
+        self._central = central
         self._tokens: OrderedDict[str, str] = OrderedDict()
 
     def token_of(self, caller: Caller) -> str | None:
-        """The caller's own session at central.
+        """Return the caller's own session at central.
 
         None for an account of the site, and for one of central (`caller.central`) that has to sign in again: it signed
         in while central was away, or the gateway was started anew since, or central ended that session.
         """
         return self._tokens.get(caller.token) if caller.central and not caller.mfa_pending else None
 
-    def keep(self, session: str, token: str) -> str | None:
-        """Remember central's token for a session of the gateway; gives one that had to go for it."""
-        self._tokens[session] = token
-        return self._tokens.popitem(last=False)[1] if len(self._tokens) > MOST_KEPT else None
-
-    def take(self, session: str) -> str | None:
-        """The token of a session, pending ones included; it is forgotten here, and the taker ends it at central."""
-        return self._tokens.pop(session, None)
-
     def pending(self, caller: Caller) -> str | None:
-        """Central's token of a session whose second factor is still to be proven there."""
+        """Return central's token of a session whose second factor is still to be proven there."""
         return self._tokens.get(caller.token) if caller.central and caller.mfa_pending else None
 
     def of(self) -> tuple[str, ...]:
-        """The sessions of the gateway that one at central is kept for."""
+        """Return the gateway's sessions that have one at central."""
         return tuple(self._tokens)
 
     def lost(self, caller: Caller) -> None:
-        """Central has ended the caller's session: it asks for a sign-in again."""
+        """Forget a session that central has ended: its caller is asked to sign in again."""
         self._tokens.pop(caller.token, None)
+
+    async def keep(self, session: str, token: str) -> None:
+        """Remember central's token for a session of the gateway; end the oldest when there are too many."""
+        self._tokens[session] = token
+        if len(self._tokens) > MOST_KEPT:
+            await self.end(next(iter(self._tokens)))
+
+    async def end(self, session: str) -> None:
+        """End the session at central that belongs to one of the gateway, if there is one. Takes at most 2 s."""
+        token = self._tokens.pop(session, None)
+        if token is not None and self._central is not None:
+            await self._central.sign_out(token)
+
+    async def end_all(self) -> None:
+        """End every session at central as the gateway stops, and forgets their tokens. Takes at most 2 s."""
+        try:
+            async with asyncio.timeout(_LAST_SECONDS), asyncio.TaskGroup() as group:
+                for session in self.of():
+                    group.create_task(self.end(session))
+        except TimeoutError:
+            log.info("sessions_left_at_central")  # they end by central's own time

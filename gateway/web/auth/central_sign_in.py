@@ -10,11 +10,9 @@ stands in the way: a right password is not answered as a wrong one, nor counted 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
-from pydantic import JsonValue
 
 from gateway.domain.accounts import CentralAdmission
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
@@ -67,26 +65,8 @@ class CentralAccounts(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Letting:
-    """An account of central that may come in.
-
-    Attributes:
-        token: its session at central; "" when it was let in from what is remembered.
-        user, role, servers: for the answer; central's own where central gave them.
-    """
-
-    role_name: str
-    permissions: frozenset[str]
-    user: JsonValue
-    role: JsonValue
-    servers: JsonValue
-    mfa_pending: bool = False
-    token: str = field(default="", repr=False)
-
-
 class CentralSignIn:
-    """Lets accounts of central in."""
+    """Judges names and passwords of accounts of central."""
 
     def __init__(
         self, *, central: CentralAccounts, store: Store, roster: Roster, clock: Clock, remember_days: float
@@ -98,8 +78,8 @@ class CentralSignIn:
         self._life = int(remember_days * _DAY)
         self._asking = 0
 
-    async def let_in(self, username: str, password: str) -> Letting | None:
-        """The account, or None when it is refused.
+    async def admit(self, username: str, password: str) -> CentralAdmission | None:
+        """Return the account's admission, without a token when it is from memory; None when name or password are wrong.
 
         Raises RequestRefused: 503 when too many are asked for at once, and while central is away for an account that
         only central can judge (it is not remembered, or has a second factor); 502 when central refuses without judging.
@@ -117,22 +97,14 @@ class CentralSignIn:
         finally:
             self._asking -= 1
         await self._remember(username, password, admission)
-        return Letting(
-            role_name=admission.role_name,
-            permissions=admission.permissions,
-            user=admission.user,
-            role=admission.role,
-            servers=admission.servers,
-            mfa_pending=admission.mfa_enabled,
-            token=admission.token,
-        )
+        return admission
 
     def admitted(self, answer: JsonObject) -> CentralAdmission | None:
         """Read central's answer to a sign-in by others than central itself; None for one without a session."""
         return self._central.admitted(answer)
 
     async def prove(self, token: str, code: str) -> bool:
-        """Whether central accepts the code. Raises RequestRefused (503) while central does not say."""
+        """Return whether central accepts the code. Raises RequestRefused (503) while central does not say."""
         try:
             await self._central.prove(token, code)
         except CentralRefused:
@@ -140,10 +112,6 @@ class CentralSignIn:
         except CentralUnavailable as error:
             raise RequestRefused(503, "central does not answer, and only it can judge the code") from error
         return True
-
-    async def end(self, token: str) -> None:
-        """End a session at central, within 2 s."""
-        await self._central.sign_out(token)
 
     async def _remember(self, username: str, password: str, admission: CentralAdmission) -> None:
         now = self._clock.wall().micros
@@ -159,10 +127,10 @@ class CentralSignIn:
             may = frozenset[str]() if mfa else admission.permissions
             role = "" if mfa else admission.role_name
             await self._remembered.put(RememberedAccount(username, password_hash, role, may, now, mfa))
-        except StoreError as error:
+        except (StoreError, RequestRefused) as error:
             log.warning("account_not_remembered", error=str(error))  # it is let in all the same
 
-    async def _refused(self, username: str, password: str, refusal: CentralRefused) -> Letting | None:
+    async def _refused(self, username: str, password: str, refusal: CentralRefused) -> CentralAdmission | None:
         """Forget a remembered password that central does not accept.
 
         Any other refusal says nothing of the password: RequestRefused (502). One that is not central's own word leaves
@@ -178,7 +146,7 @@ class CentralSignIn:
             await self._remembered.forget(username, sessions=True)
         return None
 
-    async def _from_memory(self, username: str, password: str) -> Letting | None:
+    async def _from_memory(self, username: str, password: str) -> CentralAdmission | None:
         """Let an account in that signed in lately; None for a wrong password. Raises RequestRefused (503).
 
         Of an account that is not remembered nobody here can say whether its password is right.
@@ -191,7 +159,9 @@ class CentralSignIn:
             return None
         if known.mfa:
             raise RequestRefused(503, _ONLY_CENTRAL, headers={"Retry-After": _AGAIN_SECONDS})
-        return Letting(
+        return CentralAdmission(
+            token="",
+            mfa_enabled=False,
             role_name=known.role,
             permissions=known.permissions,
             user={"username": username, "mfa_enabled": False},

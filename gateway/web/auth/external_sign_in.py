@@ -20,7 +20,7 @@ from gateway.domain.relaying import NotRelayed, RelayedAnswer, RelayedRequest, R
 from gateway.domain.writes import JsonObject
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import COOKIE, Caller, set_session_cookie
-from gateway.web.auth.sessions import Sessions
+from gateway.web.auth.sign_in import SignIn
 from gateway.web.http.bodies import read_bytes
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import Operation
@@ -43,9 +43,9 @@ _FROM_CENTRAL = {
 class ExternalSignIn:
     """The operations of central's that sign people in."""
 
-    def __init__(self, *, relay: Relay | None, sessions: Sessions) -> None:
+    def __init__(self, *, relay: Relay | None, sign_in: SignIn) -> None:
         self._relay = relay
-        self._sessions = sessions
+        self._sign_in = sign_in
 
     def routes(self) -> tuple[Route, ...]:
         """The operations that may begin a session."""
@@ -71,7 +71,7 @@ class ExternalSignIn:
         signed_in = None
         if answer.status < 400 and told.get("success") is not False:
             by_cookie: JsonObject = {"session": token, "user": {"mfa_enabled": False}} if token else {}
-            signed_in = await self._sessions.adopt(by_cookie | told)
+            signed_in = await self._sign_in.by_provider(by_cookie | told)
         if signed_in is not None and "session" in told:
             body = to_json({**told, "session": signed_in.caller.token})
         response = web.Response(status=answer.status, headers=_FROM_CENTRAL, body=body)

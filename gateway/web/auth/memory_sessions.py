@@ -13,10 +13,10 @@ from gateway.store.accounts.sessions import Sessions as StoredSessions
 
 log = structlog.get_logger(__name__)
 
-MOST_SPARE = 64
+MOST_IN_MEMORY = 64
 
 
-class SpareSessions:
+class MemorySessions:
     """The store's sessions, and in memory those few that it could not take; the oldest of these goes first.
 
     A spare one moves to disk when it is used after the disk takes records again, and does not survive a restart before.
@@ -33,7 +33,7 @@ class SpareSessions:
         except StoreError as error:
             log.warning("session_in_memory", error=str(error))
             self._spare[token] = session
-            if len(self._spare) > MOST_SPARE:
+            if len(self._spare) > MOST_IN_MEMORY:
                 self._spare.popitem(last=False)
             return True
 

@@ -12,7 +12,8 @@ import structlog
 
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import Clock
-from gateway.store import UNREADABLE, Store
+from gateway.store import UNREADABLE
+from gateway.store.accounts.accounts import Accounts
 from gateway.web.auth.site_file_accounts import KnownAccount
 
 log = structlog.get_logger(__name__)
@@ -35,8 +36,8 @@ class Proof(Enum):
 class SecondFactor:
     """Proves codes. Each counts once, and none that is older than one that was used."""
 
-    def __init__(self, *, store: Store, clock: Clock) -> None:
-        self._accounts = store.accounts
+    def __init__(self, *, accounts: Accounts, clock: Clock) -> None:
+        self._accounts = accounts
         self._clock = clock
         self._used: dict[tuple[str, str], int] = {}
 

@@ -1,4 +1,4 @@
-"""The site file's accounts: who may sign in whatever happens. Passwords are kept as argon2 hashes only."""
+"""The site file's accounts, which can sign in whatever happens. Passwords are kept as argon2 hashes only."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+import structlog
 from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
+from argon2.exceptions import HashingError, InvalidHashError, VerificationError, VerifyMismatchError
 
 from gateway.site.api_section import Account
+from gateway.web.http.errors import RequestRefused
+
+log = structlog.get_logger(__name__)
 
 # OWASP's second choice for argon2id: 19 MiB and 2 passes, about 20 ms on an edge box.
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
@@ -22,7 +26,7 @@ class KnownAccount:
     """An account of the site with its hashed password.
 
     Attributes:
-        stored: whether it is kept in the store; otherwise it is the site file's.
+        stored: True when it is kept in the store, False when it is the site file's.
         totp_secret: the base32 secret of its authenticator; "" without a second factor.
     """
 
@@ -44,31 +48,40 @@ class Accounts:
         self._one = asyncio.Semaphore(1)
 
     def get(self, username: str) -> KnownAccount | None:
-        """The account, or None."""
+        """Return the account, or None."""
         return self._accounts.get(username)
 
     def names(self) -> tuple[str, ...]:
-        """Their names."""
+        """Return their names."""
         return tuple(self._accounts)
 
     def hashes(self) -> dict[str, str]:
-        """Their passwords' hashes by name."""
+        """Return their passwords' hashes by name."""
         return {name: account.password_hash for name, account in self._accounts.items()}
 
     async def matches(self, password_hash: str | None, password: str) -> bool:
-        """Whether the password is the one of this hash. None, for nobody's, takes as long as a wrong one."""
+        """Return whether the password is the one of this hash. None, for nobody's, takes as long as a wrong one.
+
+        Raises RequestRefused (503) when that cannot be computed, as for want of memory.
+        """
         async with self._one:
-            right = await asyncio.to_thread(_verify, password_hash or self._nobody_hash, password)
+            try:
+                right = await asyncio.to_thread(_verify, password_hash or self._nobody_hash, password)
+            except VerificationError as error:
+                raise _not_computed(error) from error
         return right and password_hash is not None
 
     async def hashed(self, password: str) -> str:
-        """A new hash of a password."""
+        """Return a new hash of a password. Raises RequestRefused (503) when that cannot be computed."""
         async with self._one:
-            return await asyncio.to_thread(hash_password, password)
+            try:
+                return await asyncio.to_thread(hash_password, password)
+            except HashingError as error:
+                raise _not_computed(error) from error
 
 
 def hash_password(password: str) -> str:
-    """An argon2id hash. Blocks for some 20 ms."""
+    """Return an argon2id hash. Blocks for some 20 ms."""
     return _HASHER.hash(password)
 
 
@@ -77,7 +90,7 @@ async def hash_accounts(
     password_of: Callable[[str], str],
     known: Mapping[str, str] = MappingProxyType({}),
 ) -> Accounts:
-    """The site file's accounts. `password_of` looks a secret up by its name and raises ConfigError.
+    """Hash the site file's accounts. `password_of` looks a secret up by its name and raises ConfigError.
 
     `known` are hashes of before, by name: one that fits the password still is kept, so that a change can be seen.
     """
@@ -104,5 +117,13 @@ def _kept_or_new(known: str | None, password: str) -> str:
 def _verify(password_hash: str, password: str) -> bool:
     try:
         return _HASHER.verify(password_hash, password)
-    except (VerificationError, InvalidHashError):
+    except (VerifyMismatchError, InvalidHashError):
         return False
+
+
+def _not_computed(error: Exception) -> RequestRefused:
+    """Return a fault of this machine, which says nothing of the password."""
+    log.warning("password_not_checked", error=str(error))
+    return RequestRefused(
+        503, "the gateway cannot check passwords now: it is short of memory; try again", headers={"Retry-After": "5"}
+    )

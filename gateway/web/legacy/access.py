@@ -15,7 +15,7 @@ from gateway.lanes import Lanes
 from gateway.lanes.grants import Granting
 from gateway.runtime.clock import iso_utc
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, read_body, read_query
 from gateway.web.legacy.answers import (
     LegacyAnswer,

@@ -7,8 +7,7 @@ from aiohttp.typedefs import Handler as RawHandler
 
 from gateway.web.auth.admission import Route
 from gateway.web.auth.api_keys import ApiKeys, bearer
-from gateway.web.auth.callers import SIGNED_IN
-from gateway.web.auth.sessions import Caller, Carrier
+from gateway.web.auth.callers import SIGNED_IN, Caller, Carrier
 from gateway.web.http.errors import RequestRefused
 
 

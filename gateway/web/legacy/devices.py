@@ -11,7 +11,7 @@ from gateway.lanes import Lanes
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import KnownRecord, Store
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, read_body, read_query
 from gateway.web.legacy.answers import (
     LegacyAnswer,

@@ -15,7 +15,7 @@ from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.models import Site
 from gateway.store import Store
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.http.bodies import path_id, read_query

@@ -13,7 +13,7 @@ from gateway.domain.errors import ReceiverRefused, SecretRefused
 from gateway.runtime.clock import iso_utc
 from gateway.store import Webhook
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, read_body
 from gateway.web.http.errors import RequestRefused
 from gateway.web.legacy.answers import LegacyAnswer, Printed, to_response

@@ -10,7 +10,7 @@ from aiohttp import web
 from pydantic_core import to_json
 
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.openapi import described
 from gateway.web.operation import OPEN, Operation
 

@@ -20,7 +20,7 @@ from gateway.runtime.clock import iso_utc
 from gateway.site.models import Site
 from gateway.store import KnownRecord, Store
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import (
     ById,
     Cursored,

@@ -17,7 +17,7 @@ from gateway.domain.read_cursors import PageAnswered
 from gateway.runtime.clock import iso_utc
 from gateway.store import Consumer, EventFilter, EventPage, Store
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.acknowledged import followed
 from gateway.web.http.bodies import Asked, ById, Cursored, Id, Text, read_body
 from gateway.web.http.dates import asked_period

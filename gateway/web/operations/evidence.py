@@ -21,7 +21,7 @@ from gateway.recording.evidence_files import EvidenceFiles
 from gateway.runtime.clock import Clock, Stamp, iso_utc
 from gateway.store import Entry, Store, TooMany
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, Id, Text, following, path_id, read_body, validated
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.envelope import as_json, success
 from gateway.web.operation import OPEN, SIGNED_IN, Operation, Rule
 from gateway.web.operations.answers import Answer

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import COOKIE, Caller, Carrier, from_foreign_page, set_session_cookie
 from gateway.web.auth.sessions import Sessions
+from gateway.web.auth.sign_in import SignIn
 from gateway.web.auth.site_file_accounts import LONGEST_PASSWORD
 from gateway.web.http.bodies import Body, read_body
 from gateway.web.http.envelope import success
@@ -98,7 +99,8 @@ MFA = Operation(
 class Auth:
     """`/v1/auth`."""
 
-    def __init__(self, *, sessions: Sessions) -> None:
+    def __init__(self, *, sign_in: SignIn, sessions: Sessions) -> None:
+        self._sign_in = sign_in
         self._sessions = sessions
 
     def routes(self) -> tuple[Route, ...]:
@@ -114,9 +116,7 @@ class Auth:
         if from_foreign_page(request):
             raise RequestRefused(403, "another site's page may not sign in here")
         wanted = await read_body(request, LoginBody)
-        signed_in = await self._sessions.sign_in(
-            username=wanted.username, password=wanted.password, address=address_of(request)
-        )
+        signed_in = await self._sign_in.by_password(wanted.username, wanted.password, address=address_of(request))
         token = signed_in.caller.token
         response = success(session=token, user=signed_in.user, role=signed_in.role, servers=signed_in.servers)
         set_session_cookie(request, response, token)
@@ -134,5 +134,5 @@ class Auth:
         wanted = await read_body(request, MfaBody)
         if not (wanted.token or wanted.code):
             raise RequestRefused(400, "token: is missing")
-        await self._sessions.prove(caller, wanted.token or wanted.code, address=address_of(request))
+        await self._sign_in.prove(caller, wanted.token or wanted.code, address=address_of(request))
         return success(mfa_enabled=True)

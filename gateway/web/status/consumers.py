@@ -11,7 +11,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import ReadCursor, Store
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, Text, read_body
 from gateway.web.http.envelope import success
 from gateway.web.operation import Operation, needs

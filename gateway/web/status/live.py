@@ -11,7 +11,8 @@ from aiohttp import web
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller, Sessions
+from gateway.web.auth.callers import Caller
+from gateway.web.auth.sessions import Sessions
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import SIGNED_IN, Operation
 from gateway.web.status.updates import Look, Watch

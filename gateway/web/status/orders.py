@@ -14,7 +14,7 @@ from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.presence import Areas
 from gateway.store import Store
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, Id, Text, read_body
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused

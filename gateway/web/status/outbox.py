@@ -18,7 +18,7 @@ from gateway.store.outbox.outbox import Outbox
 from gateway.store.outbox.refused import RefusedRows
 from gateway.store.outbox.rows import body_object
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import LARGEST_RECORD, Body, ById, Fields, Id, read_body, validated
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused

@@ -7,7 +7,7 @@ from pathlib import Path
 from aiohttp import web
 
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.envelope import success
 from gateway.web.operation import OPEN, Operation
 from gateway.web.status.snapshot import user_state

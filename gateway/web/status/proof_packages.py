@@ -29,7 +29,7 @@ from gateway.recording import Recording
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import Segment, Store
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import path_id
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused

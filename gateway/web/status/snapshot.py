@@ -18,7 +18,7 @@ from gateway.lanes.snapshots import AreaSnapshot, DeviceSnapshot, LaneSnapshot
 from gateway.recording import CameraSnapshot
 from gateway.recording.forecast import StorageForecast
 from gateway.store import Books
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.operations.camera_events.operations import CAMERA_EVENT
 from gateway.web.operations.cameras.operations import CAMERA_LIST
 from gateway.web.operations.devices import DEVICE_LIST, DEVICE_OPEN

@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter
 
 from gateway.domain.central_status import CentralStatus
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, read_body
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from aiohttp import web
 
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, Text, read_body
 from gateway.web.http.dates import from_micros, until_micros
 from gateway.web.http.envelope import success

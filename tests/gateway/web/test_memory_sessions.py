@@ -8,7 +8,7 @@ import pytest
 
 from gateway.domain.errors import StoreError
 from gateway.store import Session
-from gateway.web.auth.memory_sessions import MOST_SPARE, SpareSessions
+from gateway.web.auth.memory_sessions import MOST_IN_MEMORY, MemorySessions
 
 
 class FlakySessions:
@@ -56,7 +56,7 @@ def session(at=1):
 
 
 async def test_a_session_of_a_full_disk_moves_there_once_it_has_room(disk):
-    sessions = SpareSessions(stored=disk)
+    sessions = MemorySessions(stored=disk)
     disk.full = True
     await sessions.add("t", session())
     assert await disk.get("t") is None
@@ -71,7 +71,7 @@ async def test_a_session_of_a_full_disk_moves_there_once_it_has_room(disk):
 
 
 async def test_signing_out_ends_a_spare_session_at_once(disk):
-    sessions = SpareSessions(stored=disk)
+    sessions = MemorySessions(stored=disk)
     disk.full = True
     await sessions.add("t", session())
     await sessions.remove("t")
@@ -81,16 +81,16 @@ async def test_signing_out_ends_a_spare_session_at_once(disk):
 
 
 async def test_spare_sessions_are_few(disk):
-    sessions = SpareSessions(stored=disk)
+    sessions = MemorySessions(stored=disk)
     disk.full = True
-    for number in range(MOST_SPARE + 1):
+    for number in range(MOST_IN_MEMORY + 1):
         await sessions.add(str(number), session(number))
     assert await sessions.get("0") is None
     assert await sessions.get("1") is not None
 
 
 async def test_a_second_factor_can_be_proven_on_a_full_disk(disk):
-    sessions = SpareSessions(stored=disk)
+    sessions = MemorySessions(stored=disk)
     await sessions.add("t", replace(session(), mfa_pending=True))
     disk.full = True
     await sessions.complete("t", seen_at=5, expires_at=2000)
@@ -102,7 +102,7 @@ async def test_a_second_factor_can_be_proven_on_a_full_disk(disk):
 
 
 async def test_spare_sessions_end_with_a_change_of_their_account(disk):
-    sessions = SpareSessions(stored=disk)
+    sessions = MemorySessions(stored=disk)
     disk.full = True
     await sessions.add("t", session())
     sessions.drop("guard")

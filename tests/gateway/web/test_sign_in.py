@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 from aiohttp import ClientSession, CookieJar
+from argon2.exceptions import VerificationError
 
 from gateway.domain.events import EventKind
 from gateway.site.api_section import Account
-from gateway.store import Session
+from gateway.store import EventFilter, Session
 from gateway.web.auth import site_file_accounts as accounts_module
 from gateway.web.auth.site_file_accounts import hash_accounts
 from tests.gateway.web.setups.site import SITE
@@ -251,3 +252,24 @@ async def test_a_password_that_was_kept_has_the_same_hash_and_another_a_new_one(
     assert same.hashes() == first.hashes()
     assert other.hashes() != first.hashes()
     assert await broken.matches(broken.hashes()[account.username], "one")
+
+
+class ShortOfMemory:
+    """A hasher of a machine that has no memory left."""
+
+    def verify(self, password_hash, password):
+        raise VerificationError("Memory allocation error")
+
+
+async def test_a_password_that_cannot_be_checked_is_no_wrong_one(gateway, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(accounts_module, "_HASHER", ShortOfMemory())
+        for _ in range(8):  # more than are free
+            async with await login(gateway, {"username": "chief", "password": "chief"}) as answer:
+                assert answer.status == 503
+                assert "cannot check passwords now" in (await answer.json())["error"]
+                assert answer.headers["Retry-After"] == "5"
+    async with await login(gateway, {"username": "chief", "password": "chief"}) as answer:
+        assert answer.status == 200
+    refused = EventFilter(types=(int(EventKind.SIGN_IN_REFUSED),))
+    assert (await gateway.store.events.page(refused)).events == ()

@@ -23,7 +23,7 @@ from gateway.runtime.clock import Clock, iso_utc
 from gateway.site import Site
 from gateway.store import LONGEST_PIN, CameraEventFilter, Consumer, Entry, Store
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.http.acknowledged import followed

@@ -18,7 +18,7 @@ from gateway.runtime.clock import iso_utc
 from gateway.site import Camera
 from gateway.store import KnownRecord, Store
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.http.bodies import Body, ById, path_id, read_body, read_change, read_new

@@ -28,7 +28,7 @@ from gateway.domain.viewing import NotShown, ViewRefusal
 from gateway.recording.viewing import Viewing
 from gateway.web.auth.admission import Route
 from gateway.web.auth.api_keys import bearer
-from gateway.web.auth.sessions import NOBODY, Caller
+from gateway.web.auth.callers import NOBODY, Caller
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.http.bodies import path_id, read_text

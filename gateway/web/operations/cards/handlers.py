@@ -25,7 +25,7 @@ from gateway.domain.writes import (
 from gateway.runtime.clock import Clock
 from gateway.store import CardRecord, Entry, Store
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import ById, read_body, read_change, read_new
 from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import success, success_listed

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from gateway.store import CardRecord, Store
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import LARGEST_ID, read_body
 from gateway.web.operations.cards.operations import ACCESS_EXCEL, CardSheetBody
 from gateway.web.spreadsheets import Cell, Column, Spreadsheets

@@ -25,7 +25,7 @@ from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.models import LaneSection, Site
 from gateway.store import Consumer, EntryFilter, EntryTotals, Store
 from gateway.web.auth.admission import Route
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.callers import Caller
 from gateway.web.http.acknowledged import followed
 from gateway.web.http.bodies import read_body, read_change, read_new
 from gateway.web.http.dates import asked_period

@@ -1,0 +1,260 @@
+"""Signing in: the one way by which a session begins.
+
+    name and password: an account of the site, by its hash            (`accounts`)
+                       else one of central, by central or from memory (`central_sign_in`)
+    identity provider: an account of central, by central's answer     (`external_sign_in`)
+        -> a session, which is worth nothing while its second factor is missing (`sessions`)
+        -> the second factor, by a code that this site or central judges        (`second_factor`)
+
+Refusals are counted and slow their callers down (`throttle`), and are recorded as events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from weakref import WeakValueDictionary
+
+import structlog
+from pydantic import JsonValue
+
+from gateway.domain.accounts import LONGEST_NAME, CentralAdmission
+from gateway.domain.errors import StoreError
+from gateway.domain.events import Event, EventKind, Scalar
+from gateway.domain.writes import JsonObject
+from gateway.runtime.clock import Clock
+from gateway.store import Entry, Session
+from gateway.store.events.journal import Journal
+from gateway.web.auth.accounts import Roster
+from gateway.web.auth.callers import Caller
+from gateway.web.auth.central_sessions import CentralSessions
+from gateway.web.auth.central_sign_in import CentralSignIn
+from gateway.web.auth.second_factor import Proof, SecondFactor, recovery_hash
+from gateway.web.auth.sessions import Sessions
+from gateway.web.auth.site_file_accounts import KnownAccount
+from gateway.web.auth.throttle import Throttle
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.forwarded import counted_as
+
+log = structlog.get_logger(__name__)
+
+_MOST_PROVEN = 256
+_MOST_WAITING = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A new session with the account's records for the answer."""
+
+    caller: Caller
+    user: JsonValue
+    role: JsonValue
+    servers: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """An account that may begin a session.
+
+    Attributes:
+        session: the session to begin; its times are set when it begins.
+        proven: the hash of the password that was right, of an account that may change meanwhile; else "".
+        central_token: the session at central that belongs to it; else "".
+    """
+
+    session: Session
+    user: JsonValue
+    role: JsonValue
+    servers: JsonValue
+    proven: str = ""
+    central_token: str = ""
+
+
+class SignIn:
+    """Begins sessions, and proves their second factors."""
+
+    def __init__(
+        self,
+        *,
+        sessions: Sessions,
+        roster: Roster,
+        second_factor: SecondFactor,
+        central: CentralSignIn | None,
+        central_sessions: CentralSessions,
+        journal: Journal,
+        clock: Clock,
+    ) -> None:
+        """`central`: None where accounts of central may not sign in."""
+        self._sessions = sessions
+        self._roster = roster
+        self._second_factor = second_factor
+        self._central = central
+        self._central_sessions = central_sessions
+        self._journal = journal
+        self._clock = clock
+        self._by_name = Throttle(free=5)
+        self._by_address = Throttle(free=100)  # all who share a way out of a site share this
+        self._by_code = Throttle(free=5)  # of an account, wherever its codes come from: they are short
+        self._proven: OrderedDict[str, bytes] = OrderedDict()
+        self._waiting = 0
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    async def by_password(self, username: str, password: str, *, address: str) -> SignedIn:
+        """Begin a session for the owner of a name and its password.
+
+        Raises RequestRefused: 404 for wrong credentials, 429 after too many of them, 503 when too many wait or the
+        password cannot be checked now, which counts as no try.
+        """
+        host = counted_as(address)
+        name = host, username
+        # One after the other: tries that are made side by side are not judged before the first of them is counted.
+        async with self._turns.setdefault(name, asyncio.Lock()):
+            self._hold_off("sign-ins", (self._by_name, name), (self._by_address, host))
+            admitted = await self._admitted(username, password)
+            signed_in = None if admitted is None else await self._begin(admitted)
+            if signed_in is not None:
+                self._by_name.succeeded(name)
+                return signed_in
+            now = self._clock.monotonic()
+            self._by_name.failed(name, now=now)
+            self._by_address.failed(host, now=now)
+        known = self._roster.get(username) is not None
+        await self._record_refusal(username, address, "Sign-in", known=known)
+        raise RequestRefused(404, "username or password not accepted")
+
+    async def by_provider(self, answer: JsonObject) -> SignedIn | None:
+        """Begin a session for an account that central has signed in by an identity provider.
+
+        None where central's answer has no session. Raises RequestRefused where accounts of central may not sign in.
+        """
+        if not isinstance(answer.get("session"), str):
+            return None
+        admission = None if self._central is None else self._central.admitted(answer)
+        if admission is None:
+            raise RequestRefused(403, "accounts of central may not sign in at this site")
+        return await self._begin(_admitted_by_central(_name_of(admission.user), admission))
+
+    async def prove(self, caller: Caller, code: str, *, address: str) -> None:
+        """Prove the second factor of a session. The code that proved it may be sent again.
+
+        Raises RequestRefused: 400 for a wrong code, 429 after too many of them, 503 while central cannot judge it.
+        """
+        if not caller.mfa_pending:
+            account = None if caller.central else self._roster.get(caller.username)
+            if self._proven.get(caller.token) == recovery_hash(code):
+                return  # the answer to it was lost, and its client sends it again
+            proven = caller.central or (account is not None and account.totp_secret)
+            raise RequestRefused(400, "no code is awaited" if proven else "this account has no second factor")
+        self._hold_off("codes", (self._by_code, caller.username))
+        # Counted before it is judged: tries that are made side by side are not judged for free.
+        self._by_code.failed(caller.username, now=self._clock.monotonic())
+        try:
+            proven = await self._proves(caller, code)
+        except (RequestRefused, StoreError):
+            self._by_code.forgive(caller.username)
+            raise
+        if not proven:
+            await self._record_refusal(caller.username, address, "The second factor", known=True)
+            doubtful = self._second_factor.doubtful and not caller.central
+            unset = ": the gateway's clock is not set; use a recovery code" if doubtful else ""
+            raise RequestRefused(400, f"the code is not accepted{unset}")
+        self._by_code.succeeded(caller.username)
+        self._proven[caller.token] = recovery_hash(code)
+        if len(self._proven) > _MOST_PROVEN:
+            self._proven.popitem(last=False)
+        await self._sessions.complete(caller)
+
+    async def _admitted(self, username: str, password: str) -> _Admitted | None:
+        """Judge name and password; None when they are wrong. An account of the site goes before one of central."""
+        if self._central is not None and not await self._roster.has(username):
+            admission = await self._central.admit(username, password)
+            return None if admission is None else _admitted_by_central(username, admission)
+        if self._waiting >= _MOST_WAITING:
+            raise RequestRefused(503, "too many sign-ins at once; try again", headers={"Retry-After": "2"})
+        self._waiting += 1
+        try:
+            account = await self._roster.verified(username, password)
+        finally:
+            self._waiting -= 1
+        return None if account is None else _admitted_by_site(account)
+
+    async def _begin(self, admitted: _Admitted) -> SignedIn | None:
+        """Begin the session; None when its account was changed since its password was proven."""
+        caller = await self._sessions.begin(admitted.session, proven=admitted.proven)
+        if caller is None:
+            return None
+        if admitted.central_token:
+            await self._central_sessions.keep(caller.token, admitted.central_token)
+        return SignedIn(caller, admitted.user, admitted.role, admitted.servers)
+
+    async def _proves(self, caller: Caller, code: str) -> bool:
+        if not caller.central:
+            account = self._roster.get(caller.username)
+            return account is not None and await self._proves_here(account, code)
+        token = self._central_sessions.pending(caller)
+        if self._central is None or token is None:
+            await self._sessions.sign_out(caller)
+            raise RequestRefused(400, "the gateway was started anew; sign in again")
+        return await self._central.prove(token, code)
+
+    async def _proves_here(self, account: KnownAccount, code: str) -> bool:
+        proof = await self._second_factor.proves(account, code)
+        if proof is Proof.RECOVERY_CODE:
+            await self._record(EventKind.ACCOUNT_CHANGED, f"A recovery code of {account.username} was used.")
+        return proof is not Proof.NONE
+
+    def _hold_off(self, what: str, *throttles: tuple[Throttle, Hashable]) -> None:
+        now = self._clock.monotonic()
+        wait = max(throttle.wait(key, now=now) for throttle, key in throttles)
+        if wait > 0:
+            seconds = math.ceil(wait)
+            raise RequestRefused(
+                429, f"too many refused {what}; try again in {seconds} s", headers={"Retry-After": str(seconds)}
+            )
+
+    async def _record_refusal(self, username: str, address: str, what: str, *, known: bool) -> None:
+        """Record the refusal. A name that is no account is not written down: it may be a mistyped password."""
+        who = username if known else "an unknown user"
+        data: dict[str, Scalar] = {"address": address, **({"username": username} if known else {})}
+        await self._record(EventKind.SIGN_IN_REFUSED, f"{what} of {who} from {address} was refused.", data)
+
+    async def _record(self, kind: EventKind, text: str, data: Mapping[str, Scalar] = MappingProxyType({})) -> None:
+        stamp = self._clock.wall()
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
+        try:
+            await self._journal.record(Entry(events=(event,)))
+        except StoreError as error:
+            # What happened stands whether or not it can be written down.
+            log.warning("not_recorded", what=text, error=str(error))
+
+
+def _admitted_by_site(account: KnownAccount) -> _Admitted:
+    pending = bool(account.totp_secret)
+    return _Admitted(
+        Session(account.username, 0, 0, 0, mfa_pending=pending, role=account.role),
+        user={"username": account.username, "mfa_enabled": pending},
+        role={"name": account.role, "permissions": [*sorted(account.permissions)]},
+        servers=[],
+        proven=account.password_hash if account.stored else "",
+    )
+
+
+def _admitted_by_central(username: str, admission: CentralAdmission) -> _Admitted:
+    session = Session(
+        username, 0, 0, 0,
+        central=True, mfa_pending=admission.mfa_enabled, role=admission.role_name, permissions=admission.permissions,
+    )  # fmt: skip
+    return _Admitted(session, admission.user, admission.role, admission.servers, central_token=admission.token)
+
+
+def _name_of(user: JsonValue) -> str:
+    """Return the name in a user record of central's; a plain description where it has none."""
+    fields = user if isinstance(user, dict) else {}
+    names = (fields.get(name) for name in ("username", "email", "name"))
+    return next(
+        (name for name in names if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME), "an account of central"
+    )
