@@ -90,7 +90,7 @@ _LABEL = "2.0.0"
 
 
 def described(operations: Iterable[Operation], *, release: str) -> Schema:
-    """The whole description.
+    """Build the whole description.
 
     Args:
         operations: what is described; OPTIONS are left out, which concern browsers alone.
@@ -125,12 +125,12 @@ def described(operations: Iterable[Operation], *, release: str) -> Schema:
 
 
 def places(path: str) -> list[str]:
-    """The names in braces of a path."""
+    """Return the names in braces of a path."""
     return re.findall(r"\{([^}]*)\}", path)
 
 
 def family(path: str) -> str:
-    """The first word of a path that is no prefix."""
+    """Return the first word of a path that is no prefix."""
     words = [word for word in path.split("/") if word and word not in ("v1", "api", ".well-known")]
     return words[0] if words else "health"
 
@@ -203,7 +203,7 @@ def _relayed_responses(item: Operation, names: Mapping[type[BaseModel], str]) ->
 
 
 def _refused(item: Operation) -> list[int]:
-    """How an operation that the gateway answers may refuse."""
+    """Return the refusals of an operation that the gateway answers."""
     found = {503, *item.refuses}
     if item.rule.session:
         found |= {401, 403} if item.path.startswith(_LEGACY) else {500}
@@ -223,7 +223,7 @@ def _refused(item: Operation) -> list[int]:
 
 
 def _schemas(shown: Iterable[Operation]) -> tuple[dict[type[BaseModel], str], Schema]:
-    """Every model's name, and its schema by that name. Two models of one name would be mistaken for each other."""
+    """Return every model's name, and the schemas by name. Two models of one name would be mistaken for each other."""
     validated = {item.body for item in shown if item.body is not None}
     to_central = set(_TO_CENTRAL.values())
     told = {item.answer for item in shown if item.answer is not None} | {RelayedRefusal}

@@ -1,4 +1,4 @@
-"""What an operation is: method, path, who may call and who answers, and the models of what goes in and comes out."""
+"""Operations: method, path, permission rule, and the models of request and answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVERYTHING = "*"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who may call.
+    """The permission rule of an operation.
 
     Attributes:
         session: whether a session is needed at all.
@@ -49,7 +49,7 @@ class Rule:
         )
 
     def missing(self, permissions: AbstractSet[str]) -> tuple[str, ...]:
-        """The first group of which `permissions` holds none, or an empty one when the rule is met."""
+        """Return the first group of which `permissions` holds none, or an empty one when the rule is met."""
         if EVERYTHING in permissions:
             return ()
         return next((group for group in self.groups if permissions.isdisjoint(group)), ())
@@ -80,17 +80,17 @@ HALF_SIGNED_IN = Rule(whole=False)
 
 
 def needs(*permissions: str) -> Rule:
-    """A session with at least one of these permissions."""
+    """Require a session with at least one of these permissions."""
     return Rule(groups=(permissions,))
 
 
 def either(*permissions: str) -> Rule:
-    """A session with at least one of these permissions; which of them is needed depends on the request."""
+    """Require a session with at least one of these permissions; the request decides which."""
     return Rule(groups=(permissions,), depending=permissions)
 
 
 def may_also_need(*permissions: str) -> Rule:
-    """Added to a rule: requests of some kinds need one of these as well."""
+    """Extend a rule: requests of some kinds need one of these as well."""
     return Rule(depending=permissions)
 
 
@@ -156,5 +156,5 @@ class Operation:
 
     @property
     def writes(self) -> bool:
-        """Whether a foreign page could do harm with it."""
+        """True when a foreign page could do harm with it."""
         return not self.reads and self.method not in ("GET", "OPTIONS")

@@ -1,4 +1,4 @@
-"""How far each consumer has read each list: followed page by page, and written to disk now and then."""
+"""Positions of consumers in the lists they pull: followed page by page, and written to disk now and then."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Roster:
         self._loaded = True
 
     async def _note_site_file(self) -> None:
-        """Whoever signed in with a password that the site file has no more is signed out."""
+        """Sign out whoever signed in with a password that the site file has no more."""
         try:
             for username in await self._store.accounts.note_site_file(self._site.hashes()):
                 log.info("site_file_account_changed", username=username)
@@ -60,11 +60,11 @@ class Roster:
             log.warning("site_file_accounts_not_noted", error=str(error))
 
     def get(self, username: str) -> KnownAccount | None:
-        """The account, or None; also one that is disabled."""
+        """Return the account, or None; also one that is disabled."""
         return self._site.get(username) or self._stored.get(username)
 
     async def has(self, username: str) -> bool:
-        """Whether the site has an account of that name, however its letters are written, or may have one.
+        """Return whether the site has an account of that name, however its letters are written, or may have one.
 
         A slip in a name of the site must not send its password to central.
         """
@@ -73,7 +73,7 @@ class Roster:
         return not self._loaded or _folded(username) in self._folded
 
     async def verified(self, username: str, password: str) -> KnownAccount | None:
-        """The account if the password is right. An unknown or disabled one takes as long as a wrong password."""
+        """Return the account if the password is right. An unknown or disabled one takes as long as a wrong password."""
         if not self._loaded:
             await self.load()
         account = self.get(username)
@@ -82,11 +82,11 @@ class Roster:
         return account if right else None
 
     async def matches(self, password_hash: str | None, password: str) -> bool:
-        """Whether the password is the one of this hash. None, for nobody's, takes as long as a wrong one."""
+        """Return whether the password is the one of this hash. None, for nobody's, takes as long as a wrong one."""
         return await self._site.matches(password_hash, password)
 
     async def hashed(self, password: str) -> str:
-        """A new hash of a password."""
+        """Return a new hash of a password."""
         return await self._site.hashed(password)
 
 

@@ -48,7 +48,7 @@ class Admission:
         self._viewers = viewers
 
     def entered(self, route: Route) -> RawHandler:
-        """The route's handler behind its rule."""
+        """Return the route's handler behind its rule."""
         operation = route.operation
 
         async def handler(request: web.Request) -> web.StreamResponse:

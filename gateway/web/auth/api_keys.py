@@ -41,7 +41,7 @@ class ApiKeys:
                 log.warning("keys_not_read", error=str(error))
 
     async def of(self, request: web.Request) -> ApiKey | None:
-        """The key that a request carries, or None: no key, an unknown one, one that was removed or is over."""
+        """Return the key that a request carries, or None: no key, an unknown one, one that was removed or is over."""
         carried = bearer(request)
         return await self.known(carried) if carried else None
 
@@ -63,10 +63,10 @@ def bearer(request: web.Request) -> str:
 
 
 def new_key() -> str:
-    """A fresh key, 256 bits."""
+    """Return a fresh key, 256 bits."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
 def key_hash(key: str) -> bytes:
-    """What is kept of a key. It is random, so that no slow hash is needed."""
+    """Return the hash that is kept of a key. A key is random, so that no slow hash is needed."""
     return hashlib.sha256(key.encode()).digest()

@@ -1,4 +1,4 @@
-"""Who calls, and what carries their session."""
+"""Callers, and the carriers of their sessions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIGNED_IN = web.RequestKey("signed_in", bool)
 
 
 class Carrier(Enum):
-    """How a request carries its session."""
+    """Carriers of a session in a request."""
 
     NONE = "none"
     SESSION_ID = "SessionID header"
@@ -28,7 +28,7 @@ class Carrier(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls. Without a session `username` is "" and there are no permissions.
+    """The caller of a request. Without a session `username` is "" and there are no permissions.
 
     Attributes:
         role: the name of the account's role.
@@ -46,11 +46,11 @@ class Caller:
 
     @property
     def signed_in(self) -> bool:
-        """Whether there is a session."""
+        """True with a session."""
         return self.carrier is not Carrier.NONE
 
     def may(self, rule: Rule) -> bool:
-        """Whether the rule lets this caller in."""
+        """Return whether the rule lets this caller in."""
         if (rule.session and not self.signed_in) or (rule.whole and self.mfa_pending):
             return False
         return not rule.missing(self.permissions)
@@ -60,7 +60,7 @@ NOBODY = Caller()
 
 
 def carried(request: web.Request) -> tuple[Carrier, str]:
-    """The first carrier that is there, alone, and its token."""
+    """Return the first carrier that is there, alone, and its token."""
     if (token := request.headers.get("SessionID")) is not None:
         return Carrier.SESSION_ID, token.strip()
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")

@@ -48,7 +48,7 @@ class ExternalSignIn:
         self._sign_in = sign_in
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations that may begin a session."""
+        """Return the operations that may begin a session."""
         return tuple(Route(operation, partial(self._answer, operation)) for operation in RELAYED if operation.signs_in)
 
     async def _answer(self, operation: Operation, request: web.Request, _: Caller) -> web.StreamResponse:

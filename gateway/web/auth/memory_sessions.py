@@ -1,4 +1,4 @@
-"""Sessions while the disk takes nothing: a technician must be able to sign in just then, to see why."""
+"""Sessions in memory while the disk takes nothing, so that a technician can sign in just then and see why."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MOST_IN_MEMORY = 64
 class MemorySessions:
     """The store's sessions, and in memory those few that it could not take; the oldest of these goes first.
 
-    A spare one moves to disk when it is used after the disk takes records again, and does not survive a restart before.
+    One in memory moves to disk when it is used after the disk takes records again; a restart before that ends it.
     """
 
     def __init__(self, *, stored: StoredSessions) -> None:
         self._stored = stored
-        self._spare: OrderedDict[str, Session] = OrderedDict()
+        self._in_memory: OrderedDict[str, Session] = OrderedDict()
 
     async def add(self, token: str, session: Session, *, proven: str = "") -> bool:
         """Remember a new session; False when the password of its account was changed since it was `proven`."""
@@ -32,39 +32,39 @@ class MemorySessions:
             return await self._stored.add(token, session, proven=proven)
         except StoreError as error:
             log.warning("session_in_memory", error=str(error))
-            self._spare[token] = session
-            if len(self._spare) > MOST_IN_MEMORY:
-                self._spare.popitem(last=False)
+            self._in_memory[token] = session
+            if len(self._in_memory) > MOST_IN_MEMORY:
+                self._in_memory.popitem(last=False)
             return True
 
     async def get(self, token: str) -> Session | None:
-        """The session of a token, expired or not, or None. Raises StoreError for one that only the disk may have."""
-        return self._spare.get(token) or await self._stored.get(token)
+        """Return a token's session, expired or not, or None. Raises StoreError for one that only the disk may have."""
+        return self._in_memory.get(token) or await self._stored.get(token)
 
     async def touch(self, token: str, *, seen_at: int, expires_at: int) -> None:
-        """The session was used; it lives on until `expires_at`. Raises StoreError for one on disk."""
-        spare = self._spare.get(token)
-        if spare is None:
+        """Note that the session was used, and that it lives until `expires_at`. Raises StoreError for one on disk."""
+        session = self._in_memory.get(token)
+        if session is None:
             await self._stored.touch(token, seen_at=seen_at, expires_at=expires_at)
             return
-        await self._settle(token, replace(spare, last_seen_at=seen_at, expires_at=expires_at))
+        await self._settle(token, replace(session, last_seen_at=seen_at, expires_at=expires_at))
 
     async def complete(self, token: str, *, seen_at: int, expires_at: int) -> None:
-        """The session's second factor is proven. Never raises: one that the disk cannot change lives in memory."""
-        spare = self._spare.get(token)
-        if spare is None:
+        """Note that the second factor is proven. Never raises: what the disk cannot change lives in memory."""
+        session = self._in_memory.get(token)
+        if session is None:
             try:
                 await self._stored.complete(token, seen_at=seen_at, expires_at=expires_at)
             except StoreError as error:
                 log.warning("session_in_memory", error=str(error))
-                spare = await self._stored.get(token)
-        if spare is not None:
-            whole = replace(spare, mfa_pending=False, last_seen_at=seen_at, expires_at=expires_at)
+                session = await self._stored.get(token)
+        if session is not None:
+            whole = replace(session, mfa_pending=False, last_seen_at=seen_at, expires_at=expires_at)
             await self._settle(token, whole)
 
     async def remove(self, token: str) -> None:
-        """The session is over. Raises StoreError for one on disk."""
-        if self._spare.pop(token, None) is None:
+        """End the session. Raises StoreError for one on disk."""
+        if self._in_memory.pop(token, None) is None:
             await self._stored.remove(token)
             return
         try:
@@ -73,15 +73,15 @@ class MemorySessions:
             log.warning("session_left_on_disk", error=str(error))
 
     def drop(self, username: str) -> None:
-        """The spare sessions of an account are over; those on disk ended with the change that is the reason."""
-        for token in [token for token, session in self._spare.items() if session.username == username]:
-            del self._spare[token]
+        """End an account's sessions in memory; those on disk ended with the change that is the reason."""
+        for token in [token for token, session in self._in_memory.items() if session.username == username]:
+            del self._in_memory[token]
 
-    async def _settle(self, token: str, spare: Session) -> None:
-        """Keep a spare session, on disk if that takes it by now."""
-        self._spare[token] = spare
+    async def _settle(self, token: str, session: Session) -> None:
+        """Keep the session on disk if that takes it by now, else in memory."""
+        self._in_memory[token] = session
         try:
-            await self._stored.replace(token, spare)
+            await self._stored.replace(token, session)
         except StoreError:
             return  # it stays here, and is tried again at its next use
-        self._spare.pop(token, None)
+        self._in_memory.pop(token, None)

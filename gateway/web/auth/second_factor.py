@@ -26,7 +26,7 @@ _MEMORY = 1024
 
 
 class Proof(Enum):
-    """What a code proves."""
+    """Results of checking a code."""
 
     NONE = "none"
     CODE = "code"
@@ -43,11 +43,11 @@ class SecondFactor:
 
     @property
     def doubtful(self) -> bool:
-        """Whether an authenticator's codes may be right and still not count: this machine's clock is not set."""
+        """True while this machine's clock is not set: an authenticator's right codes may then be refused."""
         return not self._clock.wall().trusted
 
     async def proves(self, account: KnownAccount, code: str) -> Proof:
-        """Whether this is the account's current code, or a recovery code that was not used yet.
+        """Check the account's current code, or a recovery code that was not used yet.
 
         Raises StoreError for a recovery code that cannot be crossed out.
         """
@@ -75,7 +75,7 @@ class SecondFactor:
 
 
 def step_of(secret: str, code: str, *, at: int) -> int | None:
-    """The half minute that `code` is of, if it is the present one or a neighbour; `at` in Unix seconds."""
+    """Return the half minute that `code` is of, if it is the present one or a neighbour; `at` in Unix seconds."""
     if secret in ("", UNREADABLE) or not (code.isascii() and code.isdigit()):
         return None
     authenticator = pyotp.TOTP(secret)
@@ -96,5 +96,5 @@ def new_recovery_codes() -> tuple[str, ...]:
 
 
 def recovery_hash(code: str) -> bytes:
-    """What is kept of a recovery code, however it is typed. It is random, so that no slow hash is needed."""
+    """Return the hash that is kept of a recovery code, however it is typed. Codes are random: a fast hash will do."""
     return hashlib.sha256("".join(code.split()).replace("-", "").lower().encode()).digest()

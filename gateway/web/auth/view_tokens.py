@@ -28,7 +28,7 @@ _PROOF_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a token opens: footage of that kind, of the camera or camera event with that id."""
+    """The footage that a token opens: its kind, and the id of its camera or camera event."""
 
     kind: ViewKind
     id: int

@@ -35,7 +35,7 @@ _PATH_ID = re.compile(r"[0-9]{1,19}")
 
 
 def _without_nul(value: str) -> str:
-    """Raises ValueError for a character that no database, central's among them, keeps or finds as it is."""
+    """Refuse a character (ValueError) that no database, central's among them, keeps or finds as it is."""
     if "\x00" in value:
         raise ValueError("must not hold the character U+0000")
     return value
@@ -101,47 +101,47 @@ class ById(Body):
 
 
 class Paged(Body):
-    """Which part of a list. `page_limit` is capped at 500 for every list."""
+    """A page of a list. `page_limit` is capped at 500 for every list."""
 
     page: Annotated[int, Field(strict=True, ge=1, le=_LARGEST_PAGE)] = 1
     page_limit: Annotated[int, Field(strict=True, ge=1)] = 25
 
     @property
     def limit(self) -> int:
-        """How many records at most."""
+        """The largest number of records."""
         return min(self.page_limit, _CAP)
 
     @property
     def offset(self) -> int:
-        """How many to pass over."""
+        """The number of records to skip."""
         return (self.page - 1) * self.limit
 
 
 class Cursored(Paged):
-    """Which part of a list that has cursors: a cursor above 0 goes before the page."""
+    """A page of a list that has cursors: a cursor above 0 takes precedence over `page`."""
 
     search: Text = ""
     cursor_id: Id = 0
 
     @property
     def by_cursor(self) -> bool:
-        """Whether the list is read by cursor, from its newest record on: somebody who looks at a page names none."""
+        """True when the list is read by cursor, from its newest record on; a request for a page names none."""
         return "cursor_id" in self.model_fields_set and self.page == 1
 
     @property
     def offset(self) -> int:
-        """How many to pass over; none after a cursor."""
+        """The number of records to skip; 0 after a cursor."""
         return 0 if self.cursor_id else super().offset
 
 
 async def read_body(request: web.Request, model: type[M]) -> M:
-    """The request's body. An empty one counts as `{}`. Raises RequestRefused with the first fault."""
+    """Parse the request's body. An empty one counts as `{}`. Raises RequestRefused with the first fault."""
     _refuse_unpublished(request, model)
     return validated(await _read_object(request), model)
 
 
 async def read_new(request: web.Request, model: type[W]) -> tuple[W, Fields]:
-    """A new record: as a model, and those of its fields that were sent. What the model does not know is passed over.
+    """Parse a new record; return it with those of its fields that were sent. Unknown fields are ignored.
 
     Raises RequestRefused with the first fault.
     """
@@ -164,11 +164,11 @@ class SentChange:
         return frozenset(self._sent)
 
     def leaves(self, name: str, known: Mapping[str, object]) -> bool:
-        """Whether a field that was sent is as it is in the record."""
+        """Return whether a sent field is the same as in the record."""
         return _same(self._sent[name], known.get(name))
 
     def to(self, known: Mapping[str, object], model: type[W]) -> tuple[W, Fields]:
-        """The change as a model, and its fields as they are to be written.
+        """Return the change as a model, and its fields as they are to be written.
 
         Whoever changes one field may send the whole record back, as it was shown: what the model does not know is
         passed over, and what stands in the record as it was sent is central's own words, so nobody judges it.
@@ -191,13 +191,13 @@ class SentChange:
 
 
 async def read_change(request: web.Request, model: type[WriteBody]) -> SentChange:
-    """A change of a record, of which `model` is what is published. Raises RequestRefused."""
+    """Parse a change of a record, of which `model` is published. Raises RequestRefused."""
     _refuse_unpublished(request, model)
     return SentChange(await _read_object(request))
 
 
 def _as_validated(wanted: BaseModel, sent: Fields) -> Fields:
-    """What was sent, in the model's own form."""
+    """Return the sent fields in the model's own form."""
     named = {name for name, value in sent.items() if value is not None} - {"id"}
     return wanted.model_dump(mode="json", include=named)
 
@@ -219,7 +219,7 @@ def _refuse_unpublished(request: web.Request, model: type[BaseModel]) -> None:
 
 
 class Asked(Generic[M, T]):
-    """What bodies mean where the same is asked again and again: the last ones are known by their bytes.
+    """A cache of parsed bodies, for requests that send the same bytes again and again.
 
     `made` may depend on nothing but the model.
     """
@@ -230,7 +230,7 @@ class Asked(Generic[M, T]):
         self._known: OrderedDict[bytes, T] = OrderedDict()
 
     async def read(self, request: web.Request) -> T:
-        """What is made of the request's body. Raises what `read_body` and `made` raise."""
+        """Parse the request's body, or return the parsed one of the same bytes. Raises as `read_body` and `made` do."""
         _refuse_unpublished(request, self._model)
         raw = await read_bytes(request)
         if (known := self._known.get(raw)) is not None:
@@ -244,7 +244,7 @@ class Asked(Generic[M, T]):
 
 
 async def _read_object(request: web.Request) -> Fields:
-    """The request's body. An empty one counts as `{}`."""
+    """Read the request's body. An empty one counts as `{}`."""
     return _object(await read_bytes(request))
 
 
@@ -261,7 +261,7 @@ def _object(raw: bytes) -> Fields:
 
 
 def validated(data: object, model: type[M]) -> M:
-    """What was sent, as a model. Raises RequestRefused with the first fault."""
+    """Validate the sent fields as a model. Raises RequestRefused with the first fault."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -269,7 +269,7 @@ def validated(data: object, model: type[M]) -> M:
 
 
 def read_query(request: web.Request, model: type[M]) -> M:
-    """The request's query as a model; of a name that comes twice the last counts. Raises RequestRefused."""
+    """Parse the request's query; of a name that comes twice the last counts. Raises RequestRefused."""
     try:
         return model.model_validate({name: value for name, value in request.query.items() if value.strip()})
     except ValidationError as error:
@@ -277,7 +277,7 @@ def read_query(request: web.Request, model: type[M]) -> M:
 
 
 async def read_text(request: web.Request) -> str:
-    """The request's body as text. Raises RequestRefused."""
+    """Read the request's body as text. Raises RequestRefused."""
     try:
         return (await read_bytes(request)).decode()
     except UnicodeDecodeError as error:
@@ -285,7 +285,7 @@ async def read_text(request: web.Request) -> str:
 
 
 def path_id(request: web.Request) -> int:
-    """The `{id}` of the path. Raises NotFoundError for what can be no id."""
+    """Return the `{id}` of the path. Raises NotFoundError for a text that can be no id."""
     text = request.match_info["id"]
     if not _PATH_ID.fullmatch(text) or int(text) > LARGEST_ID:
         raise NotFoundError("there is no record with this id")

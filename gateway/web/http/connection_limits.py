@@ -34,7 +34,7 @@ _MOST_KNOWN = 1024
 
 
 class Stage(IntEnum):
-    """What a connection waits for. In this order they make room for others."""
+    """States of a connection, in the order in which they make room for others."""
 
     HEAD = 0
     """The TLS handshake, or the head of a request."""
@@ -93,7 +93,7 @@ class Connection:
 
 
 class ConnectionLimits:
-    """Who may hold a connection, and whose goes first when there is no place left."""
+    """Limits on connections, and the order in which they are closed when no place is left."""
 
     def __init__(self, *, clock: Clock, proxies: tuple[Network, ...] = ()) -> None:
         self._clock = clock

@@ -16,12 +16,12 @@ _SHOWN = 1_000
 
 
 def from_micros(text: str, zone: ZoneInfo) -> int:
-    """The first microsecond (UTC) of a start filter. Raises ValueError with what is accepted."""
+    """Return the first microsecond (UTC) of a start filter. Raises ValueError with the accepted forms."""
     return _micros(_moment(text, zone))
 
 
 def until_micros(text: str, zone: ZoneInfo) -> int:
-    """The first microsecond (UTC) after an end filter, which includes its day or its millisecond."""
+    """Return the first microsecond (UTC) after an end filter, which includes its day or its millisecond."""
     moment = _moment(text, zone)
     if not _DAY.fullmatch(text.strip()):
         return _micros(moment) + _SHOWN
@@ -36,7 +36,7 @@ def until_micros(text: str, zone: ZoneInfo) -> int:
 def asked_period(
     start_date: str, end_date: str, zone: ZoneInfo, *, names: tuple[str, str] = ("start_date", "end_date")
 ) -> tuple[int | None, int | None]:
-    """What a request's two dates mean: from, until. Raises RequestRefused with the field, of `names`."""
+    """Parse a request's two dates: from, until. Raises RequestRefused with the field, of `names`."""
     place = names[0]
     try:
         start = from_micros(start_date, zone) if start_date.strip() else None

@@ -14,14 +14,14 @@ _PLAIN = {"Content-Type": "application/json; charset=utf-8", "Cache-Control": "n
 
 
 def success(**fields: object) -> web.Response:
-    """An answer that holds these fields beside `success`. Values are models or what JSON knows."""
+    """Return an answer of `success` and these fields. Values are models or plain JSON."""
     return from_json_text(to_json({"success": True, **fields}))
 
 
 async def success_listed(
     request: web.Request, resource: str, records: Iterable[object], **fields: object
 ) -> web.StreamResponse:
-    """A list's answer. Other work goes on beside a long list of large records.
+    """Return a list's answer. Other work goes on beside a long list of large records.
 
     Args:
         request: what is answered.
@@ -33,7 +33,7 @@ async def success_listed(
 
 
 async def list_parts(resource: str, records: Iterable[object], **fields: object) -> tuple[bytes, ...]:
-    """A list's JSON, see `success_listed`. Records are made and written one by one, in turns with other work."""
+    """Write a list's JSON, see `success_listed`. Records are made one by one, in turns with other work."""
     parts, text = list[bytes](), bytearray(f'{{"success":true,"{resource}":['.encode())
     for number, record in enumerate(records):
         if number:
@@ -48,7 +48,7 @@ async def list_parts(resource: str, records: Iterable[object], **fields: object)
 
 
 def joined_parts(resource: str, records: Sequence[bytes], **fields: object) -> tuple[bytes, ...]:
-    """A list's JSON whose records are written already: parts of the list, between which commas are to stand."""
+    """Join the parts of a list whose records are JSON already: commas stand between them."""
     parts = [f'{{"success":true,"{resource}":['.encode()]
     parts += (part + b"," for part in records)
     parts[-1] = parts[-1].removesuffix(b",") + b"]," + to_json(fields).removeprefix(b"{")
@@ -56,7 +56,7 @@ def joined_parts(resource: str, records: Sequence[bytes], **fields: object) -> t
 
 
 async def in_parts(request: web.Request, parts: Sequence[bytes]) -> web.StreamResponse:
-    """A JSON answer, already written, that no cache keeps. A large one is sent as its receiver takes it."""
+    """Send JSON that is written already, and that no cache keeps; a large one as its receiver takes it."""
     size = sum(len(part) for part in parts)
     if size <= _AT_ONCE:
         return from_json_text(b"".join(parts))
@@ -70,7 +70,7 @@ async def in_parts(request: web.Request, parts: Sequence[bytes]) -> web.StreamRe
 
 
 def failure(*, status: int, error: str, resource: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    """A refusal: the resource, if the operation has one, is null and `error` is one sentence."""
+    """Return a refusal: the resource, if the operation has one, is null and `error` is one sentence."""
     fields: dict[str, object] = {"success": False}
     if resource:
         fields[resource] = None
@@ -80,10 +80,10 @@ def failure(*, status: int, error: str, resource: str, headers: Mapping[str, str
 def as_json(
     fields: Mapping[str, object], *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.Response:
-    """A JSON answer that no cache keeps."""
+    """Return a JSON answer that no cache keeps."""
     return from_json_text(to_json(fields), status=status, headers=headers)
 
 
 def from_json_text(text: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    """A JSON answer, already written, that no cache keeps."""
+    """Return a JSON answer, already written, that no cache keeps."""
     return web.Response(body=text, status=status, headers={**_PLAIN, **(headers or {})})

@@ -71,7 +71,7 @@ class RequestRefused(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a client gets for an error."""
+    """The answer to a client for an error."""
 
     status: int
     sentence: str
@@ -84,17 +84,17 @@ def authentication_required() -> RequestRefused:
 
 
 def second_factor_missing() -> RequestRefused:
-    """The session's second factor was not proven yet."""
+    """Return the refusal of a session whose second factor is not proven yet."""
     return RequestRefused(500, f"{AUTHENTICATION_REQUIRED}: the code of the second factor is missing")
 
 
 def permission_missing(group: tuple[str, ...]) -> RequestRefused:
-    """The account lacks all of these, and one is needed."""
+    """Return the refusal of an account that lacks all of these, of which one is needed."""
     return RequestRefused(500, f"permission denied: this needs {' or '.join(group)}")
 
 
 def refusal_of(error: Exception, *, method: str, path: str) -> Refusal:
-    """What a client gets for `error`. An unexpected one is logged under the reference that the client gets."""
+    """Map `error` to a refusal. An unexpected error is logged under the reference that the client gets."""
     match error:
         case RequestRefused():
             return Refusal(error.status, str(error), error.headers)

@@ -32,17 +32,17 @@ _PLAYED = "sandbox allow-same-origin; default-src 'none'; media-src 'self'; fram
 
 
 def as_file(path: Path, media_type: str) -> web.FileResponse:
-    """A file that never changes under its address; a cache asks again, by its ETag."""
+    """Serve a file that never changes under its address; a cache asks again, by its ETag."""
     return _File(path, headers={"Content-Type": media_type, "Cache-Control": "private, no-cache"})
 
 
 def as_lasting_file(path: Path, media_type: str) -> web.FileResponse:
-    """A file that never changes under its address, and which a cache need not ask for again."""
+    """Serve a file that never changes under its address, and which a cache need not ask for again."""
     return _File(path, headers={"Content-Type": media_type, "Cache-Control": LASTING})
 
 
 def as_guarded_file(path: Path, media_type: str, *, disposition: str) -> web.FileResponse:
-    """A file of somebody else's making: no cache keeps it, and it may do nothing where it is shown."""
+    """Serve a file that somebody else made: no cache keeps it, and it may run nothing where it is shown."""
     return _File(
         path,
         headers={
@@ -108,8 +108,9 @@ class _File(web.FileResponse):
         return await super().prepare(request)
 
     async def _is_for_part(self, request: web.BaseRequest) -> bool:
-        """Whether one part of this very file is asked for; several parts, or other units, are answered with all of it
-        (RFC 9110, 14.2).
+        """Return whether one part of this very file is asked for.
+
+        Several parts, or other units, are answered with all of it (RFC 9110, 14.2).
         """
         unit, _, parts = request.headers["Range"].partition("=")
         if unit.strip().lower() != "bytes" or "," in parts:

@@ -1,4 +1,4 @@
-"""Who is behind a proxy: the address and scheme that trusted proxies forward, and nobody else's word for them."""
+"""The client behind a proxy: its address and scheme, as trusted proxies alone forward them."""
 
 from __future__ import annotations
 

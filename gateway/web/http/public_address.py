@@ -1,4 +1,4 @@
-"""Where clients find the gateway: as the site file says, or else as the request itself says."""
+"""The gateway's address for clients: as the site file says, or else as the request itself says."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def public_origin(request: web.Request) -> str:
 
 
 def is_own_origin(request: web.Request, origin: str) -> bool:
-    """Whether a page of this origin is the gateway's own: served where the request went, or at the public address."""
+    """Return whether this origin is the gateway's own: where the request went, or the public address."""
     _, _, host = origin.partition("://")
     return bool(host) and (host == _host(request) or origin == request.app.get(PUBLIC_URL, ""))
 
 
 def is_secure(request: web.Request) -> bool:
-    """Whether the client speaks TLS, as far as can be known: a proxy may do so for the gateway."""
+    """Return whether the client speaks TLS, as far as can be known: a proxy may do so for the gateway."""
     public = urlsplit(request.app.get(PUBLIC_URL, ""))
     return _scheme(request) == "https" or (public.scheme == "https" and public.netloc == _host(request))
 

@@ -41,7 +41,7 @@ class _Open:
 
     @property
     def deleted(self) -> bool:
-        """Whether nothing leads to the file any more; the kernel knows it without the disk."""
+        """True when no folder has the file any more; the kernel knows it without the disk."""
         return os.fstat(self.file.fileno()).st_nlink == 0
 
 
@@ -55,11 +55,11 @@ class SegmentFiles:
 
     @property
     def count(self) -> int:
-        """How many are open."""
+        """The number of open files."""
         return len(self._open)
 
     async def answer(self, request: web.Request, path: Path) -> web.StreamResponse:
-        """The segment in this file, for as long as it is there.
+        """Return the segment in this file, for as long as it is there.
 
         Raises:
             NotFoundError: it was deleted.
@@ -76,7 +76,7 @@ class SegmentFiles:
         return as_lasting_file(path, SEGMENT) if known is None else _Segment(known, files=self)
 
     async def close(self, _: web.Application) -> None:
-        """The application ends: close all that nobody is being sent."""
+        """Close all files that are not being sent, as the application ends."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

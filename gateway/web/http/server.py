@@ -63,14 +63,14 @@ class Doors:
     key: LegacyAdmission
 
     def entered(self, route: Route) -> Handler:
-        """The route's handler behind the door of its family."""
+        """Return the route's handler behind the door of its family."""
         return (
             self.key.entered(route) if route.operation.path.startswith(LEGACY_PREFIX) else self.session.entered(route)
         )
 
 
 def assembled(routes: Sequence[Route], doors: Doors, live: Live, limits: ConnectionLimits) -> web.Application:
-    """Every route behind its door, with the files of the page; errors become envelopes, live streams end with it."""
+    """Build the application: routes behind their doors, the page's files, errors as envelopes, streams that end."""
     app = web.Application(middlewares=[limits.asking, errors_as_envelopes], client_max_size=LARGEST_BODY)
     app[LIMITS] = limits
     for route in routes:

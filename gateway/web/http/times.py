@@ -42,14 +42,14 @@ class Moments:
         self._zone = zone
 
     def read(self, place: str, text: str) -> int:
-        """A moment or a day's first, in wall micros UTC. Raises RequestRefused, naming `place`."""
+        """Parse a moment, or a day as its first one, in wall micros UTC. Raises RequestRefused, naming `place`."""
         try:
             return from_micros(text, self._zone)
         except (ValueError, OverflowError) as error:
             raise RequestRefused(400, f"{place}: {error}") from error
 
     def past(self, place: str, text: str) -> Named:
-        """A moment that has been. Raises RequestRefused, naming `place`, for any other."""
+        """Parse a moment in the past. Raises RequestRefused, naming `place`, for any other."""
         moment = self.read(place, text)
         latest = self._latest()
         now = self._clock.wall().micros
@@ -58,12 +58,12 @@ class Moments:
         return Named(moment, has_been=moment <= (now + _SLACK if latest is None else latest))
 
     def may_have_been(self, micros: int) -> bool:
-        """Whether no clock that can be trusted says that a moment is still to come."""
+        """Return whether no clock that can be trusted says that a moment is still to come."""
         latest = self._latest()
         return latest is None or micros <= latest
 
     def _latest(self) -> int | None:
-        """The latest moment that can have been; None when no clock can tell."""
+        """Return the latest moment that can have been; None when no clock can tell."""
         now = self._clock.wall()
         if now.trusted:
             return now.micros + _SLACK

@@ -26,14 +26,14 @@ _AS_IT_IS = frozenset({"", "binary", "8bit", "7bit"})
 
 
 class UploadPlaces:
-    """How many uploads may come in at once."""
+    """The limit on uploads at once."""
 
     def __init__(self, *, most: int = _AT_ONCE) -> None:
         self._free = most
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
-        """A place for as long as it is used, half an hour at most. Raises RequestRefused when there is none."""
+        """Take a place while it is used, for half an hour at most. Raises RequestRefused when there is none."""
         if not self._free:
             raise RequestRefused(503, "too many uploads at once; try again", headers={"Retry-After": "10"})
         self._free -= 1
@@ -110,7 +110,7 @@ async def _take(
 
 
 def _filename(part: BodyPartReader) -> str:
-    """The file's name as it was sent. Browsers escape no backslash, so one that escapes nothing is a folder's end."""
+    """Return the file's name as sent. Browsers escape no backslash: one that escapes nothing ends a folder's name."""
     header = part.headers.get("Content-Disposition", "")
     named = _NAMED.search(header)
     if named is None or "filename*" in header.casefold():

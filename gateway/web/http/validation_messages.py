@@ -71,7 +71,7 @@ _WORDS: Mapping[str, str | Callable[[ErrorDetails], str]] = MappingProxyType(
 
 
 def sentence_of(error: ValidationError) -> str:
-    """The first fault with its place; never the value, which may be a secret."""
+    """Describe the first fault with its place; never the value, which may be a secret."""
     faults = error.errors(include_url=False)
     place = _place(faults[0]["loc"])
     here = [fault for fault in faults if _place(fault["loc"]) == place]  # several, where it may be of several kinds

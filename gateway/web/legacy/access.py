@@ -152,7 +152,7 @@ class LegacyAccess:
         self._lanes = lanes
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(ACCESS_GRANT, self._grant),
             Route(ACCESS_REVOKE, self._revoke),

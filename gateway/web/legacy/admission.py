@@ -18,7 +18,7 @@ class LegacyAdmission:
         self._keys = keys
 
     def entered(self, route: Route) -> RawHandler:
-        """The route's handler behind its rule. To the handler the caller is `key:<its name>`."""
+        """Return the route's handler behind its rule. To the handler the caller is `key:<its name>`."""
         rule = route.operation.rule
 
         async def handler(request: web.Request) -> web.StreamResponse:

@@ -40,7 +40,7 @@ class Refused(LegacyAnswer):
 
 
 class PageQuery(BaseModel):
-    """Which part of a list; `total` tells of all. At most 500 at a time."""
+    """A page of a list; `total` counts all. At most 500 at a time."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -49,12 +49,12 @@ class PageQuery(BaseModel):
 
     @property
     def limit(self) -> int:
-        """How many at most."""
+        """The largest number of records."""
         return min(self.page_limit, 500)
 
     @property
     def offset(self) -> int:
-        """How many to pass over."""
+        """The number of records to skip."""
         return (self.page - 1) * self.limit
 
 
@@ -62,12 +62,12 @@ _NUMBER = re.compile(r"[0-9]{1,19}")
 
 
 def to_response(answer: BaseModel, *, status: int = 200) -> web.Response:
-    """A success: the model itself, without an envelope."""
+    """Return a success: the model itself, without an envelope."""
     return as_json(dict(answer), status=status)
 
 
 def number_of(text: str, what: str) -> int:
-    """The number that an id's text means. Raises NotFoundError for what can be none."""
+    """Return the number that an id's text means. Raises NotFoundError for what can be none."""
     plain = text.strip()
     if not _NUMBER.fullmatch(plain) or int(plain) > LARGEST_ID:
         raise NotFoundError(f"there is no {what} '{plain[:40]}'")

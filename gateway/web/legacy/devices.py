@@ -95,7 +95,7 @@ class LegacyDevices:
         self._stands_alone = stands_alone
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(DEVICES, self._list),
             Route(DEVICE_REGISTER, self._register),

@@ -36,13 +36,13 @@ from gateway.web.operations.cameras.whep import PREFIX
 
 
 class StreamQuery(BaseModel):
-    """How a camera is to be watched."""
+    """The protocol to watch a camera by."""
 
     protocol: Literal["webrtc", "hls"] = "webrtc"
 
 
 class StreamAnswer(LegacyAnswer):
-    """Where a camera is watched, by WHEP or HLS, with the token in the address.
+    """A camera's address for WHEP or HLS, with the token in it.
 
     `resolution` is null before the first footage.
     """
@@ -72,7 +72,7 @@ class LegacyCameraList(LegacyAnswer):
 
 
 class RecordingsQuery(PageQuery):
-    """Which recordings: of a day or between two moments, in the site's time zone; of one camera."""
+    """A filter of recordings: of a day or between two moments, in the site's time zone; of one camera."""
 
     date: Line = ""
     start_date: Line = ""
@@ -150,7 +150,7 @@ class LegacyVideo:
         self._locations = {camera: lane.name for lane in reversed(site.lanes) for camera in lane.cameras}
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(STREAM, self._stream),
             Route(CAMERAS, self._cameras),

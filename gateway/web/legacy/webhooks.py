@@ -1,4 +1,4 @@
-"""`/api/v1/webhooks`: who is told of the site's events."""
+"""`/api/v1/webhooks`: receivers of the site's events."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class LegacyWebhooks:
         self._actions = actions
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(WEBHOOK_CREATE, self._create),
             Route(WEBHOOKS, self._list),
@@ -158,7 +158,7 @@ class LegacyWebhooks:
 
 
 def webhook_record(webhook: Webhook) -> WebhookRecord:
-    """A webhook without its secret."""
+    """Return a webhook without its secret."""
     return WebhookRecord(
         id=webhook.id,
         url=webhook.url,

@@ -1,4 +1,4 @@
-"""What every answer has in common."""
+"""Parts that all answers share."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ OPENAPI = Operation("GET", "/openapi.json", OPEN, head=True, purpose="This inter
 
 @cache
 def _description(operations: tuple[Operation, ...], release: str) -> tuple[bytes, str]:
-    """The text and its tag: they depend on the operations alone. Blocks for a third of a second, the first time."""
+    """Return the text and its tag; both depend on the operations alone. Blocks for a third of a second once."""
     text = to_json(described(operations, release=release))
     return text, hashlib.sha256(text).hexdigest()[:32]
 
@@ -33,7 +33,7 @@ class Description:
         self._one = asyncio.Lock()
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (Route(OPENAPI, self._get),)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:

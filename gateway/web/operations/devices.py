@@ -39,11 +39,11 @@ from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import Operation, needs
 from gateway.web.operations.answers import Answer, CursorListed, Status
-from gateway.web.operations.records import Record, central_record, standing_with_central, text_of
+from gateway.web.operations.records import Record, central_record, sync_state, text_of
 
 
 class DeviceFields(WriteBody):
-    """What can be written of a device; any other field is passed over. null empties a text."""
+    """The fields of a device that can be written; others are ignored. null empties a text."""
 
     null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType(
         {"location": "", "description": "", "serial_number": ""}
@@ -64,7 +64,7 @@ class NewDeviceBody(DeviceFields):
 
 
 class DeviceConfigBody(DeviceFields):
-    """Which fields of a device change."""
+    """Changed fields of a device."""
 
     id: Id
 
@@ -176,7 +176,7 @@ class Devices:
         self._locations: Mapping[int, str] = dict(_locations(site))
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(DEVICE_LIST, self._list),
             Route(DEVICE, self._get),
@@ -201,7 +201,7 @@ class Devices:
         return success(device=await self._shown(await self._known(wanted.id)))
 
     async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        """A device of central's. This gateway does not handle it: what it handles is in the site file."""
+        """Add a device at central. This gateway handles the devices of the site file alone."""
         _wanted, body = await read_new(request, NewDeviceBody)
         written = await self._writes.write(WRITE_CREATE, body)
         known = None if written.record_id is None else await self._store.devices.get(written.record_id)
@@ -215,7 +215,7 @@ class Devices:
         return success(device=await self._shown(await self._known(known.id)))
 
     def _without_the_site_files(self, known: KnownRecord, body: JsonObject) -> JsonObject:
-        """The body without what the site file says, which is not central's to know.
+        """Return the body without what the site file says, which is not central's to know.
 
         Raises RequestRefused (409) for a field that would change it.
         """
@@ -261,7 +261,7 @@ class Devices:
     def _record(self, known: KnownRecord, waiting: tuple[WaitingWrite, ...] = ()) -> Record:
         seen = next((item for item in self._lanes.devices() if item.device_id == known.id), None)
         shown = device_record(known, seen, location=self._locations.get(known.id, ""))
-        return {**shown, **standing_with_central(waiting)}
+        return {**shown, **sync_state(waiting)}
 
 
 def _locations(site: Site) -> Iterator[tuple[int, str]]:
@@ -272,7 +272,7 @@ def _locations(site: Site) -> Iterator[tuple[int, str]]:
 
 
 def device_record(known: KnownRecord, seen: DeviceSnapshot | None, *, location: str) -> Record:
-    """A device as the interface shows it.
+    """Return a device as the interface shows it.
 
     Args:
         known: what the store has of it.
@@ -296,7 +296,7 @@ def device_record(known: KnownRecord, seen: DeviceSnapshot | None, *, location: 
 
 
 def command_record(command: Command) -> Record:
-    """A command as whoever gave it is told of it."""
+    """Return a command as its giver sees it."""
     return {
         "id": command.command_id,
         "action": command.action.value,
@@ -308,5 +308,5 @@ def command_record(command: Command) -> Record:
 
 
 def status_of(*, online: bool | None) -> Status:
-    """The interface's word for whether a device answers."""
+    """Return the interface's word for whether a device answers."""
     return "unknown" if online is None else "online" if online else "offline"

@@ -31,7 +31,7 @@ _Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
 
 
 class EventListBody(Cursored):
-    """Which events. `types` and `event_types` are two filters: where both are sent, an event passes both."""
+    """A filter of events. `types` and `event_types` are two filters: where both are sent, an event passes both."""
 
     device_ids: _Ids = ()
     types: _Ids = ()
@@ -133,7 +133,7 @@ class EventsFamily:
         self._answered: OrderedDict[int, tuple[Page, tuple[bytes, ...]]] = OrderedDict()
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (Route(EVENT_LIST, self._list), Route(EVENT, self._get))
 
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
@@ -150,7 +150,7 @@ class EventsFamily:
         return await followed(request, await in_parts(request, parts), acknowledge)
 
     def _as_json(self, page: Page) -> tuple[bytes, ...]:
-        """The store gives the very same page as long as nothing was recorded, which is how it is known here."""
+        """Write the records, kept by page: the store gives the very same page until something is recorded."""
         answered = self._answered.get(id(page))
         if answered is not None and answered[0] is page:
             return answered[1]
@@ -192,7 +192,7 @@ def _types(wanted: EventListBody) -> tuple[int, ...]:
 
 
 def _reads(wanted: EventListBody) -> str | None:
-    """What somebody reads who reads by cursor; None for who looks for something, or looks at pages."""
+    """Return the filter's name for a consumer by cursor; None for a search, or a request for a page."""
     if not wanted.by_cursor or wanted.search or wanted.start_date or wanted.end_date:
         return None
     parts = (("devices", wanted.device_ids), ("types", _types(wanted)))
@@ -201,14 +201,14 @@ def _reads(wanted: EventListBody) -> str | None:
 
 
 def _short(text: str) -> str:
-    """A filter's name; a very long one by its beginning and its hash."""
+    """Return a filter's name; a very long one by its beginning and its hash."""
     if len(text) <= _LONGEST_FILTER:
         return text
     return f"{text[:_LONGEST_FILTER]}… {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def event_record(event: RecordedEvent) -> Record:
-    """An event as the interface shows it: an `EventRecord`, plain because lists hold very many of them."""
+    """Return an event as the interface shows it: an `EventRecord`, plain because lists hold very many of them."""
     record: Record = {
         "id": event.id,
         "device_id": event.device_id,

@@ -78,7 +78,7 @@ class EvidenceRecord(BaseModel):
 
 
 class EvidenceAnswer(Answer):
-    """What was kept."""
+    """The stored evidence."""
 
     evidence: EvidenceRecord
 
@@ -183,7 +183,7 @@ class EvidenceFamily:
         self._told: deque[tuple[int, float]] = deque(maxlen=_MOST_USES_KNOWN)
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(EVIDENCE_UPLOAD, self._upload),
             Route(EVIDENCE_ACCESS, self._access),
@@ -310,7 +310,7 @@ class EvidenceFamily:
 
 
 def _as_evidence(path: Path, evidence: Evidence) -> web.FileResponse:
-    """The file, so that a browser shows what is harmless and saves the rest."""
+    """Serve the file, so that a browser shows harmless types and saves the rest."""
     name = download_name(evidence.name, evidence.media_type)
     plain = _PLAIN.sub("_", name)
     kind = "inline" if shown_in_place(evidence.media_type) else "attachment"

@@ -53,7 +53,7 @@ class Health:
         self._version = version
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (Route(ROOT, self._root), Route(LIVE, self._live), Route(READY, self._ready))
 
     async def _root(self, request: web.Request, caller: Caller) -> web.StreamResponse:
@@ -62,7 +62,7 @@ class Health:
         return success(name="edge-gateway", **self._release(caller))
 
     async def _live(self, _request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Always 200: a process that answers lives. What is not ready is no reason to start it again."""
+        """Answer 200, always: a process that answers lives, and one that is not ready need not be restarted."""
         return success(**self._release(caller), **self._reasons(caller))
 
     async def _ready(self, _: web.Request, caller: Caller) -> web.StreamResponse:
@@ -72,9 +72,9 @@ class Health:
         return as_json({"success": not missing, **error, **self._reasons(caller)}, status=503 if missing else 200)
 
     def _reasons(self, caller: Caller) -> dict[str, list[str]]:
-        """What is not ready, for those who signed in: a probe needs a yes or a no."""
+        """Return the reasons for not being ready, to signed-in callers only: a probe needs a yes or a no."""
         return {"not_ready": list(self._readiness())} if caller.may(SIGNED_IN) else {}
 
     def _release(self, caller: Caller) -> dict[str, str]:
-        """The version, for those who signed in: others might look its faults up."""
+        """Return the version, to signed-in callers only: others might look its faults up."""
         return {"version": self._version} if caller.may(SIGNED_IN) else {}

@@ -15,15 +15,15 @@ Record = dict[str, JsonValue]
 
 
 async def site_only_among(
-    held: PendingWrites, kind: str, unknown: Iterable[int], waiting: Mapping[int, object]
+    pending: PendingWrites, kind: str, unknown: Iterable[int], waiting: Mapping[int, object]
 ) -> frozenset[int]:
-    """Those of records without an id of central's that central never gets; of the others something is under way."""
+    """Return the records without an id of central's that central never gets; the others are on their way."""
     doubted = [number for number in unknown if not waiting.get(number)]
-    return await held.site_only(kind, doubted) if doubted else frozenset()
+    return await pending.site_only(kind, doubted) if doubted else frozenset()
 
 
-def standing_with_central(waiting: Sequence[WaitingWrite], *, site_only: bool = False) -> Record:
-    """Whether central has what the site has of a record.
+def sync_state(waiting: Sequence[WaitingWrite], *, site_only: bool = False) -> Record:
+    """Compare a record at the site with central's.
 
     `in_step`, `waiting`, `refused` with central's words, or `site_only`: central never gets it.
     """

@@ -21,7 +21,7 @@ from gateway.web.operations.answers import Answer
 
 
 class LoginBody(Body):
-    """Who signs in."""
+    """A name and its password."""
 
     username: Annotated[str, Field(strict=True, max_length=120)]
     password: Annotated[str, Field(strict=True, max_length=LONGEST_PASSWORD, repr=False)]
@@ -104,7 +104,7 @@ class Auth:
         self._sessions = sessions
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(LOGIN, self._login),
             Route(LOGOUT, self._logout),

@@ -1,4 +1,4 @@
-"""What can be asked of the register, and its answer. Passwords and keys come as hashes alone."""
+"""Requests to the register, and its answer. Passwords and keys come as hashes alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SetRole(_Asked):
 
 
 class SetDisabled(_Asked):
-    """Whether it may sign in."""
+    """Permission of an account to sign in."""
 
     do: Literal["disable"] = "disable"
     username: str
@@ -159,7 +159,7 @@ class KeyShown(_Asked):
 
 
 class Answer(_Asked):
-    """What became of it: `error` is one sentence when nothing was changed; the lists are what there is afterwards.
+    """The register's answer: `error` is one sentence when nothing was changed; the lists are as they are afterwards.
 
     Of the site file: its `faults`, its `changes` that took effect, and the names of settings that need a `restart`.
     """

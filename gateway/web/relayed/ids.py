@@ -59,7 +59,7 @@ class RelayedIds:
 
 
 async def _beginning(body: AsyncIterator[bytes]) -> tuple[bytes, bool]:
-    """The first part of a body, and whether that is all of it. Raises NotRelayed."""
+    """Read the first part of a body; return it with whether that is all of it. Raises NotRelayed."""
     start = bytearray()
     try:
         async with asyncio.timeout(_READ_SECONDS):
@@ -73,7 +73,7 @@ async def _beginning(body: AsyncIterator[bytes]) -> tuple[bytes, bool]:
 
 
 async def _joined(start: bytes, rest: AsyncIterator[bytes] | None = None) -> AsyncIterator[bytes]:
-    """A body that was read in part."""
+    """Yield a body that was read in part."""
     if start:
         yield start
     if rest is not None:
@@ -82,7 +82,7 @@ async def _joined(start: bytes, rest: AsyncIterator[bytes] | None = None) -> Asy
 
 
 def _object(raw: bytes) -> JsonObject | None:
-    """The JSON object that may name a record by an id of the site's; None for anything else."""
+    """Parse a JSON object that may name a record by an id of the site's; None for anything else."""
     if not _LONG_NUMBER.search(raw):
         return None
     try:

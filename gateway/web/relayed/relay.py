@@ -108,7 +108,7 @@ class Relay(Protocol):
         ...
 
     def away(self) -> bool:
-        """Whether central is known not to answer. Never waits."""
+        """Return whether central is known not to answer. Never waits."""
         ...
 
     def answer(self, asked: RelayedRequest) -> AbstractAsyncContextManager[RelayedAnswer]:
@@ -125,7 +125,7 @@ class Relayed:
         self._sessions = sessions
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations that are relayed."""
+        """Return the operations that are relayed."""
         others = (operation for operation in RELAYED if not operation.signs_in)
         return tuple(Route(operation, partial(self._relayed, operation)) for operation in others)
 
@@ -166,7 +166,7 @@ class Relayed:
         )
 
     async def _start(self, answer: RelayedAnswer, caller: Caller) -> bytes:
-        """The beginning of the answer's body. Raises RequestRefused when central does not know its session any more."""
+        """Return the beginning of the answer's body. Raises RequestRefused when central has ended the session."""
         start = bytearray()
         if not caller.central or answer.status < 400:
             return b""
@@ -181,7 +181,7 @@ class Relayed:
 
 
 async def _passed_on(request: web.Request, answer: RelayedAnswer, start: bytes) -> web.StreamResponse:
-    """The answer as it comes; one that breaks off is cut off here too, so that nobody takes it for whole."""
+    """Pass on the answer as it comes; one that breaks off is cut off here too, so that nobody takes it for whole."""
     response = web.StreamResponse(status=answer.status, headers=_FROM_CENTRAL)
     for name, value in passed_headers(answer):
         response.headers.add(name, value)
@@ -211,7 +211,7 @@ def passed_headers(answer: RelayedAnswer) -> Iterator[tuple[str, str]]:
 
 
 def path_of(operation: Operation, request: web.Request) -> str:
-    """The operation's path with the request's places, each one plain segment. Raises RequestRefused."""
+    """Return the operation's path with the request's places, each one plain segment. Raises RequestRefused."""
     if not all(_PLACE.fullmatch(value) for value in request.match_info.values()):
         raise RequestRefused(404, "there is no record with this id")
     return operation.path.format_map(request.match_info)
@@ -226,7 +226,7 @@ def query_of(request: web.Request) -> str:
 
 
 def headers_of(request: web.Request) -> Headers:
-    """The headers that are central's concern, without those that the client's line keeps. Raises RequestRefused."""
+    """Return the headers for central, without those of the client's own connection. Raises RequestRefused."""
     kept = {name.strip().lower() for value in request.headers.getall("Connection", ()) for name in value.split(",")}
     found = tuple((name, value) for name, value in request.headers.items() if name.lower() in _ASKED - kept)
     for name, value in found:
@@ -250,7 +250,7 @@ async def _body(request: web.Request) -> AsyncIterator[bytes]:
 
 
 def _refuse_page(operation: Operation, answer: RelayedAnswer) -> None:
-    """Raises RequestRefused for what a program cannot take for central's answer.
+    """Refuse an answer that a program cannot take for central's (RequestRefused).
 
     A captive portal, or a proxy before central, answers with a page of its own or sends the caller on to one.
     """
@@ -278,7 +278,7 @@ def _needs_session(status: int, body: bytes) -> bool:
 
 
 def _sign_in_again() -> RequestRefused:
-    """The gateway knows the caller, and central does not (any more): told apart from having no session here."""
+    """Refuse a caller whom the gateway knows and central does not (any more): not the same as having no session."""
     return RequestRefused(500, f"{AUTHENTICATION_REQUIRED} by central: sign in again")
 
 

@@ -1,4 +1,4 @@
-"""How the operations that central answers are written down: a line each."""
+"""Declarations of the operations that central answers: a line each."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def posts(
 def kept(
     path: str, resource: str, permission: str, noun: str, methods: Iterable[Method] = ("PUT", "PATCH", "DELETE")
 ) -> tuple[Operation, ...]:
-    """Creating, changing and deleting records, each with its own permission: `can_add_<permission>` and so on."""
+    """Declare creation, change and deletion of records, each with its permission, as `can_add_<permission>`."""
     verbs = {"PUT": ("add", "Create"), "PATCH": ("edit", "Update"), "DELETE": ("delete", "Delete")}
     chosen = ((method, *verbs[method]) for method in methods)
     return tuple(

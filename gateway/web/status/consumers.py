@@ -1,4 +1,4 @@
-"""Who pulls the site's lists by cursor, how far each has read, and marks that a technician takes away."""
+"""Consumers of the site's lists for the page and the command: how far each has read, and forgetting one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONSUMER_FORGET = Operation("POST", "/status/consumer/forget", needs("can_edit_s
 
 
 class ConsumerShown(BaseModel):
-    """How far an account has read a list. `unread` is counted up to 10,000; `holds`: what it has not read is kept."""
+    """An account's position in a list. `unread` is counted up to 10,000; `holds`: records it has not read are kept."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -36,7 +36,7 @@ class ConsumerShown(BaseModel):
 
 
 class ForgottenConsumer(Body):
-    """Whose marks go."""
+    """The account whose marks are to be forgotten."""
 
     account: Annotated[Text, Field(min_length=1)]
 
@@ -51,11 +51,11 @@ class StatusConsumers:
         self._reader_days = consumer_days
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (Route(CONSUMER_LIST, self._list), Route(CONSUMER_FORGET, self._forget))
 
     async def shown(self) -> tuple[ConsumerShown, ...]:
-        """Every consumer, as its mark is on disk. Raises StoreError."""
+        """Return every consumer, as its mark is on disk. Raises StoreError."""
         marks = await self._store.read_cursors.all()
         unread = await self._store.read_cursors.unread(marks) if marks else ()
         return tuple(self._shown(mark, count) for mark, count in zip(marks, unread, strict=True))

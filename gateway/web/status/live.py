@@ -46,7 +46,7 @@ class Live:
         self._closing = False
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (Route(STATUS_LIVE, self._live),)
 
     async def close(self) -> None:

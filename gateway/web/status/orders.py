@@ -1,4 +1,4 @@
-"""What a person decides at the page alone: standing orders, a stop, and corrections of who is where."""
+"""Orders of people at the page alone: standing orders, a stop, and corrections of counts and anti-passback."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class LaneStop(Body):
 
 
 class AreaCount(Body):
-    """How many are in an area."""
+    """The number of vehicles in an area."""
 
     area_id: Text
     count: Annotated[int, Field(strict=True, ge=0, le=1_000_000)]
 
 
 class PassbackForgive(Body):
-    """Whose next passage counts as the first: an access card's by its id, or everybody's."""
+    """The card whose next passage counts as the first, by its id, or everybody."""
 
     card_id: Id | None = None
     everybody: Annotated[bool, Field(strict=True)] = False
@@ -68,7 +68,7 @@ class StatusOrders:
         self._areas = areas
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(LANE_ORDER, self._order),
             Route(LANE_STOP, self._stop),
@@ -85,7 +85,7 @@ class StatusOrders:
         return success(lane={"id": wanted.lane_id, "order": wanted.order})
 
     async def _stop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Whether the gate stands still is told by its position and by events."""
+        """Send a stop. The gate's position and events show whether it stands still."""
         wanted = await read_body(request, LaneStop)
         lane = next((lane for lane in self._lanes.lanes() if lane.lane_id == wanted.lane_id), None)
         if lane is None:

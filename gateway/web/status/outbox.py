@@ -1,4 +1,4 @@
-"""What waits for central, and what people do with what central refused: look, send again, edit, let go."""
+"""The outbox at the page: rows that wait for central, and actions on those that it refused."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class EditedRow(Body):
 
 
 class SettledRow(Body):
-    """What a person says of a row of which nobody knows whether central has it: under which id, or that it has not.
+    """A person's answer for a row of unknown outcome: the id under which central has it, or that it has not.
 
     That it has not must be said: a missing id is a slip.
     """
@@ -115,7 +115,7 @@ class StatusOutbox:
         self._refused = refused
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(OUTBOX_LIST, self._list),
             Route(OUTBOX_BOOKS, self._books),
@@ -195,7 +195,7 @@ def judged(row: OutboxRow, fields: Fields) -> Fields:
 
 
 def row_record(row: OutboxRow) -> Fields:
-    """A row for the page and the command. A PIN that waits is not shown."""
+    """Return a row for the page and the command. A PIN that waits is not shown."""
     body = body_object(row.body) or {}
     return {
         "id": row.id,

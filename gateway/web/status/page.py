@@ -23,7 +23,7 @@ class StatusPage:
     """`/status/` and `/status/session`. The page holds nothing of the site; that comes over the live stream."""
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (Route(STATUS_PAGE, self._page), Route(STATUS_SESSION, self._session))
 
     async def _page(self, _request: web.Request, _: Caller) -> web.StreamResponse:
@@ -32,6 +32,6 @@ class StatusPage:
         )
 
     async def _session(self, _: web.Request, caller: Caller) -> web.StreamResponse:
-        """Who is signed in, or null: the page asks before it opens the stream."""
+        """Return the signed-in account, or null: the page asks before it opens the stream."""
         whole = caller.signed_in and not caller.mfa_pending
         return success(user=user_state(caller) if whole else None, mfa_pending=caller.mfa_pending)

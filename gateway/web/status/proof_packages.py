@@ -69,7 +69,7 @@ class ProofPackages:
         self._one = asyncio.Lock()
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (Route(PROOF_PACKAGE, self._get), Route(FOOTAGE_CHAIN, self._chain))
 
     async def _chain(self, request: web.Request, _: Caller) -> web.StreamResponse:
@@ -117,7 +117,7 @@ class ProofPackages:
             old.unlink(missing_ok=True)
 
     async def _story(self, event: RecordedEvent) -> _Story:
-        """The event's visit: its clips, then those of the rest, and which cannot be had, with the reason.
+        """Return the event's visit: its clips, then those of the rest, and which cannot be had, with the reason.
 
         Raises CameraUnavailable while footage is still coming.
         """
@@ -165,7 +165,7 @@ class ProofPackages:
         return next(names, f"camera {camera_id}")
 
     async def _linked(self, camera_id: int, segments: list[Segment]) -> dict[int, SegmentEntry]:
-        """The segments' entries by id, each with what stands in the chain between the one before and it."""
+        """Return the segments' entries by id, each with what stands in the chain between the one before and it."""
         entries: dict[int, SegmentEntry] = {}
         before: int | None = None
         for segment in sorted(segments, key=lambda one: one.place.number if one.place else 0):

@@ -1,4 +1,4 @@
-"""How the site is kept in step with central; fetching anew and comparing, when a technician asks for it."""
+"""The state of synchronisation with central; fetching anew and comparing, when a technician asks for it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StatusSync:
         self._central = central
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(SYNC_STATE, self._state),
             Route(SYNC_REFRESH, self._refresh),
@@ -61,14 +61,14 @@ class StatusSync:
         return success(sync=_json(self._known().snapshot()))
 
     async def _refresh(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Success means that it will be done, also after a restart; `/status/sync` tells how far it is."""
+        """Request a refresh. Success means that it will be done, also after a restart; see `/status/sync`."""
         await read_body(request, Body)
         central = self._known()
         await central.refresh(by=f"user:{caller.username}")
         return success(sync=_json(central.snapshot()))
 
     async def _reconcile(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Success means that it will be done, also after a restart; `/status/sync` tells how far it is."""
+        """Request a comparison. Success means that it will be done, also after a restart; see `/status/sync`."""
         wanted = await read_body(request, ReconcileDays)
         central = self._known()
         await central.reconcile(days=wanted.days, by=f"user:{caller.username}")

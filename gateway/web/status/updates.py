@@ -79,7 +79,7 @@ class Watch:
         self._last_at = float("-inf")
 
     async def look(self) -> Look:
-        """The site as it is: not older than its last change, or than 2 s for what changes silently."""
+        """Return the site's state: not older than its last change, or than 2 s for values that change silently."""
         async with self._lock:
             age = self._clock.monotonic() - self._last_at
             if self._last and self._last.version == self._store.changes.version and age < LONGEST_SECONDS:
@@ -125,7 +125,7 @@ class Watch:
         )
 
     async def _read(self) -> tuple[tuple[EventState, ...], Books | None, tuple[ConsumerShown, ...], str]:
-        """What comes from the store, and why it fails. A store that cannot be read must not hide the lanes."""
+        """Read the store, and its failure if it has one. A store that cannot be read must not hide the lanes."""
         try:
             events = await self._events()
             books = await self._store.outbox.books() if self._central_status else None

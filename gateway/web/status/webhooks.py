@@ -1,4 +1,4 @@
-"""What people do with webhooks: look, enable, replay, try out. Registering is the programs' own."""
+"""Webhooks at the page and the command: list, enable, replay, test. Programs register them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WebhookById(Body):
 
 
 class WebhookReplay(Body):
-    """What was given up; or, with `since`, all that happened from then `until` then, by the site's time zone."""
+    """Messages to send again: those given up, or with `since` and `until` all of that time, in the site's time zone."""
 
     id: Text
     since: Text = ""
@@ -43,7 +43,7 @@ class StatusWebhooks:
         self._zone = zone
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(WEBHOOK_LIST, self._list),
             Route(WEBHOOK_ENABLE, self._enable),
@@ -76,7 +76,7 @@ class StatusWebhooks:
         return success(webhook={"id": wanted.id}, count=count)
 
     async def _test(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        """Whether the receiver took a message of the type `webhook.test`; `fault` says why not."""
+        """Send a message of the type `webhook.test`; `fault` says why the receiver did not take it."""
         wanted = await read_body(request, WebhookById)
         fault = await self._actions.test(wanted.id)
         return success(webhook={"id": wanted.id}, taken=not fault, fault=fault)

@@ -50,7 +50,7 @@ from gateway.web.operations.camera_events.operations import (
     NewCameraEvent,
 )
 from gateway.web.operations.evidence import evidence_record
-from gateway.web.operations.records import site_only_among, standing_with_central
+from gateway.web.operations.records import site_only_among, sync_state
 from gateway.web.read_cursors import Consumers
 
 _KIND: Final = "camera_event"
@@ -97,7 +97,7 @@ class CameraEventsFamily:
         self._after = round(site.events.clip_after_seconds * _SECOND)
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(CAMERA_EVENT_LIST, self._list),
             Route(CAMERA_EVENT, self._get),
@@ -191,7 +191,7 @@ class CameraEventsFamily:
         return success(event=await self._shown(await self._known(known.id), request, caller))
 
     async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """The event that it proves stays, and so does the passage."""
+        """Delete a camera event. The event that it proves stays, and so does the passage."""
         wanted = await read_body(request, ById)
         known = await self._known(wanted.id)
         shown = await self._shown(known, request, caller)
@@ -285,7 +285,7 @@ class CameraEventsFamily:
         )
 
     def _span(self, wanted: NewCameraEvent, now: int) -> _Span:
-        """When the moment was, and from when to when its footage is kept. Raises RequestRefused."""
+        """Return the moment, and the span in which its footage is kept. Raises RequestRefused."""
         moment = self._dated("date_at", wanted.date_at, from_micros)
         at = now if moment is None else moment
         begin = self._dated("start_date", wanted.start_date, from_micros)
@@ -327,7 +327,7 @@ def camera_event_record(
     site_only: bool = False,
     address: Callable[[str], str],
 ) -> CameraEventRecord:
-    """A camera event as the interface shows it, with what was added to it and what waits of it for central.
+    """Return a camera event as the interface shows it, with what was added to it and what waits of it for central.
 
     `missing`: what of its time no footage is of, None while some may still come. `site_only`: central never gets it.
     `address`: makes an address with a token of a path of its footage.
@@ -336,7 +336,7 @@ def camera_event_record(
     extent = "coming" if missing is None else extent_of(missing, event.pinned_from, event.pinned_until)
     there = extent != "none"
     clip, vod = f"{media}/clip/{event.id}", f"{media}/vod/{event.id}/master.m3u8"
-    standing = standing_with_central(waiting, site_only=site_only)
+    sync = sync_state(waiting, site_only=site_only)
     return CameraEventRecord.model_validate(
         {
             "id": event.id,
@@ -368,6 +368,6 @@ def camera_event_record(
                 for gap in missing or ()
             ),
             "evidence": tuple(evidence_record(item) for item in evidence if item.camera_event_id == event.id),
-            **standing,
+            **sync,
         }
     )

@@ -18,7 +18,7 @@ _Name = Annotated[Name, Field(max_length=200)]
 
 
 class CameraEventListBody(Cursored):
-    """Which camera events. `camera_id` and `camera_ids` are one filter, and so are `event_id` and `event_ids`.
+    """A filter of camera events. `camera_id` and `camera_ids` are one filter, and so are `event_id` and `event_ids`.
 
     Cursors are this gateway's own: the interface reads this list by pages.
     """
@@ -48,7 +48,7 @@ class NewCameraEvent(Body):
 
 
 class ChangedCameraEvent(WriteBody):
-    """What can be said anew of a camera event; `incident`: its footage is kept for as long as what went wrong."""
+    """New fields of a camera event; with `incident` its footage is kept as long as that of incidents."""
 
     id: Id
     name: _Name | None = None

@@ -42,7 +42,7 @@ from gateway.web.operations.cameras.operations import (
     NewCamera,
 )
 from gateway.web.operations.cameras.whep import PREFIX
-from gateway.web.operations.records import Record, central_record, standing_with_central, text_of
+from gateway.web.operations.records import Record, central_record, sync_state, text_of
 
 LIVE_PREFIX = "/v1/camera/live/"
 _KIND = "camera"
@@ -69,7 +69,7 @@ class Cameras:
         self._recording = recording
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(CAMERA_LIST, self._list),
             Route(CAMERA, self._get),
@@ -82,7 +82,7 @@ class Cameras:
         )
 
     async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """A camera of central's. What this gateway records is in the site file."""
+        """Add a camera at central. Cameras that this gateway records are in the site file."""
         _wanted, body = await read_new(request, NewCamera)
         written = await self._writes.write(WRITE_CREATE, body)
         known = None if written.record_id is None else await self._store.cameras.get(written.record_id)
@@ -186,22 +186,22 @@ def camera_record(
     hls_url: str = "",
     waiting: Sequence[WaitingWrite] = (),
 ) -> Record:
-    """A camera as the interface shows it. `stream` is its WHEP address, `hls_url` that of its live playlist; both are
-    "" for a camera that is not recorded here.
+    """Return a camera as the interface shows it.
 
-    Its name is central's, which people can change; the site file's as long as central has none.
+    `stream` is its WHEP address, `hls_url` that of its live playlist; both are "" for a camera that is not recorded
+    here. Its name is central's, which people can change; the site file's as long as central has none.
     """
     central = central_record(known)
     name = text_of(central, "name").strip() or known.name
     record: Record = {**central, "id": known.id, "name": name, "at_site": known.at_site}
     record |= {"stream": stream, "hls_url": hls_url}
-    record |= standing_with_central(waiting)
+    record |= sync_state(waiting)
     record["status"] = camera_status_word(seen.condition) if seen else text_of(central, "status") or "unknown"
     return record
 
 
 def camera_status(seen: CameraSnapshot) -> CameraStatus:
-    """A camera's state as the interface shows it."""
+    """Return a camera's state as the interface shows it."""
     return CameraStatus(
         id=seen.camera_id,
         name=seen.name,
@@ -216,5 +216,5 @@ def camera_status(seen: CameraSnapshot) -> CameraStatus:
 
 
 def camera_status_word(condition: str) -> Status:
-    """The interface's word for a camera's condition."""
+    """Return the interface's word for a camera's condition."""
     return "online" if condition == "recording" else "unknown" if condition == "starting" else "offline"

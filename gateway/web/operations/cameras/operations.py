@@ -14,7 +14,7 @@ from gateway.web.operations.answers import Answer, Listed, Status
 
 
 class CameraFields(WriteBody):
-    """What can be written of a camera; any other field is passed over. null empties a text."""
+    """The fields of a camera that can be written; others are ignored. null empties a text."""
 
     null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType({"description": "", "location": ""})
 
@@ -32,7 +32,7 @@ class NewCamera(CameraFields):
 
 
 class ChangedCamera(CameraFields):
-    """Which fields of a camera change."""
+    """Changed fields of a camera."""
 
     id: Id
 
@@ -68,7 +68,7 @@ class CamerasAnswer(Listed):
 
 
 class CameraStatus(BaseModel):
-    """What a camera does now."""
+    """The present state of a camera."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -84,7 +84,7 @@ class CameraStatus(BaseModel):
 
 
 class CameraStatusAnswer(Answer):
-    """What a camera does now."""
+    """The present state of a camera."""
 
     status: CameraStatus
 

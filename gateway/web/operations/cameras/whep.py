@@ -86,7 +86,7 @@ class Whep:
         self._links = [f'<{server}>; rel="ice-server"' for server in ice_servers]
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(CAMERA_WHEP, self._open),
             Route(CAMERA_WHEP_MORE, self._trickle),

@@ -46,7 +46,7 @@ from gateway.web.operations.cards.operations import (
     NewCardBody,
     UsernameBody,
 )
-from gateway.web.operations.records import Record, standing_with_central
+from gateway.web.operations.records import Record, sync_state
 
 log = structlog.get_logger(__name__)
 
@@ -66,7 +66,7 @@ class CardsFamily:
         self._writes = writes
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(ACCESS, self._get),
             Route(ACCESS_USERNAME, self._of_username),
@@ -97,7 +97,7 @@ class CardsFamily:
         return await success_listed(request, "access_cards", shown, count=count)
 
     async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """A card that no reading can match is taken, with a warning: its credential may be added later."""
+        """Add a card. One that no reading can match is taken, with a warning: its credential may be added later."""
         _wanted, body = await read_new(request, NewCardBody)
         if all(value in (None, "") for value in body.values()):
             raise RequestRefused(400, "body: an access card needs at least one field")
@@ -192,11 +192,11 @@ class CardsFamily:
 
 
 def card_record(known: CardRecord, waiting: Sequence[WaitingWrite]) -> Record:
-    """A card as the interface shows it."""
+    """Return a card as the interface shows it."""
     record = json.loads(known.record)
     shown: Record = _without_secrets(record if isinstance(record, dict) else {})
     shown |= {"id": known.card.card_id, "decided_as": known.card.status.value, "has_pin": bool(known.card.pin)}
-    return shown | standing_with_central(waiting)
+    return shown | sync_state(waiting)
 
 
 def _without_secrets(record: Record) -> Record:
@@ -204,7 +204,7 @@ def _without_secrets(record: Record) -> Record:
 
 
 def _warnings(card: Card) -> tuple[str, ...]:
-    """Why a card opens nothing, as far as the card itself says so."""
+    """Return the reasons why a card opens nothing, as far as the card itself shows them."""
     told = []
     if not card.aliases:
         told.append("no reader can match this card: it has no number, UID or plate that can be read")

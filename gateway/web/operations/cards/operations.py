@@ -17,7 +17,7 @@ from gateway.web.operations.answers import Answer, Listed
 
 
 def _moment(value: str) -> str:
-    """Raises ValueError for what is no ISO 8601 moment or day; "" is no bound."""
+    """Check a bound: an ISO 8601 moment or day, else ValueError; "" is no bound."""
     if value:
         try:
             datetime.fromisoformat(value)
@@ -27,14 +27,14 @@ def _moment(value: str) -> str:
 
 
 def _as_text(value: str | int) -> str | None:
-    """A bound in the one form that is written; 0 and "" are none."""
+    """Return a bound in the one form that is written; 0 and "" are none."""
     if isinstance(value, str):
         return value.strip() or None
     return iso_utc(value * (1_000 if value >= _MILLISECONDS_FROM else 1_000_000)) if value else None
 
 
 def _as_number(value: str) -> int:
-    """Raises ValueError for what is no number."""
+    """Check a number; ValueError for anything else."""
     if not (value.isascii() and value.isdigit()):
         raise ValueError("must be a number, or its digits")
     return int(value)
@@ -68,25 +68,25 @@ _VALUES = ("facility_code", "card_number", "customer_id", "company_id", "valid_f
 
 
 class CardListBody(Paged):
-    """Which access cards; `search` looks in number, holder, username and plate."""
+    """A filter of access cards; `search` looks in number, holder, username and plate."""
 
     search: Text = ""
 
 
 class CardSheetBody(Body):
-    """Which access cards; all without a search."""
+    """A filter of access cards; all without a search."""
 
     search: Text = ""
 
 
 class UsernameBody(Body):
-    """Whose access card."""
+    """The holder of an access card."""
 
     username: Annotated[str, Field(strict=True, min_length=1, max_length=120)]
 
 
 class CardFields(WriteBody):
-    """What can be written of a card; any other field is passed over. null takes a value away, but never a state."""
+    """The fields of a card that can be written; others are ignored. null removes a value, but never a state."""
 
     null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType(
         {
@@ -127,7 +127,7 @@ class NewCardBody(CardFields):
 
 
 class CardBody(CardFields):
-    """Which fields of an access card change."""
+    """Changed fields of an access card."""
 
     id: Id
 
@@ -141,7 +141,7 @@ class LifecycleBody(Body):
 
 
 class CardToDeviceBody(Body):
-    """Which access card goes to which device."""
+    """An access card and the device to send it to."""
 
     id: Id
     device_id: Id

@@ -51,7 +51,7 @@ class CardSheet:
         self._zone = zone
 
     def routes(self) -> tuple[Route, ...]:
-        """The one operation."""
+        """Return the operation of this family."""
         return (Route(ACCESS_EXCEL, self._sheet),)
 
     async def _sheet(self, request: web.Request, _: Caller) -> web.StreamResponse:

@@ -45,7 +45,7 @@ from gateway.web.operations.entries.operations import (
     NewEntry,
 )
 from gateway.web.operations.entries.records import COLUMNS, entry_record, entry_row, totals_record, totals_rows
-from gateway.web.operations.records import Record, site_only_among, standing_with_central
+from gateway.web.operations.records import Record, site_only_among, sync_state
 from gateway.web.read_cursors import Consumers
 from gateway.web.spreadsheets import Cell, Spreadsheets
 
@@ -87,7 +87,7 @@ class EntriesFamily:
         }
 
     def routes(self) -> tuple[Route, ...]:
-        """The operations of this family."""
+        """Return the operations of this family."""
         return (
             Route(ENTRY_LIST, self._list),
             Route(ENTRY_REPORT, self._report),
@@ -112,7 +112,7 @@ class EntriesFamily:
         return await self._sheet(request, "entries", self._rows(self._filter(wanted)))
 
     async def _report_as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        """The same with the totals below."""
+        """List entries with their totals."""
         wanted = await read_body(request, EntryWhich)
         totals = totals_rows(await self._totals(wanted))
         return await self._sheet(request, "entry-report", self._rows(self._filter(wanted), below=totals))
@@ -161,7 +161,7 @@ class EntriesFamily:
         return success(entry=await self._shown(await self._known(known.id)))
 
     def _moments(self, sent: JsonObject, *, said: AbstractSet[str]) -> JsonObject:
-        """The body with its moments as central takes them; an empty one is none. Raises RequestRefused.
+        """Return the body with its moments as central takes them; an empty one is none. Raises RequestRefused.
 
         A status follows from the moments, so it is not among what is written. A moment of which no clock can tell
         whether it has been is not trusted, unless whoever names it says so.
@@ -186,7 +186,7 @@ class EntriesFamily:
         return moment.micros
 
     async def _placed(self, body: JsonObject, wanted: NewEntry | ChangedEntry, *, said: AbstractSet[str]) -> JsonObject:
-        """The body with devices and the card as they are known now, and the devices' lanes unless others are said."""
+        """Return the body with the present ids of devices and card, and the devices' lanes where it names none."""
         placed: JsonObject = {}
         if wanted.access_id is not None:
             body["access_id"] = await self._store.pending_writes.site_id("access_card", wanted.access_id)
@@ -201,7 +201,7 @@ class EntriesFamily:
         return {**body, **{name: value for name, value in placed.items() if name not in said}}
 
     async def _device(self, name: str, number: int) -> int:
-        """The id by which a device is known now. Raises RequestRefused for none."""
+        """Return the id by which a device is known now. Raises RequestRefused for none."""
         known = await self._store.pending_writes.site_id("device", number)
         if await self._store.devices.get(known) is None:
             raise RequestRefused(400, f"{name}: there is no device {number}")
@@ -272,7 +272,7 @@ class EntriesFamily:
             "lane_name": self._lanes.get(entry.entry_lane, ""),
             "exit_lane_name": self._lanes.get(entry.exit_lane, ""),
         }
-        return {**entry_record(entry), **names, **standing_with_central(waiting, site_only=entry.id in site_only)}
+        return {**entry_record(entry), **names, **sync_state(waiting, site_only=entry.id in site_only)}
 
     async def _rows(self, wanted: EntryFilter, *, below: Sequence[list[Cell]] = ()) -> AsyncIterator[list[list[Cell]]]:
         async for batch in self._store.entries.batches(wanted, now=self._now):

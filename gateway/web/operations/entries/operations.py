@@ -25,7 +25,7 @@ def _as_many(value: object) -> object:
 
 
 class EntryWhich(Body):
-    """Which entries; what is left out does not filter. Dates are of the entry, or of an exit without one."""
+    """A filter of entries; a field left out does not filter. Dates are of the entry, or of an exit without one."""
 
     search: Text = ""
     start_date: Text = ""
@@ -38,11 +38,11 @@ class EntryWhich(Body):
 
 
 class EntryListBody(Cursored, EntryWhich):
-    """Which entries, and which part of them."""
+    """A filter of entries, and the page."""
 
 
 class _EntryFields(WriteBody):
-    """What a person may say of an entry; any other field is passed over.
+    """The fields of an entry that a person may write; others are ignored.
 
     Lanes and area are those of the devices where they are not said. `status` follows from the moments, whatever is
     said. `clock_trusted` is said of a `date_at` that is sent along: without one the gateway's clock stamps.
@@ -119,7 +119,7 @@ class EntryRecord(BaseModel):
 
 
 class EntryTotalsRecord(BaseModel):
-    """What entries amount to."""
+    """Totals of entries."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -33,7 +33,7 @@ COLUMNS = (
 
 
 def entry_record(entry: ParkingEntry) -> Record:
-    """An entry as the interface shows it, but for what others know of it."""
+    """Return an entry as the interface shows it, but for what others know of it."""
     is_exit = entry.entry_at is None
     moments = [None if micros is None else iso_utc(micros) for micros in (entry.entry_at, entry.exit_at)]
     return {
@@ -80,7 +80,7 @@ def totals_rows(totals: EntryTotals) -> list[list[Cell]]:
 
 
 def entry_row(entry: ParkingEntry, lanes: Mapping[str, str]) -> list[Cell]:
-    """An entry as a row of a sheet; `lanes`: their names by id."""
+    """Return an entry as a row of a sheet; `lanes`: their names by id."""
     note = json.loads(entry.record).get("note", "")
     return [
         entry.central_id or entry.id,
@@ -101,7 +101,7 @@ def entry_row(entry: ParkingEntry, lanes: Mapping[str, str]) -> list[Cell]:
 
 
 def _access_id(entry: ParkingEntry) -> int | None:
-    """The card of an entry. What passed by a grant's code has an id below 0, which means nothing to others."""
+    """Return the card of an entry. What passed by a grant's code has an id below 0, which means nothing to others."""
     return entry.card_id if entry.card_id is not None and entry.card_id > 0 else None
 
 
