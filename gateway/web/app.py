@@ -12,11 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-import structlog
 from aiohttp import web
 
+from gateway.domain.announcements import Places
 from gateway.domain.central_status import CentralStatus
-from gateway.domain.errors import StoreError
 from gateway.domain.writes import RecordWriter
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
@@ -27,19 +26,11 @@ from gateway.runtime.clock import Clock
 from gateway.site.models import Site
 from gateway.site.running import RunningSite
 from gateway.store import Store
-from gateway.web.auth.accounts import Roster
 from gateway.web.auth.admission import Admission, Route
-from gateway.web.auth.api_keys import ApiKeys
-from gateway.web.auth.central_sessions import CentralSessions
-from gateway.web.auth.central_sign_in import CentralAccounts, CentralSignIn
+from gateway.web.auth.authentication import Authentication
+from gateway.web.auth.central_sign_in import CentralAccounts
 from gateway.web.auth.external_sign_in import ExternalSignIn
-from gateway.web.auth.memory_sessions import MemorySessions
-from gateway.web.auth.second_factor import SecondFactor
-from gateway.web.auth.sessions import Sessions
-from gateway.web.auth.sign_in import SignIn
 from gateway.web.auth.site_file_accounts import Accounts
-from gateway.web.auth.view_tokens import ViewTokens
-from gateway.web.auth.viewers import Viewers
 from gateway.web.catalogue import OPERATIONS, PUBLIC
 from gateway.web.http.connection_limits import ConnectionLimits
 from gateway.web.http.forwarded import TRUSTED_PROXIES
@@ -67,7 +58,6 @@ from gateway.web.operations.evidence import EvidenceFamily
 from gateway.web.operations.health import Health, Readiness
 from gateway.web.operations.session import Auth
 from gateway.web.read_cursors import Consumers
-from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
 from gateway.web.relayed.ids import RelayedIds
 from gateway.web.relayed.relay import Relay, Relayed
@@ -82,10 +72,6 @@ from gateway.web.status.snapshot import DemoCard
 from gateway.web.status.sync import Central, StatusSync
 from gateway.web.status.updates import Watch
 from gateway.web.status.webhooks import StatusWebhooks
-
-log = structlog.get_logger(__name__)
-
-_ENDED_SECONDS = 60.0
 
 
 @cache
@@ -142,7 +128,9 @@ class Interface:
         routes = (*self._v1_routes(), *self._page_routes(), *self._legacy_routes())
         if Counter(route.operation for route in routes) != Counter(OPERATIONS):
             raise AssertionError("every operation of the catalogue has exactly one handler")
-        doors = Doors(Admission(sessions=self._sessions, viewers=self._viewers), LegacyAdmission(keys=self._keys))
+        doors = Doors(
+            Admission(sessions=self._auth.sessions, viewers=self._auth.viewers), LegacyAdmission(keys=self._auth.keys)
+        )
         proxies = self.site.api.proxies()
         limits = ConnectionLimits(clock=self.clock, proxies=proxies)
         app = assembled((*routes, *self._relayed_routes(), *self.extra_routes), doors, self._live, limits)
@@ -158,53 +146,26 @@ class Interface:
         return ZoneInfo(self.site.site.timezone)
 
     @cached_property
-    def _roster(self) -> Roster:
-        return Roster(site=self.accounts, store=self.store)
+    def _places(self) -> Places:
+        return places_of(self.site)
 
     @cached_property
-    def _keys(self) -> ApiKeys:
-        return ApiKeys(store=self.store, clock=self.clock)
-
-    @cached_property
-    def _central_sessions(self) -> CentralSessions:
-        return CentralSessions(central=self.central_accounts)
-
-    @cached_property
-    def _sessions(self) -> Sessions:
-        api = self.site.api
-        return Sessions(
-            kept=MemorySessions(stored=self.store.sessions),
-            roster=self._roster,
-            central_sessions=self._central_sessions,
-            clock=self.clock,
-            idle_minutes=api.session_idle_minutes,
-            longest_hours=api.session_hours,
-        )
-
-    @cached_property
-    def _sign_in(self) -> SignIn:
-        return SignIn(
-            sessions=self._sessions,
-            roster=self._roster,
-            second_factor=SecondFactor(accounts=self.store.accounts, clock=self.clock),
-            central=self._central_sign_in(),
-            central_sessions=self._central_sessions,
-            journal=self.store.journal,
+    def _auth(self) -> Authentication:
+        return Authentication(
+            site=self.site,
+            store=self.store,
+            accounts=self.accounts,
+            central_accounts=self.central_accounts,
             clock=self.clock,
         )
-
-    @cached_property
-    def _viewers(self) -> Viewers:
-        tokens = ViewTokens(monotonic=self.clock.monotonic)
-        return Viewers(tokens=tokens, sessions=self._sessions, keys=self._keys)
 
     @cached_property
     def _views(self) -> OpenViews:
-        return OpenViews(viewing=self.recording.viewing, viewers=self._viewers)
+        return OpenViews(viewing=self.recording.viewing, viewers=self._auth.viewers)
 
     @cached_property
     def _consumers(self) -> Consumers:
-        return Consumers(store=self.store, clock=self.clock)
+        return Consumers(changes=self.store.changes, read_cursors=self.store.read_cursors, clock=self.clock)
 
     @cached_property
     def _segments(self) -> SegmentFiles:
@@ -217,7 +178,9 @@ class Interface:
     @cached_property
     def _status_consumers(self) -> StatusConsumers:
         days = self.site.keep.consumer_days
-        return StatusConsumers(store=self.store, consumers=self._consumers, clock=self.clock, consumer_days=days)
+        return StatusConsumers(
+            read_cursors=self.store.read_cursors, consumers=self._consumers, clock=self.clock, consumer_days=days
+        )
 
     @cached_property
     def _live(self) -> Live:
@@ -235,54 +198,75 @@ class Interface:
             notices=self.site_file.notices if self.site_file else tuple,
             consumers=self._status_consumers.shown,
         )
-        return Live(watch=watch, sessions=self._sessions, clock=self.clock)
-
-    def _central_sign_in(self) -> CentralSignIn | None:
-        section = self.site.central
-        if self.central_accounts is None or section is None or not section.accounts.sign_in:
-            return None
-        return CentralSignIn(
-            central=self.central_accounts,
-            store=self.store,
-            roster=self._roster,
-            clock=self.clock,
-            remember_days=section.accounts.remember_days,
-        )
+        return Live(watch=watch, sessions=self._auth.sessions, clock=self.clock)
 
     def _v1_routes(self) -> tuple[Route, ...]:
-        site, store, recording, writes, clock = self.site, self.store, self.recording, self.writes, self.clock
+        site, store, writes, clock = self.site, self.store, self.writes, self.clock
         moments = Moments(clock=clock, central_status=self._central_status, zone=self._zone)
         spreadsheets = Spreadsheets(folder=self.data / "spreadsheets")
-        viewers, views, segments, consumers = self._viewers, self._views, self._segments, self._consumers
-        ice_servers = site.live.ice_servers
+        consumers = self._consumers
         return (
             *Health(readiness=self.readiness, version=_release()).routes(),
             *Description(operations=PUBLIC, release=_release()).routes(),
-            *Auth(sign_in=self._sign_in, sessions=self._sessions).routes(),
-            *Devices(site=site, store=store, lanes=self.lanes, writes=writes).routes(),
+            *Auth(sign_in=self._auth.sign_in, sessions=self._auth.sessions).routes(),
+            *Devices(
+                devices=store.devices,
+                pending_writes=store.pending_writes,
+                lanes=self.lanes,
+                writes=writes,
+                places=self._places,
+            ).routes(),
             *EntriesFamily(
                 site=site,
-                store=store,
+                devices=store.devices,
+                entries=store.entries,
+                pending_writes=store.pending_writes,
                 writes=writes,
                 clock=clock,
                 moments=moments,
                 spreadsheets=spreadsheets,
                 consumers=consumers,
             ).routes(),
-            *CardsFamily(store=store, writes=writes, clock=clock, zone=self._zone).routes(),
-            *CardSheet(store=store, spreadsheets=spreadsheets, zone=self._zone).routes(),
-            *EventsFamily(store=store, zone=self._zone, consumers=consumers).routes(),
-            *Cameras(store=store, recording=recording, viewers=viewers, writes=writes, segments=segments).routes(),
+            *CardsFamily(
+                cards=store.cards,
+                devices=store.devices,
+                journal=store.journal,
+                pending_writes=store.pending_writes,
+                writes=writes,
+                clock=clock,
+                zone=self._zone,
+            ).routes(),
+            *CardSheet(cards=store.cards, spreadsheets=spreadsheets, zone=self._zone).routes(),
+            *EventsFamily(events=store.events, zone=self._zone, consumers=consumers).routes(),
+            *self._camera_routes(moments),
+        )
+
+    def _camera_routes(self, moments: Moments) -> tuple[Route, ...]:
+        site, store, recording, writes, clock = self.site, self.store, self.recording, self.writes, self.clock
+        viewers, views, segments = self._auth.viewers, self._views, self._segments
+        ice_servers = site.live.ice_servers
+        return (
+            *Cameras(
+                cameras=store.cameras,
+                pending_writes=store.pending_writes,
+                recording=recording,
+                viewers=viewers,
+                writes=writes,
+                segments=segments,
+            ).routes(),
             *Whep(viewing=recording.viewing, viewers=viewers, views=views, ice_servers=ice_servers).routes(),
             *CameraEventsFamily(
                 site=site,
-                store=store,
+                camera_events=store.camera_events,
+                evidence=store.evidence,
+                journal=store.journal,
+                pending_writes=store.pending_writes,
                 recording=recording,
                 writes=writes,
                 clock=clock,
                 moments=moments,
                 segments=segments,
-                consumers=consumers,
+                consumers=self._consumers,
                 viewers=viewers,
             ).routes(),
             *EvidenceFamily(store=store, shelf=recording.evidence_files, writes=writes, clock=clock).routes(),
@@ -295,7 +279,7 @@ class Interface:
             *ProofPackages(
                 store=store, recording=self.recording, folder=self.data, site_name=name, clock=self.clock
             ).routes(),
-            *StatusOrders(store=store, lanes=self.lanes, areas=self.areas).routes(),
+            *StatusOrders(changes=store.changes, lanes=self.lanes, areas=self.areas).routes(),
             *self._live.routes(),
             *StatusOutbox(actions=self.outbox, outbox=store.outbox, refused=store.refused).routes(),
             *StatusSync(central=self.central).routes(),
@@ -308,55 +292,44 @@ class Interface:
         return (
             *LegacyAccess(granting=Granting(site=site, grants=store.grants, clock=clock), lanes=self.lanes).routes(),
             *LegacyDevices(
-                store=store,
+                devices=store.devices,
+                pending_writes=store.pending_writes,
+                registered_devices=store.registered_devices,
                 lanes=self.lanes,
                 writes=self.writes,
                 clock=clock,
-                places=places_of(site),
+                places=self._places,
                 stands_alone=site.central is None,
             ).routes(),
-            *LegacyVideo(site=site, store=store, recording=self.recording, viewers=self._viewers, clock=clock).routes(),
+            *LegacyVideo(
+                site=site,
+                camera_events=store.camera_events,
+                segments=store.segments,
+                recording=self.recording,
+                viewers=self._auth.viewers,
+                clock=clock,
+            ).routes(),
             *LegacyWebhooks(actions=self.webhooks).routes(),
         )
 
     def _relayed_routes(self) -> tuple[Route, ...]:
         ids = RelayedIds(references=self.store.references)
         return (
-            *Relayed(relay=self.relay, sessions=self._central_sessions, ids=ids).routes(),
-            *ExternalSignIn(relay=self.relay, sign_in=self._sign_in).routes(),
+            *Relayed(relay=self.relay, sessions=self._auth.central_sessions, ids=ids).routes(),
+            *ExternalSignIn(relay=self.relay, sign_in=self._auth.sign_in).routes(),
         )
 
     async def _while_served(self, _: web.Application) -> AsyncIterator[None]:
         """Read accounts and keys, take changes of them, follow consumers and open views, end sessions at central."""
-        await self._roster.load()
-        await self._keys.load()
-        register = Register(
-            store=self.store, clock=self.clock, site_file=self.accounts.names(), changed=self._accounts_changed
-        )
-        asked = listening(register, run_folder=self.data / "run", site_file=self.site_file)
+        await self._auth.load()
+        asked = listening(self._auth.register, run_folder=self.data / "run", site_file=self.site_file)
         async with asked, asyncio.TaskGroup() as group:
             tasks = (
-                group.create_task(_end_at_central(self._sessions), name="end-at-central"),
+                group.create_task(self._auth.run(), name="end-at-central"),
                 group.create_task(self._consumers.run(), name="follow-consumers"),
                 group.create_task(self._views.run(), name="check-views"),
             )
             yield
             for task in tasks:
                 task.cancel()
-        await self._central_sessions.end_all()
-
-    async def _accounts_changed(self, usernames: tuple[str, ...]) -> None:
-        for username in usernames:
-            self._sessions.changed(username)
-        await self._roster.load()
-        await self._keys.load()
-        self.store.changes.bump()
-
-
-async def _end_at_central(sessions: Sessions) -> None:
-    while True:
-        await asyncio.sleep(_ENDED_SECONDS)
-        try:
-            await sessions.ended_elsewhere()
-        except StoreError as error:
-            log.debug("sessions_not_read", error=str(error))  # the store tells of itself; they are looked at again
+        await self._auth.central_sessions.end_all()

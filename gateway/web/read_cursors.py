@@ -13,7 +13,9 @@ from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.read_cursors import PageAnswered, Reading
 from gateway.runtime.clock import Clock
-from gateway.store import Consumer, ReadCursor, Store
+from gateway.store import Consumer, ReadCursor
+from gateway.store.engine.changes import Changes
+from gateway.store.events.read_cursors import ReadCursors
 
 log = structlog.get_logger(__name__)
 
@@ -55,8 +57,9 @@ class Consumers:
     did: after a crash it is too low.
     """
 
-    def __init__(self, *, store: Store, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, *, changes: Changes, read_cursors: ReadCursors, clock: Clock) -> None:
+        self._changes = changes
+        self._read_cursors = read_cursors
         self._clock = clock
         self._followed: dict[Consumer, _Followed] = {}
         self._known = False
@@ -106,10 +109,10 @@ class Consumers:
 
         Raises StoreError.
         """
-        marks = [mark for mark in await self._store.read_cursors.all() if mark.consumer.account == account]
+        marks = [mark for mark in await self._read_cursors.all() if mark.consumer.account == account]
         if marks:
             await self._forget_marks(marks, by=by)
-            self._store.changes.bump()
+            self._changes.bump()
         return len(marks)
 
     async def write(self) -> None:
@@ -118,7 +121,7 @@ class Consumers:
         if not moved:
             return
         try:
-            await self._store.read_cursors.save(moved)
+            await self._read_cursors.save(moved)
         except StoreError as error:
             log.debug("read_marks_not_written", error=str(error))  # the store tells of itself
             return
@@ -134,7 +137,7 @@ class Consumers:
         mark = ReadCursor(consumer, reading.mark, read_at=now, began_at=now)
         try:
             await self._forget_oldest()
-            await self._store.read_cursors.save((mark,))
+            await self._read_cursors.save((mark,))
         except StoreError as error:
             log.debug("read_mark_not_begun", error=str(error))  # the store tells of itself; it begins with a later page
             return None
@@ -143,7 +146,7 @@ class Consumers:
     async def _recall(self) -> bool:
         """Read the marks; return whether they could be read."""
         try:
-            marks = await self._store.read_cursors.all()
+            marks = await self._read_cursors.all()
         except StoreError as error:
             log.warning("read_marks_not_read", error=str(error))
             return False
@@ -176,7 +179,7 @@ class Consumers:
         consumers = [mark.consumer for mark in marks]
         followed = {one: known for one in consumers if (known := self._followed.pop(one, None)) is not None}
         try:
-            await self._store.read_cursors.forget(consumers, event=event)
+            await self._read_cursors.forget(consumers, event=event)
         except StoreError:
             self._followed = followed | self._followed  # their marks are still there
             raise

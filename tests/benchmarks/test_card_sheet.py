@@ -90,7 +90,7 @@ async def test_a_sheet_of_100_000_cards(tmp_path):
     store = Store(folder=tmp_path, site_name="North", sends=False)
     await store.open()
     family = CardSheet(
-        store=store, spreadsheets=Spreadsheets(folder=tmp_path / "sheets"), zone=ZoneInfo("America/Toronto")
+        cards=store.cards, spreadsheets=Spreadsheets(folder=tmp_path / "sheets"), zone=ZoneInfo("America/Toronto")
     )
     (route,) = family.routes()
 

@@ -58,7 +58,15 @@ async def _here(change: Change, data: Path) -> Answer:
         store = Store(folder=folder.path, site_name="", sends=False)
         await store.open()
         try:
-            return await Register(store=store, clock=SystemClock()).ask(change)
+            register = Register(
+                accounts=store.accounts,
+                api_keys=store.api_keys,
+                journal=store.journal,
+                remembered_accounts=store.remembered_accounts,
+                sessions=store.sessions,
+                clock=SystemClock(),
+            )
+            return await register.ask(change)
         finally:
             await store.close_as_found()
 

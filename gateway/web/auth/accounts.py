@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import structlog
 
 from gateway.domain.errors import StoreError
-from gateway.store import Store, StoredAccount
+from gateway.store import StoredAccount
+from gateway.store.accounts.accounts import Accounts as StoredAccounts
 from gateway.web.auth.site_file_accounts import Accounts, KnownAccount
 
 log = structlog.get_logger(__name__)
@@ -20,9 +21,9 @@ class Roster:
     While the store cannot be read the site file's accounts sign in alone.
     """
 
-    def __init__(self, *, site: Accounts, store: Store) -> None:
+    def __init__(self, *, site: Accounts, accounts: StoredAccounts) -> None:
         self._site = site
-        self._store = store
+        self._accounts = accounts
         self._stored: Mapping[str, KnownAccount] = {}
         self._folded: frozenset[str] = frozenset()
         self._loaded = False
@@ -36,7 +37,7 @@ class Roster:
 
     async def _load(self) -> None:
         try:
-            found = await self._store.accounts.all()
+            found = await self._accounts.all()
         except StoreError as error:
             self._loaded = False
             log.warning("accounts_not_read", error=str(error))
@@ -53,7 +54,7 @@ class Roster:
     async def _note_site_file(self) -> None:
         """Sign out whoever signed in with a password that the site file has no more."""
         try:
-            for username in await self._store.accounts.note_site_file(self._site.hashes()):
+            for username in await self._accounts.note_site_file(self._site.hashes()):
                 log.info("site_file_account_changed", username=username)
             self._noted = True
         except StoreError as error:

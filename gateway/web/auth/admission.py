@@ -40,12 +40,12 @@ class Route:
     handler: Handler
 
 
+@dataclass(frozen=True, kw_only=True)
 class Admission:
     """Lets callers in by their operation's rule."""
 
-    def __init__(self, *, sessions: Sessions, viewers: Viewers) -> None:
-        self._sessions = sessions
-        self._viewers = viewers
+    sessions: Sessions
+    viewers: Viewers
 
     def entered(self, route: Route) -> RawHandler:
         """Return the route's handler behind its rule."""
@@ -75,8 +75,8 @@ class Admission:
         """Return who calls. A token in the address of footage counts alone: it is refused, whatever else is carried."""
         token = request.query.get(TOKEN)
         if operation.view is None or token is None:
-            return await self._sessions.caller(request)
-        caller = await self._viewers.caller(token, View(operation.view, path_id(request)), operation.rule)
+            return await self.sessions.caller(request)
+        caller = await self.viewers.caller(token, View(operation.view, path_id(request)), operation.rule)
         if not caller.signed_in:
             raise RequestRefused(403, "this address is no longer good; ask for the record again, which has a new one")
         return caller

@@ -12,7 +12,8 @@ from aiohttp import web
 
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import Clock
-from gateway.store import ApiKey, Store
+from gateway.store import ApiKey
+from gateway.store.accounts.api_keys import ApiKeys as StoredKeys
 
 log = structlog.get_logger(__name__)
 
@@ -23,8 +24,8 @@ _LONGEST = 256
 class ApiKeys:
     """The keys by their hash, kept in memory: `load` takes up what was changed in the store."""
 
-    def __init__(self, *, store: Store, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, *, api_keys: StoredKeys, clock: Clock) -> None:
+        self._api_keys = api_keys
         self._clock = clock
         self._keys: Mapping[bytes, ApiKey] = {}
         self._loaded = False
@@ -34,7 +35,7 @@ class ApiKeys:
         """Read the keys anew. Never raises for a store that cannot be read: it is tried again."""
         async with self._reading:  # an older reading must not come after a newer one
             try:
-                self._keys = {key.key_hash: key for key in await self._store.api_keys.all()}
+                self._keys = {key.key_hash: key for key in await self._api_keys.all()}
                 self._loaded = True
             except StoreError as error:
                 self._loaded = False

@@ -18,7 +18,8 @@ from gateway.domain.accounts import CentralAdmission
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
-from gateway.store import RememberedAccount, Store
+from gateway.store import RememberedAccount
+from gateway.store.accounts.remembered_accounts import RememberedAccounts
 from gateway.web.auth.accounts import Roster
 from gateway.web.http.errors import RequestRefused
 
@@ -69,10 +70,16 @@ class CentralSignIn:
     """Judges names and passwords of accounts of central."""
 
     def __init__(
-        self, *, central: CentralAccounts, store: Store, roster: Roster, clock: Clock, remember_days: float
+        self,
+        *,
+        central: CentralAccounts,
+        remembered: RememberedAccounts,
+        roster: Roster,
+        clock: Clock,
+        remember_days: float,
     ) -> None:
         self._central = central
-        self._remembered = store.remembered_accounts
+        self._remembered = remembered
         self._roster = roster
         self._clock = clock
         self._life = int(remember_days * _DAY)

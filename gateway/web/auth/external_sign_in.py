@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from functools import partial
 from http.cookies import CookieError, Morsel, SimpleCookie
 
@@ -40,19 +41,19 @@ _FROM_CENTRAL = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
 class ExternalSignIn:
     """The operations of central's that sign people in."""
 
-    def __init__(self, *, relay: Relay | None, sign_in: SignIn) -> None:
-        self._relay = relay
-        self._sign_in = sign_in
+    relay: Relay | None
+    sign_in: SignIn
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations that may begin a session."""
         return tuple(Route(operation, partial(self._answer, operation)) for operation in RELAYED if operation.signs_in)
 
     async def _answer(self, operation: Operation, request: web.Request, _: Caller) -> web.StreamResponse:
-        relay = self._relay
+        relay = self.relay
         if relay is None:
             raise RequestRefused(404, "this site stands alone: only central answers this")
         if relay.away():
@@ -71,7 +72,7 @@ class ExternalSignIn:
         signed_in = None
         if answer.status < 400 and told.get("success") is not False:
             by_cookie: JsonObject = {"session": token, "user": {"mfa_enabled": False}} if token else {}
-            signed_in = await self._sign_in.by_provider(by_cookie | told)
+            signed_in = await self.sign_in.by_provider(by_cookie | told)
         if signed_in is not None and "session" in told:
             body = to_json({**told, "session": signed_in.caller.token})
         response = web.Response(status=answer.status, headers=_FROM_CENTRAL, body=body)

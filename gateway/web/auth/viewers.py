@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from aiohttp import web
 
@@ -14,21 +14,21 @@ from gateway.web.http.public_address import public_origin
 from gateway.web.operation import Rule
 
 
+@dataclass(frozen=True, kw_only=True)
 class Viewers:
     """Gives out addresses with tokens, and tells who stands behind a token."""
 
-    def __init__(self, *, tokens: ViewTokens, sessions: Sessions, keys: ApiKeys) -> None:
-        self._tokens = tokens
-        self._sessions = sessions
-        self._keys = keys
+    tokens: ViewTokens
+    sessions: Sessions
+    keys: ApiKeys
 
     def address(self, request: web.Request, path: str, view: View, caller: Caller) -> str:
         """Return the whole address of `path` with a token for the caller."""
-        return f"{public_origin(request)}{path}?{TOKEN}={self._tokens.issue(view, caller).text}"
+        return f"{public_origin(request)}{path}?{TOKEN}={self.tokens.issue(view, caller).text}"
 
     def token(self, view: View, caller: Caller) -> Issued:
         """Return a token alone."""
-        return self._tokens.issue(view, caller)
+        return self.tokens.issue(view, caller)
 
     async def caller(self, token: str, view: View, rule: Rule) -> Caller:
         """Return who was given the token, with the rights of now.
@@ -40,14 +40,14 @@ class Viewers:
 
     async def asker(self, token: str, view: View, rule: Rule) -> Caller:
         """Return who asked for the token, as they were let in; NOBODY where `caller` is."""
-        asker = self._tokens.issued_to(token, view)
+        asker = self.tokens.issued_to(token, view)
         return NOBODY if asker is None else await self.now(asker, rule)
 
     async def now(self, asker: Caller, rule: Rule) -> Caller:
         """Return this caller with the rights of now; NOBODY when their session, key or permission is gone."""
-        now = await (self._by_key(asker) if asker.carrier is Carrier.KEY else self._sessions.refreshed(asker))
+        now = await (self._by_key(asker) if asker.carrier is Carrier.KEY else self.sessions.refreshed(asker))
         return now if now.may(rule) else NOBODY
 
     async def _by_key(self, asker: Caller) -> Caller:
-        key = await self._keys.known(asker.token)
+        key = await self.keys.known(asker.token)
         return NOBODY if key is None else replace(asker, permissions=key.permissions)

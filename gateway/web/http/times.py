@@ -28,6 +28,7 @@ class Named:
     has_been: bool
 
 
+@dataclass(frozen=True, kw_only=True)
 class Moments:
     """Judges moments.
 
@@ -36,15 +37,14 @@ class Moments:
     is not known to have been.
     """
 
-    def __init__(self, *, clock: Clock, central_status: Callable[[], CentralStatus] | None, zone: ZoneInfo) -> None:
-        self._clock = clock
-        self._central_status = central_status
-        self._zone = zone
+    clock: Clock
+    central_status: Callable[[], CentralStatus] | None
+    zone: ZoneInfo
 
     def read(self, place: str, text: str) -> int:
         """Parse a moment, or a day as its first one, in wall micros UTC. Raises RequestRefused, naming `place`."""
         try:
-            return from_micros(text, self._zone)
+            return from_micros(text, self.zone)
         except (ValueError, OverflowError) as error:
             raise RequestRefused(400, f"{place}: {error}") from error
 
@@ -52,7 +52,7 @@ class Moments:
         """Parse a moment in the past. Raises RequestRefused, naming `place`, for any other."""
         moment = self.read(place, text)
         latest = self._latest()
-        now = self._clock.wall().micros
+        now = self.clock.wall().micros
         if not 0 <= moment <= (now + _DOUBTED if latest is None else latest):
             raise RequestRefused(400, f"{place}: must be a moment that has been")
         return Named(moment, has_been=moment <= (now + _SLACK if latest is None else latest))
@@ -64,8 +64,8 @@ class Moments:
 
     def _latest(self) -> int | None:
         """Return the latest moment that can have been; None when no clock can tell."""
-        now = self._clock.wall()
+        now = self.clock.wall()
         if now.trusted:
             return now.micros + _SLACK
-        ahead = None if self._central_status is None else self._central_status().clock_ahead
+        ahead = None if self.central_status is None else self.central_status().clock_ahead
         return None if ahead is None else now.micros + round(ahead * 1_000_000) + _SLACK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from aiohttp import web
@@ -144,12 +145,12 @@ ACCESS_UNLOCK = Operation(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
 class LegacyAccess:
     """Grant, revoke, permissions, unlock."""
 
-    def __init__(self, *, granting: Granting, lanes: Lanes) -> None:
-        self._granting = granting
-        self._lanes = lanes
+    granting: Granting
+    lanes: Lanes
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -162,7 +163,7 @@ class LegacyAccess:
 
     async def _grant(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, GrantBody)
-        grant = await self._granting.give(
+        grant = await self.granting.give(
             user_id=wanted.user_id,
             device_id=number_of(wanted.device_id, "device"),
             length=wanted.length,
@@ -172,19 +173,19 @@ class LegacyAccess:
 
     async def _revoke(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, AccessIdBody)
-        await self._granting.revoke(wanted.access_id, by=caller.username)
+        await self.granting.revoke(wanted.access_id, by=caller.username)
         return to_response(RevokedAnswer(status="revoked", access_id=wanted.access_id))
 
     async def _permissions(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted, standing = read_query(request, PageQuery), self._granting.standing()
+        wanted, standing = read_query(request, PageQuery), self.granting.standing()
         part = standing[wanted.offset : wanted.offset + wanted.limit]
         return to_response(PermissionsAnswer(permissions=tuple(map(self._record, part)), total=len(standing)))
 
     async def _unlock(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """One opening, as any command: recorded, with a deadline, and refused with its reason."""
         wanted = await read_body(request, UnlockBody)
-        gate = self._granting.lane_of(number_of(wanted.device_id, "device")).gate
-        command = await self._lanes.command(device_id=gate, action=GateAction.OPEN, source=f"user:{caller.username}")
+        gate = self.granting.lane_of(number_of(wanted.device_id, "device")).gate
+        command = await self.lanes.command(device_id=gate, action=GateAction.OPEN, source=f"user:{caller.username}")
         return to_response(
             UnlockAnswer(
                 status="accepted",
@@ -198,7 +199,7 @@ class LegacyAccess:
 
     def _record(self, grant: Grant) -> PermissionRecord:
         try:
-            location = self._granting.lane_of(grant.device_id).name
+            location = self.granting.lane_of(grant.device_id).name
         except (NotFoundError, CommandRefused):  # the site file has changed since
             location = grant.lane_id
         return PermissionRecord(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
@@ -11,18 +13,18 @@ from gateway.web.auth.callers import SIGNED_IN, Caller, Carrier
 from gateway.web.http.errors import RequestRefused
 
 
+@dataclass(frozen=True, kw_only=True)
 class LegacyAdmission:
     """Lets programs in by their operation's rule. A session's token is no key, nor a key a session."""
 
-    def __init__(self, *, keys: ApiKeys) -> None:
-        self._keys = keys
+    keys: ApiKeys
 
     def entered(self, route: Route) -> RawHandler:
         """Return the route's handler behind its rule. To the handler the caller is `key:<its name>`."""
         rule = route.operation.rule
 
         async def handler(request: web.Request) -> web.StreamResponse:
-            key = await self._keys.of(request)
+            key = await self.keys.of(request)
             if key is None:
                 raise RequestRefused(
                     401,

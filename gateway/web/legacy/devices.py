@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from aiohttp import web
 
 from gateway.domain.announcements import Places
@@ -9,7 +11,10 @@ from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.writes import DEVICE_CREATE, RecordWriter
 from gateway.lanes import Lanes
 from gateway.runtime.clock import Clock, iso_utc
-from gateway.store import KnownRecord, Store
+from gateway.store import KnownRecord
+from gateway.store.outbox.pending_writes import PendingWrites
+from gateway.store.outbox.records import Records
+from gateway.store.outbox.registered_devices import RegisteredDevices
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, read_body, read_query
@@ -22,7 +27,7 @@ from gateway.web.legacy.answers import (
     to_response,
 )
 from gateway.web.operation import Operation, needs
-from gateway.web.operations.devices import device_record
+from gateway.web.operations.devices import device_record, known_device
 from gateway.web.operations.records import Record
 
 
@@ -77,22 +82,22 @@ DEVICE_DELETE = Operation(
 )
 
 
-_KIND = "device"
-
-
+@dataclass(frozen=True, kw_only=True)
 class LegacyDevices:
-    """List, register, get, remove. Registered devices are central's: this gateway handles those of its site file."""
+    """List, register, get, remove. Registered devices are central's: this gateway handles those of its site file.
 
-    def __init__(
-        self, *, store: Store, lanes: Lanes, writes: RecordWriter, clock: Clock, places: Places, stands_alone: bool
-    ) -> None:
-        """`stands_alone`: there is no central that keeps devices too."""
-        self._store = store
-        self._lanes = lanes
-        self._writes = writes
-        self._clock = clock
-        self._places = places
-        self._stands_alone = stands_alone
+    Attributes:
+        stands_alone: True when there is no central that keeps devices too.
+    """
+
+    devices: Records
+    pending_writes: PendingWrites
+    registered_devices: RegisteredDevices
+    lanes: Lanes
+    writes: RecordWriter
+    clock: Clock
+    places: Places
+    stands_alone: bool
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -105,16 +110,16 @@ class LegacyDevices:
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = read_query(request, PageQuery)
-        known, total, _older = await self._store.devices.page(offset=wanted.offset, limit=wanted.limit)
+        known, total, _older = await self.devices.page(offset=wanted.offset, limit=wanted.limit)
         return to_response(LegacyDeviceList(devices=tuple([await self._record(item) for item in known]), total=total))
 
     async def _register(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, DeviceBody)
-        written = await self._writes.write(DEVICE_CREATE, wanted.model_dump(exclude_none=True))
-        known = None if written.record_id is None else await self._store.devices.get(written.record_id)
+        written = await self.writes.write(DEVICE_CREATE, wanted.model_dump(exclude_none=True))
+        known = None if written.record_id is None else await self.devices.get(written.record_id)
         if known is None:
             raise NotFoundError("central took the device, and did not say under which id; it is listed soon")
-        await self._store.registered_devices.add(known.id)
+        await self.registered_devices.add(known.id)
         return to_response(await self._record(known), status=201)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
@@ -129,9 +134,9 @@ class LegacyDevices:
         if known.at_site:
             raise CommandRefused(f"device {known.id} is in the site file; take it out there")
         shown = await self._record(known)
-        if self._stands_alone:
-            await self._store.devices.pulled((), removed=(known.id,), now=0)
-        elif not await self._store.registered_devices.remove(known.id, now=self._clock.wall().micros):
+        if self.stands_alone:
+            await self.devices.pulled((), removed=(known.id,), now=0)
+        elif not await self.registered_devices.remove(known.id, now=self.clock.wall().micros):
             raise CommandRefused(
                 f"device {known.id} was not registered through this gateway; remove it at central, which keeps it"
             )
@@ -139,21 +144,18 @@ class LegacyDevices:
 
     async def _known(self, request: web.Request) -> KnownRecord:
         number = number_of(request.match_info["id"], "device")
-        known = await self._store.devices.get(await self._store.pending_writes.site_id(_KIND, number))
-        if known is None:
-            raise NotFoundError(f"there is no device {number}")
-        return known
+        return await known_device(self.devices, self.pending_writes, number)
 
     async def _record(self, known: KnownRecord) -> LegacyDevice:
-        seen = next((item for item in self._lanes.devices() if item.device_id == known.id), None)
-        record = device_record(known, seen, location=self._places.devices.get(known.id, ""))
+        seen = next((item for item in self.lanes.devices() if item.device_id == known.id), None)
+        record = device_record(known, seen, location=self.places.devices.get(known.id, ""))
         return LegacyDevice(
             id=str(known.id),
             name=known.name,
             type=known.kind,
             location=_text(record, "location") or "",
             status=_text(record, "status") or "unknown",
-            created_at=_text(record, "created_at") or iso_utc(await self._store.registered_devices.since(known.id)),
+            created_at=_text(record, "created_at") or iso_utc(await self.registered_devices.since(known.id)),
             serial_number=_text(record, "serial_number"),
         )
 

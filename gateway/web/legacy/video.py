@@ -13,7 +13,8 @@ from gateway.domain.passages import CameraEvent
 from gateway.recording import CameraSnapshot, Recording
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.models import Site
-from gateway.store import Store
+from gateway.store.footage.camera_events import CameraEvents
+from gateway.store.footage.segments import Segments
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import TOKEN, View
@@ -141,8 +142,18 @@ _EVER = 2**62
 class LegacyVideo:
     """Cameras of this site: what others record, central knows."""
 
-    def __init__(self, *, site: Site, store: Store, recording: Recording, viewers: Viewers, clock: Clock) -> None:
-        self._store = store
+    def __init__(
+        self,
+        *,
+        site: Site,
+        camera_events: CameraEvents,
+        segments: Segments,
+        recording: Recording,
+        viewers: Viewers,
+        clock: Clock,
+    ) -> None:
+        self._camera_events = camera_events
+        self._segments = segments
         self._recording = recording
         self._viewers = viewers
         self._clock = clock
@@ -164,7 +175,7 @@ class LegacyVideo:
         camera_id = number_of(request.match_info["camera_id"], "camera")
         if all(seen.camera_id != camera_id for seen in self._recording.cameras()):
             raise NotFoundError(f"this site has no camera {camera_id}")
-        newest = await self._store.segments.latest(camera_id)
+        newest = await self._segments.latest(camera_id)
         kind = ViewKind.LIVE if by_hls else ViewKind.WATCH
         token = self._viewers.token(View(kind, camera_id), caller)
         path = f"{LIVE_PREFIX}{camera_id}/master.m3u8" if by_hls else f"{PREFIX}{camera_id}"
@@ -188,14 +199,14 @@ class LegacyVideo:
         wanted = read_query(request, RecordingsQuery)
         start, end = self._span(wanted)
         camera_id = wanted.camera if wanted.camera is not None else wanted.camera_id
-        found, count = await self._store.camera_events.recorded(
+        found, count = await self._camera_events.recorded(
             camera_id=camera_id, start=start, end=end, offset=wanted.offset, limit=wanted.limit
         )
         recordings = tuple(_recording(event, request) for event in found)
         return to_response(RecordingsAnswer(recordings=recordings, total=count))
 
     async def _clip(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        known = await self._store.camera_events.get(path_id(request))
+        known = await self._camera_events.get(path_id(request))
         if known is None:
             raise NotFoundError("there is no such recording")
         async with in_time():

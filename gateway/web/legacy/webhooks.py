@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol
 
 from aiohttp import web
@@ -120,11 +121,11 @@ class WebhookActions(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
 class LegacyWebhooks:
     """Create, list, delete."""
 
-    def __init__(self, *, actions: WebhookActions) -> None:
-        self._actions = actions
+    actions: WebhookActions
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -137,7 +138,7 @@ class LegacyWebhooks:
     async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, WebhookBody)
         try:
-            webhook = await self._actions.create(
+            webhook = await self.actions.create(
                 url=wanted.url, types=wanted.events, secret=wanted.secret, by=caller.username
             )
         except ReceiverRefused as error:
@@ -148,12 +149,12 @@ class LegacyWebhooks:
         return to_response(answer, status=201)
 
     async def _list(self, _request: web.Request, _: Caller) -> web.StreamResponse:
-        known = await self._actions.all()
+        known = await self.actions.all()
         return to_response(WebhooksAnswer(webhooks=tuple(map(webhook_record, known)), total=len(known)))
 
     async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
         webhook_id = request.match_info["id"]
-        await self._actions.remove(webhook_id)
+        await self.actions.remove(webhook_id)
         return to_response(WebhookDeleted(status="deleted", id=webhook_id))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from gateway.domain.announcements import Places
 from gateway.domain.commands import Command, GateAction
 from gateway.domain.errors import NotFoundError, StoreError
 from gateway.domain.writes import DEVICE_CONFIG as WRITE_CONFIG
@@ -17,8 +19,9 @@ from gateway.domain.writes import JsonObject, RecordWriter, WaitingWrite
 from gateway.lanes import Lanes
 from gateway.lanes.snapshots import DeviceSnapshot
 from gateway.runtime.clock import iso_utc
-from gateway.site.models import Site
-from gateway.store import KnownRecord, Store
+from gateway.store import KnownRecord
+from gateway.store.outbox.pending_writes import PendingWrites
+from gateway.store.outbox.records import Records
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import (
@@ -166,14 +169,15 @@ _KIND = "device"
 _OF_THE_SITE_FILE = ("name", "type", "location")
 
 
+@dataclass(frozen=True, kw_only=True)
 class Devices:
-    """`/v1/device`. A device's location is the lane that has it."""
+    """`/v1/device`. A device's location is the first lane that has a part of it."""
 
-    def __init__(self, *, site: Site, store: Store, lanes: Lanes, writes: RecordWriter) -> None:
-        self._store = store
-        self._writes = writes
-        self._lanes = lanes
-        self._locations: Mapping[int, str] = dict(_locations(site))
+    devices: Records
+    pending_writes: PendingWrites
+    lanes: Lanes
+    writes: RecordWriter
+    places: Places
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -188,11 +192,11 @@ class Devices:
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, Cursored)
-        known, count, _older = await self._store.devices.page(
+        known, count, _older = await self.devices.page(
             search=wanted.search, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
         cursor = {"next_cursor": known[-1].id} if known else {}
-        waiting = (await self._store.pending_writes.arriving(_KIND, [item.id for item in known])).waiting
+        waiting = (await self.pending_writes.arriving(_KIND, [item.id for item in known])).waiting
         devices = (self._record(item, waiting.get(item.id, ())) for item in known)
         return await success_listed(request, "devices", devices, count=count, **cursor)
 
@@ -203,15 +207,15 @@ class Devices:
     async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
         """Add a device at central. This gateway handles the devices of the site file alone."""
         _wanted, body = await read_new(request, NewDeviceBody)
-        written = await self._writes.write(WRITE_CREATE, body)
-        known = None if written.record_id is None else await self._store.devices.get(written.record_id)
+        written = await self.writes.write(WRITE_CREATE, body)
+        known = None if written.record_id is None else await self.devices.get(written.record_id)
         return success(device=written.record if known is None else await self._shown(known))
 
     async def _config(self, request: web.Request, _: Caller) -> web.StreamResponse:
         change = await read_change(request, DeviceConfigBody)
         known = await self._known(change.id)
         _wanted, body = change.to(self._record(known), DeviceConfigBody)
-        await self._writes.write(WRITE_CONFIG, {**self._without_the_site_files(known, body), "id": known.id})
+        await self.writes.write(WRITE_CONFIG, {**self._without_the_site_files(known, body), "id": known.id})
         return success(device=await self._shown(await self._known(known.id)))
 
     def _without_the_site_files(self, known: KnownRecord, body: JsonObject) -> JsonObject:
@@ -239,9 +243,9 @@ class Devices:
         Whether the gate moves is told by its position and by events.
         """
         wanted = await read_body(request, ById)
-        command = await self._lanes.command(device_id=wanted.id, action=action, source=f"user:{caller.username}")
+        command = await self.lanes.command(device_id=wanted.id, action=action, source=f"user:{caller.username}")
         try:
-            known = await self._store.devices.get(wanted.id)
+            known = await self.devices.get(wanted.id)
         except StoreError:  # the gate is told already
             known = None
         return success(
@@ -250,25 +254,23 @@ class Devices:
         )
 
     async def _known(self, device_id: int) -> KnownRecord:
-        known = await self._store.devices.get(await self._store.pending_writes.site_id(_KIND, device_id))
-        if known is None:
-            raise NotFoundError(f"there is no device {device_id}")
-        return known
+        return await known_device(self.devices, self.pending_writes, device_id)
 
     async def _shown(self, known: KnownRecord) -> Record:
-        return self._record(known, await self._store.pending_writes.waiting(_KIND, known.id))
+        return self._record(known, await self.pending_writes.waiting(_KIND, known.id))
 
     def _record(self, known: KnownRecord, waiting: tuple[WaitingWrite, ...] = ()) -> Record:
-        seen = next((item for item in self._lanes.devices() if item.device_id == known.id), None)
-        shown = device_record(known, seen, location=self._locations.get(known.id, ""))
+        seen = next((item for item in self.lanes.devices() if item.device_id == known.id), None)
+        shown = device_record(known, seen, location=self.places.devices.get(known.id, ""))
         return {**shown, **sync_state(waiting)}
 
 
-def _locations(site: Site) -> Iterator[tuple[int, str]]:
-    for lane in site.lanes:
-        points = (lane.arming, lane.closing, *lane.safety)
-        for device_id in (*(point.device for point in points), *lane.readers, lane.gate):
-            yield device_id, lane.name
+async def known_device(devices: Records, pending_writes: PendingWrites, device_id: int) -> KnownRecord:
+    """Return a device by its id, or by one that it had before central gave it its own. Raises NotFoundError."""
+    known = await devices.get(await pending_writes.site_id(_KIND, device_id))
+    if known is None:
+        raise NotFoundError(f"there is no device {device_id}")
+    return known
 
 
 def device_record(known: KnownRecord, seen: DeviceSnapshot | None, *, location: str) -> Record:

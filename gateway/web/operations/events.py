@@ -15,7 +15,8 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Category, EventKind, RecordedEvent, Severity
 from gateway.domain.read_cursors import PageAnswered
 from gateway.runtime.clock import iso_utc
-from gateway.store import Consumer, EventFilter, EventPage, Store
+from gateway.store import Consumer, EventFilter, EventPage
+from gateway.store.events.events import Events
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.acknowledged import followed
@@ -125,8 +126,8 @@ class _Asked:
 class EventsFamily:
     """`/v1/event`. Who asks for the same page again, while nothing was recorded, gets the same bytes."""
 
-    def __init__(self, *, store: Store, zone: ZoneInfo, consumers: Consumers) -> None:
-        self._store = store
+    def __init__(self, *, events: Events, zone: ZoneInfo, consumers: Consumers) -> None:
+        self._events = events
         self._consumers = consumers
         self._zone = zone
         self._asked = Asked(EventListBody, made=self._meant)
@@ -141,7 +142,7 @@ class EventsFamily:
         consumer = None if asked.reads is None else Consumer(caller.username, "event", asked.reads)
         if consumer is not None:
             self._consumers.asks(consumer, asked.cursor)
-        page = await self._store.events.told(asked.which, before=asked.cursor, offset=asked.offset, limit=asked.limit)
+        page = await self._events.told(asked.which, before=asked.cursor, offset=asked.offset, limit=asked.limit)
         parts = self._as_json(page)
         if consumer is None:
             return await in_parts(request, parts)
@@ -167,7 +168,7 @@ class EventsFamily:
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
-        event = await self._store.events.get(wanted.id)
+        event = await self._events.get(wanted.id)
         if event is None:
             raise NotFoundError(f"there is no event {wanted.id}")
         return success(event=event_record(event))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from aiohttp import web
 
@@ -45,12 +46,12 @@ Readiness = Callable[[], tuple[str, ...]]
 """Returns what is not ready, one sentence each; empty when the gateway is ready."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Health:
     """`GET /` and the probes. A browser at `/` is sent to the page."""
 
-    def __init__(self, *, readiness: Readiness, version: str) -> None:
-        self._readiness = readiness
-        self._version = version
+    readiness: Readiness
+    version: str
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -67,14 +68,14 @@ class Health:
 
     async def _ready(self, _: web.Request, caller: Caller) -> web.StreamResponse:
         """200 or 503; what is not ready is told only to those who signed in."""
-        missing = self._readiness()
+        missing = self.readiness()
         error = {"error": "not ready"} if missing else {}
         return as_json({"success": not missing, **error, **self._reasons(caller)}, status=503 if missing else 200)
 
     def _reasons(self, caller: Caller) -> dict[str, list[str]]:
         """Return the reasons for not being ready, to signed-in callers only: a probe needs a yes or a no."""
-        return {"not_ready": list(self._readiness())} if caller.may(SIGNED_IN) else {}
+        return {"not_ready": list(self.readiness())} if caller.may(SIGNED_IN) else {}
 
     def _release(self, caller: Caller) -> dict[str, str]:
         """Return the version, to signed-in callers only: others might look its faults up."""
-        return {"version": self._version} if caller.may(SIGNED_IN) else {}
+        return {"version": self.version} if caller.may(SIGNED_IN) else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from aiohttp import web
@@ -96,12 +97,12 @@ MFA = Operation(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
 class Auth:
     """`/v1/auth`."""
 
-    def __init__(self, *, sign_in: SignIn, sessions: Sessions) -> None:
-        self._sign_in = sign_in
-        self._sessions = sessions
+    sign_in: SignIn
+    sessions: Sessions
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -116,7 +117,7 @@ class Auth:
         if from_foreign_page(request):
             raise RequestRefused(403, "another site's page may not sign in here")
         wanted = await read_body(request, LoginBody)
-        signed_in = await self._sign_in.by_password(wanted.username, wanted.password, address=address_of(request))
+        signed_in = await self.sign_in.by_password(wanted.username, wanted.password, address=address_of(request))
         token = signed_in.caller.token
         response = success(session=token, user=signed_in.user, role=signed_in.role, servers=signed_in.servers)
         set_session_cookie(request, response, token)
@@ -125,7 +126,7 @@ class Auth:
     async def _logout(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         if caller.carrier is Carrier.COOKIE and from_foreign_page(request):
             raise RequestRefused(403, "another site's page may not sign out here")
-        await self._sessions.sign_out(caller)
+        await self.sessions.sign_out(caller)
         response = success(user=None, error=None)
         response.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict")
         return response
@@ -134,5 +135,5 @@ class Auth:
         wanted = await read_body(request, MfaBody)
         if not (wanted.token or wanted.code):
             raise RequestRefused(400, "token: is missing")
-        await self._sign_in.prove(caller, wanted.token or wanted.code, address=address_of(request))
+        await self.sign_in.prove(caller, wanted.token or wanted.code, address=address_of(request))
         return success(mfa_enabled=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import structlog
 
@@ -10,7 +11,12 @@ from gateway.domain.accounts import AccountRefused, checked_name, checked_permis
 from gateway.domain.errors import NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock
-from gateway.store import Entry, Store
+from gateway.store import Entry
+from gateway.store.accounts.accounts import Accounts
+from gateway.store.accounts.api_keys import ApiKeys
+from gateway.store.accounts.remembered_accounts import RememberedAccounts
+from gateway.store.accounts.sessions import Sessions
+from gateway.store.events.journal import Journal
 from gateway.web.register.changes import (
     AccountShown,
     AddAccount,
@@ -43,23 +49,25 @@ async def _no_gateway(_usernames: tuple[str, ...]) -> None:
     """Do nothing: no gateway runs that keeps accounts in memory."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Register:
     """Makes changes. `changed` gets the accounts that each concerned; `site_file` are names that the site file has."""
 
-    def __init__(
-        self, *, store: Store, clock: Clock, site_file: tuple[str, ...] = (), changed: Changed = _no_gateway
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._site_file = site_file
-        self._changed = changed
+    accounts: Accounts
+    api_keys: ApiKeys
+    journal: Journal
+    remembered_accounts: RememberedAccounts
+    sessions: Sessions
+    clock: Clock
+    site_file: tuple[str, ...] = ()
+    changed: Changed = _no_gateway
 
     async def ask(self, change: Change) -> Answer:
         """Make the change. A refusal, also of the disk, is in the answer."""
         try:
             sentence, usernames = await self._make(change)
             if sentence:
-                await self._changed(usernames)
+                await self.changed(usernames)
                 await self._note(sentence)
             return await self._look()
         except (AccountRefused, NotFoundError, StoreError) as error:
@@ -78,12 +86,12 @@ class Register:
                 return await self._make_of_account(change), (change.username,)
 
     async def _make_of_account(self, change: OfAccount) -> str:
-        accounts, name = self._store.accounts, change.username
-        if name in self._site_file and not isinstance(change, SignOut | RemoveAccount):
+        accounts, name = self.accounts, change.username
+        if name in self.site_file and not isinstance(change, SignOut | RemoveAccount):
             raise AccountRefused(f"{name!r} is an account of the site file; it is changed there")
         match change:
             case AddAccount(password_hash=password_hash, role=role):
-                now = self._clock.wall().micros
+                now = self.clock.wall().micros
                 await accounts.add(checked_name(name, "an account"), password_hash=password_hash, role=role, now=now)
                 sentence = f"The account {name} was added, with the role {role}."
             case SetPassword(password_hash=password_hash):
@@ -105,26 +113,26 @@ class Register:
                 await accounts.remove(name)
                 sentence = f"The account {name} was removed."
             case SignOut():
-                ended = await self._store.sessions.remove_of(name)
-                await self._store.remembered_accounts.forget(name, sessions=False)
+                ended = await self.sessions.remove_of(name)
+                await self.remembered_accounts.forget(name, sessions=False)
                 sentence = f"{name} was signed out of {ended} sessions."
         return sentence
 
     async def _make_of_role(self, change: PutRole | RemoveRole) -> tuple[str, tuple[str, ...]]:
         name = checked_name(change.name, "a role")
         if isinstance(change, RemoveRole):
-            await self._store.accounts.remove_role(name)
+            await self.accounts.remove_role(name)
             return f"The role {name} was removed.", ()
-        holders = await self._store.accounts.put_role(name, checked_permissions(change.permissions))
+        holders = await self.accounts.put_role(name, checked_permissions(change.permissions))
         return f"The role {name} allows {', '.join(sorted(change.permissions)) or 'nothing'}.", holders
 
     async def _make_of_key(self, change: AddKey | RemoveKey) -> str:
         name = checked_name(change.name, "a key")
         if isinstance(change, RemoveKey):
-            await self._store.api_keys.remove(name)
+            await self.api_keys.remove(name)
             return f"The key {name} was removed."
-        now = self._clock.wall().micros
-        await self._store.api_keys.add(
+        now = self.clock.wall().micros
+        await self.api_keys.add(
             name,
             key_hash=bytes.fromhex(change.key_hash),
             permissions=checked_permissions(change.permissions),
@@ -142,28 +150,28 @@ class Register:
                 mfa=bool(account.totp_secret),
                 codes_left=account.codes_left,
             )
-            for account in await self._store.accounts.all()
+            for account in await self.accounts.all()
         )
         site = tuple(
             AccountShown(username=name, role="site file", disabled=False, mfa=False, codes_left=0, site_file=True)
-            for name in self._site_file
+            for name in self.site_file
         )
-        roles = await self._store.accounts.roles()
+        roles = await self.accounts.roles()
         return Answer(
             accounts=site + stored,
             roles=tuple(RoleShown(name=name, permissions=tuple(sorted(allowed))) for name, allowed in roles),
             keys=tuple(
                 KeyShown(name=key.name, permissions=tuple(sorted(key.permissions)), expires_at=key.expires_at)
-                for key in await self._store.api_keys.all()
+                for key in await self.api_keys.all()
             ),
         )
 
     async def _note(self, sentence: str) -> None:
-        stamp = self._clock.wall()
+        stamp = self.clock.wall()
         event = Event(
             kind=EventKind.ACCOUNT_CHANGED, date_at=stamp.micros, clock_trusted=stamp.trusted, description=sentence
         )
         try:
-            await self._store.journal.record(Entry(events=(event,)))
+            await self.journal.record(Entry(events=(event,)))
         except StoreError as error:
             log.warning("account_change_not_recorded", error=str(error))  # the change itself is on disk

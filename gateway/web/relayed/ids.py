@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -26,11 +26,11 @@ _BODY = TypeAdapter(JsonObject)
 _CONFLICT = 409
 
 
+@dataclass(frozen=True, kw_only=True)
 class RelayedIds:
     """Translates the ids of relayed JSON bodies."""
 
-    def __init__(self, *, references: References) -> None:
-        self._references = references
+    references: References
 
     async def translate(self, asked: RelayedRequest, content_type: str) -> RelayedRequest:
         """Put central's ids in place of the site's.
@@ -52,7 +52,7 @@ class RelayedIds:
         return replace(asked, body=_joined(raw), length=len(raw))
 
     async def _resolved(self, body: JsonObject) -> JsonObject:
-        resolved = await self._references.resolve(body)
+        resolved = await self.references.resolve(body)
         if resolved.reason:
             raise RequestRefused(_CONFLICT, resolved.reason)
         return resolved.body

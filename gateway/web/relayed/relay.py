@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -116,13 +117,13 @@ class Relay(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
 class Relayed:
     """Every operation that central answers, but for those that sign people in."""
 
-    def __init__(self, *, relay: Relay | None, sessions: CentralSessions, ids: RelayedIds) -> None:
-        self._ids = ids
-        self._relay = relay
-        self._sessions = sessions
+    relay: Relay | None
+    sessions: CentralSessions
+    ids: RelayedIds
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations that are relayed."""
@@ -130,7 +131,7 @@ class Relayed:
         return tuple(Route(operation, partial(self._relayed, operation)) for operation in others)
 
     async def _relayed(self, operation: Operation, request: web.Request, caller: Caller) -> web.StreamResponse:
-        relay = self._relay
+        relay = self.relay
         if relay is None:
             raise RequestRefused(404, "this site stands alone: only central answers this")
         if operation.rule.session and not caller.central:
@@ -138,7 +139,7 @@ class Relayed:
         if relay.away():
             raise refused(NotRelayed(RelayRefusal.AWAY, "central cannot be reached now"))
         try:
-            asked = await self._ids.translate(self._asked(relay, operation, request, caller), request.content_type)
+            asked = await self.ids.translate(self._asked(relay, operation, request, caller), request.content_type)
             async with relay.answer(asked) as answer:
                 _refuse_page(operation, answer)
                 start = await self._start(answer, caller)
@@ -147,7 +148,7 @@ class Relayed:
             raise refused(error) from error
 
     def _asked(self, relay: Relay, operation: Operation, request: web.Request, caller: Caller) -> RelayedRequest:
-        token = self._sessions.token_of(caller) if operation.rule.session else ""
+        token = self.sessions.token_of(caller) if operation.rule.session else ""
         if token is None:
             raise _sign_in_again()
         carries = operation.method != "GET" and request.can_read_body
@@ -175,7 +176,7 @@ class Relayed:
             if len(start) > _LONGEST_ERROR:
                 return bytes(start)
         if _needs_session(answer.status, bytes(start)):
-            self._sessions.lost(caller)
+            self.sessions.lost(caller)
             raise _sign_in_again()
         return bytes(start)
 

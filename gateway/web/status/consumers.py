@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
 from gateway.runtime.clock import Clock, iso_utc
-from gateway.store import ReadCursor, Store
+from gateway.store import ReadCursor
+from gateway.store.events.read_cursors import ReadCursors
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, Text, read_body
@@ -44,8 +45,8 @@ class ForgottenConsumer(Body):
 class StatusConsumers:
     """`/status/consumer/list` and `/status/consumer/forget`."""
 
-    def __init__(self, *, store: Store, consumers: Consumers, clock: Clock, consumer_days: int) -> None:
-        self._store = store
+    def __init__(self, *, read_cursors: ReadCursors, consumers: Consumers, clock: Clock, consumer_days: int) -> None:
+        self._read_cursors = read_cursors
         self._consumers = consumers
         self._clock = clock
         self._reader_days = consumer_days
@@ -56,8 +57,8 @@ class StatusConsumers:
 
     async def shown(self) -> tuple[ConsumerShown, ...]:
         """Return every consumer, as its mark is on disk. Raises StoreError."""
-        marks = await self._store.read_cursors.all()
-        unread = await self._store.read_cursors.unread(marks) if marks else ()
+        marks = await self._read_cursors.all()
+        unread = await self._read_cursors.unread(marks) if marks else ()
         return tuple(self._shown(mark, count) for mark, count in zip(marks, unread, strict=True))
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from aiohttp import web
@@ -12,7 +13,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.lanes import Lanes
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.presence import Areas
-from gateway.store import Store
+from gateway.store.engine.changes import Changes
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, Id, Text, read_body
@@ -56,16 +57,16 @@ class PassbackForgive(Body):
     everybody: Annotated[bool, Field(strict=True)] = False
 
 
+@dataclass(frozen=True, kw_only=True)
 class StatusOrders:
     """`/status/lane/order`, `/status/lane/stop`, `/status/area/count` and `/status/passback/forgive`.
 
     Success means recorded, of a stop as of any command: `recorded` says otherwise.
     """
 
-    def __init__(self, *, store: Store, lanes: Lanes, areas: Areas) -> None:
-        self._store = store
-        self._lanes = lanes
-        self._areas = areas
+    changes: Changes
+    lanes: Lanes
+    areas: Areas
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -79,7 +80,7 @@ class StatusOrders:
     async def _order(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, LaneOrder)
         source = f"user:{caller.username}"
-        await self._lanes.order(
+        await self.lanes.order(
             lane_id=wanted.lane_id, kind=wanted.order, reason=" ".join(wanted.reason.split()), source=source
         )
         return success(lane={"id": wanted.lane_id, "order": wanted.order})
@@ -87,17 +88,17 @@ class StatusOrders:
     async def _stop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Send a stop. The gate's position and events show whether it stands still."""
         wanted = await read_body(request, LaneStop)
-        lane = next((lane for lane in self._lanes.lanes() if lane.lane_id == wanted.lane_id), None)
+        lane = next((lane for lane in self.lanes.lanes() if lane.lane_id == wanted.lane_id), None)
         if lane is None:
             raise NotFoundError(f"no lane '{wanted.lane_id}' at this site")
         source = f"user:{caller.username}"
-        command = await self._lanes.command(device_id=lane.gate_id, action=GateAction.STOP, source=source)
+        command = await self.lanes.command(device_id=lane.gate_id, action=GateAction.STOP, source=source)
         return success(lane={"id": lane.lane_id}, command=command_record(command))
 
     async def _count(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, AreaCount)
-        await self._areas.correct_count(wanted.area_id, wanted.count, source=f"user:{caller.username}")
-        self._store.changes.bump()
+        await self.areas.correct_count(wanted.area_id, wanted.count, source=f"user:{caller.username}")
+        self.changes.bump()
         return success(area={"id": wanted.area_id, "count": wanted.count})
 
     async def _forgive(self, request: web.Request, caller: Caller) -> web.StreamResponse:
@@ -105,5 +106,5 @@ class StatusOrders:
         wanted = await read_body(request, PassbackForgive)
         if (wanted.card_id is None) is not wanted.everybody:
             raise RequestRefused(400, "'card_id' or 'everybody' is needed")
-        await self._areas.forgive(wanted.card_id, source=f"user:{caller.username}")
+        await self.areas.forgive(wanted.card_id, source=f"user:{caller.username}")
         return success(passback={"card_id": wanted.card_id, "everybody": wanted.everybody})

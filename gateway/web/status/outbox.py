@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Annotated, Protocol
 
@@ -106,13 +106,13 @@ class RefusedActions(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
 class StatusOutbox:
     """`/status/outbox/…`."""
 
-    def __init__(self, *, actions: RefusedActions, outbox: Outbox, refused: RefusedRows) -> None:
-        self._actions = actions
-        self._outbox = outbox
-        self._refused = refused
+    actions: RefusedActions
+    outbox: Outbox
+    refused: RefusedRows
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -128,37 +128,37 @@ class StatusOutbox:
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, WantedRows)
         if wanted.id is not None:
-            return success(waiting=[row_record(await self._refused.get(wanted.id))], next=None)
-        rows = await self._refused.page(after=wanted.after, limit=wanted.limit, refused=not wanted.all)
+            return success(waiting=[row_record(await self.refused.get(wanted.id))], next=None)
+        rows = await self.refused.page(after=wanted.after, limit=wanted.limit, refused=not wanted.all)
         return success(
             waiting=[row_record(row) for row in rows], next=rows[-1].id if len(rows) == wanted.limit else None
         )
 
     async def _books(self, request: web.Request, _: Caller) -> web.StreamResponse:
         await read_body(request, Body)
-        reasons = [{**asdict(reason), "since": iso_utc(reason.since)} for reason in await self._refused.reasons()]
-        return success(books=books_fields(await self._outbox.books()), reasons=reasons)
+        reasons = [{**asdict(reason), "since": iso_utc(reason.since)} for reason in await self.refused.reasons()]
+        return success(books=books_fields(await self.outbox.books()), reasons=reasons)
 
     async def _retry(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
-        return success(waiting=row_record(await self._actions.retry(wanted.id, by=caller.username)))
+        return success(waiting=row_record(await self.actions.retry(wanted.id, by=caller.username)))
 
     async def _edit(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EditedRow)
         if not wanted.fields.keys() - {"id"}:
             raise RequestRefused(400, "fields: names none to change")
-        fields = judged(await self._refused.get(wanted.id), wanted.fields)
-        return success(waiting=row_record(await self._actions.edit(wanted.id, fields, by=caller.username)))
+        fields = judged(await self.refused.get(wanted.id), wanted.fields)
+        return success(waiting=row_record(await self.actions.edit(wanted.id, fields, by=caller.username)))
 
     async def _settle(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, SettledRow)
         if (wanted.central_id is None) is not wanted.not_there:
             raise RequestRefused(400, "either 'central_id' or 'not_there' is needed")
-        return success(waiting=row_record(await self._actions.settle(wanted.id, wanted.central_id, by=caller.username)))
+        return success(waiting=row_record(await self.actions.settle(wanted.id, wanted.central_id, by=caller.username)))
 
     async def _drop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
-        return success(waiting=row_record(await self._actions.drop(wanted.id, by=caller.username)))
+        return success(waiting=row_record(await self.actions.drop(wanted.id, by=caller.username)))
 
 
 def judged(row: OutboxRow, fields: Fields) -> Fields:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Protocol
 
 from aiohttp import web
@@ -42,11 +43,11 @@ class Central(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
 class StatusSync:
     """`/status/sync`, `/status/sync/refresh` and `/status/sync/reconcile`."""
 
-    def __init__(self, *, central: Central | None) -> None:
-        self._central = central
+    central: Central | None
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -75,9 +76,9 @@ class StatusSync:
         return success(sync=_json(central.snapshot()))
 
     def _known(self) -> Central:
-        if self._central is None:
+        if self.central is None:
             raise RequestRefused(409, "this site stands alone: its site file names no central service")
-        return self._central
+        return self.central
 
 
 _STATUS = TypeAdapter(CentralStatus)

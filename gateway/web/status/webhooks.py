@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
@@ -35,12 +36,12 @@ class WebhookReplay(Body):
     until: Text = ""
 
 
+@dataclass(frozen=True, kw_only=True)
 class StatusWebhooks:
     """`/status/webhook/…`."""
 
-    def __init__(self, *, actions: WebhookActions, zone: ZoneInfo) -> None:
-        self._actions = actions
-        self._zone = zone
+    actions: WebhookActions
+    zone: ZoneInfo
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -53,30 +54,30 @@ class StatusWebhooks:
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         await read_body(request, Body)
-        known = await self._actions.all()
+        known = await self.actions.all()
         return success(webhooks=[webhook_record(one) for one in known], count=len(known))
 
     async def _enable(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, WebhookById)
-        webhook = await self._actions.enable(wanted.id, by=f"user:{caller.username}")
+        webhook = await self.actions.enable(wanted.id, by=f"user:{caller.username}")
         return success(webhook=webhook_record(webhook))
 
     async def _replay(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, WebhookReplay)
         place = "since"
         try:
-            since = from_micros(wanted.since, self._zone) if wanted.since.strip() else None
+            since = from_micros(wanted.since, self.zone) if wanted.since.strip() else None
             place = "until"
-            until = until_micros(wanted.until, self._zone) if wanted.until.strip() else None
+            until = until_micros(wanted.until, self.zone) if wanted.until.strip() else None
         except ValueError as error:
             raise RequestRefused(400, f"{place}: {error}") from error
         if until is not None and since is None:
             raise RequestRefused(400, "since: is needed with 'until'")
-        count = await self._actions.replay(wanted.id, since=since, until=until)
+        count = await self.actions.replay(wanted.id, since=since, until=until)
         return success(webhook={"id": wanted.id}, count=count)
 
     async def _test(self, request: web.Request, _: Caller) -> web.StreamResponse:
         """Send a message of the type `webhook.test`; `fault` says why the receiver did not take it."""
         wanted = await read_body(request, WebhookById)
-        fault = await self._actions.test(wanted.id)
+        fault = await self.actions.test(wanted.id)
         return success(webhook={"id": wanted.id}, taken=not fault, fault=fault)

@@ -274,7 +274,7 @@ async def test_entries_and_camera_events_are_read_by_cursor_too(gateway):
 async def test_one_program_with_ever_other_filters_takes_no_other_ones_mark(gateway, monkeypatch):
     monkeypatch.setattr("gateway.web.read_cursors._MOST_CONSUMERS", 4)
     await gateway.happened("Something.")
-    consumers = Consumers(store=gateway.store, clock=gateway.clock)
+    consumers = Consumers(read_cursors=gateway.store.read_cursors, changes=gateway.store.changes, clock=gateway.clock)
     assert await consumers._recall()
     page = PageAnswered(cursor=0, newest=1, following=1, is_end=False)
     central = Consumer("central", "event")

@@ -21,7 +21,11 @@ from gateway.domain.writes import JsonObject, RecordWriter, WaitingWrite
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.site import Site
-from gateway.store import LONGEST_PIN, CameraEventFilter, Consumer, Entry, Store
+from gateway.store import LONGEST_PIN, CameraEventFilter, Consumer, Entry
+from gateway.store.events.journal import Journal
+from gateway.store.footage.camera_events import CameraEvents
+from gateway.store.footage.evidence import EvidenceRows
+from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
@@ -75,7 +79,10 @@ class CameraEventsFamily:
         self,
         *,
         site: Site,
-        store: Store,
+        camera_events: CameraEvents,
+        evidence: EvidenceRows,
+        journal: Journal,
+        pending_writes: PendingWrites,
         recording: Recording,
         writes: RecordWriter,
         clock: Clock,
@@ -87,7 +94,10 @@ class CameraEventsFamily:
         self._viewers = viewers
         self._segments = segments
         self._consumers = consumers
-        self._store = store
+        self._camera_events = camera_events
+        self._evidence = evidence
+        self._journal = journal
+        self._pending_writes = pending_writes
         self._recording = recording
         self._writes = writes
         self._clock = clock
@@ -115,13 +125,11 @@ class CameraEventsFamily:
         consumer = Consumer(caller.username, _KIND) if wanted.by_cursor and which == CameraEventFilter() else None
         if consumer is not None:
             self._consumers.asks(consumer, wanted.cursor_id)
-        page = await self._store.camera_events.page(
-            which, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
-        )
+        page = await self._camera_events.page(which, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit)
         known = page.events
         ids = [item.id for item in known]
-        evidence = await self._store.evidence.of(ids)
-        waiting = (await self._store.pending_writes.arriving(_KIND, ids)).waiting
+        evidence = await self._evidence.of(ids)
+        waiting = (await self._pending_writes.arriving(_KIND, ids)).waiting
         site_only = await self._site_only(known, waiting)
         missing = await self._recording.missing(item for item in known if item.ready)
         events = (
@@ -174,7 +182,7 @@ class CameraEventsFamily:
             pinned_until=at.end,
             clock_trusted=event.clock_trusted,
         )
-        recorded = await self._store.journal.record(Entry(events=(event,), moments=(moment,)))
+        recorded = await self._journal.record(Entry(events=(event,), moments=(moment,)))
         return success(event=await self._shown(await self._known(recorded.camera_event_ids[0]), request, caller))
 
     async def _change(self, request: web.Request, caller: Caller) -> web.StreamResponse:
@@ -201,7 +209,7 @@ class CameraEventsFamily:
             if error.status != _NOT_FOUND:
                 raise
             now = self._clock.wall().micros  # central has it no more; so it is deleted here alone
-            await self._store.pending_writes.hold(WRITE_DELETE, known.id, {}, now=now, sends=False)
+            await self._pending_writes.hold(WRITE_DELETE, known.id, {}, now=now, sends=False)
             sync = "in_step"
         text = f"{caller.username} deleted camera event {known.id} of event {known.event_id}: {known.name}."
         files = ", ".join(item.sha256 for item in shown.evidence)
@@ -235,9 +243,9 @@ class CameraEventsFamily:
         raise NotFoundError(f"camera event {known.id} has no such file")
 
     async def _shown(self, known: CameraEvent, request: web.Request, caller: Caller) -> CameraEventRecord:
-        evidence = await self._store.evidence.of((known.id,))
+        evidence = await self._evidence.of((known.id,))
         missing = await self._recording.missing((known,) if known.ready else ())
-        waiting = await self._store.pending_writes.waiting(_KIND, known.id)
+        waiting = await self._pending_writes.waiting(_KIND, known.id)
         site_only = await self._site_only((known,), {known.id: waiting})
         return camera_event_record(
             known,
@@ -257,7 +265,7 @@ class CameraEventsFamily:
         self, known: Iterable[CameraEvent], waiting: Mapping[int, Sequence[WaitingWrite]]
     ) -> frozenset[int]:
         unknown = () if self._writes.alone else (item.id for item in known if item.central_id is None)
-        return await site_only_among(self._store.pending_writes, _KIND, unknown, waiting)
+        return await site_only_among(self._pending_writes, _KIND, unknown, waiting)
 
     async def _tell(
         self, kind: EventKind, known: CameraEvent, caller: Caller, text: str, facts: Mapping[str, Scalar]
@@ -272,7 +280,7 @@ class CameraEventsFamily:
             lane_id=known.lane_id,
             data={"camera_event_id": known.id, "username": caller.username, **facts},
         )
-        await self._store.journal.record(Entry(events=(event,)))
+        await self._journal.record(Entry(events=(event,)))
 
     def _filter(self, wanted: CameraEventListBody) -> CameraEventFilter:
         return CameraEventFilter(
@@ -312,7 +320,7 @@ class CameraEventsFamily:
             raise RequestRefused(400, f"{place}: {error}") from error
 
     async def _known(self, camera_event_id: int) -> CameraEvent:
-        known = await self._store.camera_events.get(camera_event_id)
+        known = await self._camera_events.get(camera_event_id)
         if known is None:
             raise NotFoundError(f"there is no camera event {camera_event_id}")
         return known

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from aiohttp import web
 
@@ -16,7 +17,9 @@ from gateway.domain.writes import RecordWriter, WaitingWrite
 from gateway.recording import CameraSnapshot, Recording
 from gateway.runtime.clock import iso_utc
 from gateway.site import Camera
-from gateway.store import KnownRecord, Store
+from gateway.store import KnownRecord
+from gateway.store.outbox.pending_writes import PendingWrites
+from gateway.store.outbox.records import Records
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
@@ -50,23 +53,16 @@ _OF_THE_SITE_FILE = frozenset(Camera.model_fields) - {"id", "name"}
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 
 
+@dataclass(frozen=True, kw_only=True)
 class Cameras:
     """`/v1/camera`."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        recording: Recording,
-        viewers: Viewers,
-        writes: RecordWriter,
-        segments: SegmentFiles,
-    ) -> None:
-        self._segments = segments
-        self._writes = writes
-        self._store = store
-        self._viewers = viewers
-        self._recording = recording
+    cameras: Records
+    pending_writes: PendingWrites
+    recording: Recording
+    viewers: Viewers
+    writes: RecordWriter
+    segments: SegmentFiles
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -84,8 +80,8 @@ class Cameras:
     async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Add a camera at central. Cameras that this gateway records are in the site file."""
         _wanted, body = await read_new(request, NewCamera)
-        written = await self._writes.write(WRITE_CREATE, body)
-        known = None if written.record_id is None else await self._store.cameras.get(written.record_id)
+        written = await self.writes.write(WRITE_CREATE, body)
+        known = None if written.record_id is None else await self.cameras.get(written.record_id)
         return success(camera=written.record if known is None else await self._shown(known, request, caller))
 
     async def _change(self, request: web.Request, caller: Caller) -> web.StreamResponse:
@@ -97,7 +93,7 @@ class Cameras:
             for name in sorted(_OF_THE_SITE_FILE & change.names):
                 if not change.leaves(name, shown):
                     raise RequestRefused(409, f"{name}: the site file says what it is for camera {known.id}")
-        await self._writes.write(WRITE_UPDATE, {**body, "id": known.id})
+        await self.writes.write(WRITE_UPDATE, {**body, "id": known.id})
         return success(camera=await self._shown(await self._known(known.id), request, caller))
 
     async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
@@ -108,15 +104,15 @@ class Cameras:
                 409, f"camera {known.id} is recorded by this site; take it out of the site file before it is deleted"
             )
         shown = await self._shown(known, request, caller)
-        written = await self._writes.write(WRITE_DELETE, {"id": known.id})
+        written = await self.writes.write(WRITE_DELETE, {"id": known.id})
         shown.pop("sync_error", None)
         return success(camera={**shown, "sync": written.sync_of_deleted})
 
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         await read_body(request, Body)
-        known = await self._store.cameras.all()
+        known = await self.cameras.all()
         waiting = defaultdict[int, list[WaitingWrite]](list)
-        for write in await self._store.pending_writes.waiting(_KIND):
+        for write in await self.pending_writes.waiting(_KIND):
             waiting[write.record_id].append(write)
         cameras = (self._record(item, request, caller, waiting[item.id]) for item in known)
         return await success_listed(request, "cameras", cameras, count=len(known))
@@ -124,7 +120,7 @@ class Cameras:
     async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
         known = await self._known(wanted.id)
-        await self._recording.viewing.expect(known.id)
+        await self.recording.viewing.expect(known.id)
         return success(camera=await self._shown(known, request, caller))
 
     async def _status(self, request: web.Request, _: Caller) -> web.StreamResponse:
@@ -136,28 +132,28 @@ class Cameras:
 
     async def _thumbnail(self, request: web.Request, _: Caller) -> web.StreamResponse:
         async with in_time():
-            return as_file(await self._recording.camera_thumbnail(path_id(request)), JPEG)
+            return as_file(await self.recording.camera_thumbnail(path_id(request)), JPEG)
 
     async def _live(self, request: web.Request, _: Caller) -> web.StreamResponse:
         camera_id, file = path_id(request), request.match_info["file"]
         async with in_time():
             if file == "master.m3u8":
-                return await as_playlist(request, await self._recording.live.master(camera_id))
+                return await as_playlist(request, await self.recording.live.master(camera_id))
             if file == "index.m3u8":
-                return await as_playlist(request, await self._recording.live.playlist(camera_id))
+                return await as_playlist(request, await self.recording.live.playlist(camera_id))
             if segment := _SEGMENT_FILE.fullmatch(file):
-                path = await self._recording.live.segment(camera_id, int(segment[1]))
-                return await self._segments.answer(request, path)
+                path = await self.recording.live.segment(camera_id, int(segment[1]))
+                return await self.segments.answer(request, path)
         raise NotFoundError(f"camera {camera_id} has no such file")
 
     async def _known(self, camera_id: int) -> KnownRecord:
-        known = await self._store.cameras.get(await self._store.pending_writes.site_id(_KIND, camera_id))
+        known = await self.cameras.get(await self.pending_writes.site_id(_KIND, camera_id))
         if known is None:
             raise NotFoundError(f"there is no camera {camera_id}")
         return known
 
     async def _shown(self, known: KnownRecord, request: web.Request, caller: Caller) -> Record:
-        return self._record(known, request, caller, await self._store.pending_writes.waiting(_KIND, known.id))
+        return self._record(known, request, caller, await self.pending_writes.waiting(_KIND, known.id))
 
     def _record(
         self, known: KnownRecord, request: web.Request, caller: Caller, waiting: Sequence[WaitingWrite]
@@ -169,13 +165,13 @@ class Cameras:
         return camera_record(
             known,
             seen,
-            stream=self._viewers.address(request, f"{PREFIX}{known.id}", watch, caller),
-            hls_url=self._viewers.address(request, f"{LIVE_PREFIX}{known.id}/master.m3u8", live, caller),
+            stream=self.viewers.address(request, f"{PREFIX}{known.id}", watch, caller),
+            hls_url=self.viewers.address(request, f"{LIVE_PREFIX}{known.id}/master.m3u8", live, caller),
             waiting=waiting,
         )
 
     def _seen(self, camera_id: int) -> CameraSnapshot | None:
-        return next((item for item in self._recording.cameras() if item.camera_id == camera_id), None)
+        return next((item for item in self.recording.cameras() if item.camera_id == camera_id), None)
 
 
 def camera_record(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -23,7 +24,11 @@ from gateway.domain.writes import (
     Written,
 )
 from gateway.runtime.clock import Clock
-from gateway.store import CardRecord, Entry, Store
+from gateway.store import CardRecord, Entry
+from gateway.store.cards.cards import Cards
+from gateway.store.events.journal import Journal
+from gateway.store.outbox.pending_writes import PendingWrites
+from gateway.store.outbox.records import Records
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import ById, read_body, read_change, read_new
@@ -56,14 +61,17 @@ SECRETS = ("pin", "pin_code")
 """Fields of a card's record that nobody is shown."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class CardsFamily:
     """`/v1/access`, but for its sheet. A card is found by any id that it ever had."""
 
-    def __init__(self, *, store: Store, writes: RecordWriter, clock: Clock, zone: ZoneInfo) -> None:
-        self._zone = zone
-        self._store = store
-        self._clock = clock
-        self._writes = writes
+    cards: Cards
+    devices: Records
+    journal: Journal
+    pending_writes: PendingWrites
+    writes: RecordWriter
+    clock: Clock
+    zone: ZoneInfo
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -84,15 +92,15 @@ class CardsFamily:
 
     async def _of_username(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, UsernameBody)
-        known = await self._store.cards.of_username(wanted.username)
+        known = await self.cards.of_username(wanted.username)
         if known is None:
             raise NotFoundError("there is no access card with this username")
         return await self._answer(known)
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, CardListBody)
-        known, count = await self._store.cards.page(search=wanted.search, offset=wanted.offset, limit=wanted.limit)
-        waiting = (await self._store.pending_writes.arriving(KIND, [item.card.card_id for item in known])).waiting
+        known, count = await self.cards.page(search=wanted.search, offset=wanted.offset, limit=wanted.limit)
+        waiting = (await self.pending_writes.arriving(KIND, [item.card.card_id for item in known])).waiting
         shown = (card_record(item, waiting.get(item.card.card_id, ())) for item in known)
         return await success_listed(request, "access_cards", shown, count=count)
 
@@ -102,7 +110,7 @@ class CardsFamily:
         if all(value in (None, "") for value in body.values()):
             raise RequestRefused(400, "body: an access card needs at least one field")
         self._refuse_never_valid(body)
-        written = await self._writes.write(CARD_CREATE, body)
+        written = await self.writes.write(CARD_CREATE, body)
         await self._tell(caller, "made", written.record_id)
         return await self._written(written)
 
@@ -113,7 +121,7 @@ class CardsFamily:
         _wanted, body = change.to(shown, CardBody)
         if not all(change.leaves(name, shown) for name in _BOUNDS if name in body):
             self._refuse_never_valid(body)
-        written = await self._writes.write(CARD_UPDATE, {**body, "id": known.card.card_id})
+        written = await self.writes.write(CARD_UPDATE, {**body, "id": known.card.card_id})
         await self._tell(caller, "changed", written.record_id)
         return await self._written(written)
 
@@ -121,7 +129,7 @@ class CardsFamily:
         """Two bounds that are sent together must leave a time between them; of one alone a warning tells."""
         begin, end = (body.get(name) for name in _BOUNDS)
         if isinstance(begin, str) and isinstance(end, str):
-            period = asked_period(begin, end, self._zone, names=_BOUNDS)
+            period = asked_period(begin, end, self.zone, names=_BOUNDS)
             if period[0] is not None and period[1] is not None and period[0] >= period[1]:
                 raise RequestRefused(400, "valid_until: is before valid_from")
 
@@ -132,7 +140,7 @@ class CardsFamily:
         body: JsonObject = {"id": known.card.card_id, "status": wanted.status.value}
         if wanted.reason is not None:
             body["reason"] = wanted.reason
-        written = await self._writes.write(CARD_LIFECYCLE, body)
+        written = await self.writes.write(CARD_LIFECYCLE, body)
         await self._tell(caller, f"set to {wanted.status.value}", written.record_id)
         return await self._written(written)
 
@@ -140,7 +148,7 @@ class CardsFamily:
         """Answers what the card was."""
         wanted = await read_body(request, ById)
         known = await self._known(wanted.id)
-        written = await self._writes.write(CARD_DELETE, {"id": known.card.card_id})
+        written = await self.writes.write(CARD_DELETE, {"id": known.card.card_id})
         await self._tell(caller, "deleted", known.card.card_id)
         shown = {**card_record(known, ()), "sync": written.sync_of_deleted}
         return success(access_card=shown, warnings=())
@@ -149,7 +157,7 @@ class CardsFamily:
         """No driver has a place for cards: readers only read, and the gateway decides."""
         wanted = await read_body(request, CardToDeviceBody)
         known = await self._known(wanted.id)
-        device = await self._store.devices.get(await self._store.pending_writes.site_id("device", wanted.device_id))
+        device = await self.devices.get(await self.pending_writes.site_id("device", wanted.device_id))
         if device is None:
             raise NotFoundError(f"device_id: there is no device {wanted.device_id}")
         card = f"access card {known.card.card_id} was not sent"
@@ -161,7 +169,7 @@ class CardsFamily:
 
     async def _tell(self, caller: Caller, what: str, card_id: int | None) -> None:
         """Record who did what."""
-        stamp = self._clock.wall()
+        stamp = self.clock.wall()
         event = Event(
             kind=EventKind.CARDS_CHANGED,
             date_at=stamp.micros,
@@ -170,24 +178,24 @@ class CardsFamily:
             data={"card_id": card_id, "change": what, "by": caller.username},
         )
         try:
-            await self._store.journal.record(Entry(events=(event,)))
+            await self.journal.record(Entry(events=(event,)))
         except StoreError as error:
             log.warning("card_change_not_recorded", error=str(error))  # the change itself stands
 
     async def _known(self, card_id: int) -> CardRecord:
-        known = await self._store.cards.get(await self._store.pending_writes.site_id(KIND, card_id))
+        known = await self.cards.get(await self.pending_writes.site_id(KIND, card_id))
         if known is None:
             raise NotFoundError(f"there is no access card {card_id}")
         return known
 
     async def _written(self, written: Written) -> web.StreamResponse:
-        known = None if written.record_id is None else await self._store.cards.get(written.record_id)
+        known = None if written.record_id is None else await self.cards.get(written.record_id)
         if known is not None:
             return await self._answer(known)
         return success(access_card=_without_secrets({"id": None, **written.record}), warnings=())
 
     async def _answer(self, known: CardRecord) -> web.StreamResponse:
-        waiting = await self._store.pending_writes.waiting(KIND, known.card.card_id)
+        waiting = await self.pending_writes.waiting(KIND, known.card.card_id)
         return success(access_card=card_record(known, waiting), warnings=_warnings(known.card))
 
 

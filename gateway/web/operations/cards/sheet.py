@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
 from pydantic import JsonValue
 
-from gateway.store import CardRecord, Store
+from gateway.store import CardRecord
+from gateway.store.cards.cards import Cards
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import LARGEST_ID, read_body
@@ -42,13 +44,13 @@ _COLUMNS = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
 class CardSheet:
     """`/v1/access/excel`: the cards that a list with the same search has, the newest first. No PIN is in it."""
 
-    def __init__(self, *, store: Store, spreadsheets: Spreadsheets, zone: ZoneInfo) -> None:
-        self._store = store
-        self._spreadsheets = spreadsheets
-        self._zone = zone
+    cards: Cards
+    spreadsheets: Spreadsheets
+    zone: ZoneInfo
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operation of this family."""
@@ -56,21 +58,21 @@ class CardSheet:
 
     async def _sheet(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, CardSheetBody)
-        return await self._spreadsheets.answer(
+        return await self.spreadsheets.answer(
             request,
             name="access-cards",
             sheet="Access cards",
             columns=_COLUMNS,
             rows=self._rows(wanted.search),
-            zone=self._zone,
+            zone=self.zone,
         )
 
     async def _rows(self, search: str) -> AsyncIterator[list[list[Cell]]]:
         below = LARGEST_ID
-        while ids := await self._store.cards.ids_below(below, search=search, limit=_IDS):
+        while ids := await self.cards.ids_below(below, search=search, limit=_IDS):
             below = ids[-1]
             for start in range(0, len(ids), _STRETCH):
-                cards = await self._store.cards.of_ids(ids[start : start + _STRETCH])
+                cards = await self.cards.of_ids(ids[start : start + _STRETCH])
                 yield [_row(item) for item in cards]
 
 

@@ -23,7 +23,10 @@ from gateway.domain.writes import (
 )
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.models import LaneSection, Site
-from gateway.store import Consumer, EntryFilter, EntryTotals, Store
+from gateway.store import Consumer, EntryFilter, EntryTotals
+from gateway.store.events.parking_entries import ParkingEntries
+from gateway.store.outbox.pending_writes import PendingWrites
+from gateway.store.outbox.records import Records
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.acknowledged import followed
@@ -67,14 +70,18 @@ class EntriesFamily:
         self,
         *,
         site: Site,
-        store: Store,
+        devices: Records,
+        entries: ParkingEntries,
+        pending_writes: PendingWrites,
         writes: RecordWriter,
         clock: Clock,
         moments: Moments,
         spreadsheets: Spreadsheets,
         consumers: Consumers,
     ) -> None:
-        self._store = store
+        self._devices = devices
+        self._entries = entries
+        self._pending_writes = pending_writes
         self._consumers = consumers
         self._writes = writes
         self._clock = clock
@@ -189,7 +196,7 @@ class EntriesFamily:
         """Return the body with the present ids of devices and card, and the devices' lanes where it names none."""
         placed: JsonObject = {}
         if wanted.access_id is not None:
-            body["access_id"] = await self._store.pending_writes.site_id("access_card", wanted.access_id)
+            body["access_id"] = await self._pending_writes.site_id("access_card", wanted.access_id)
         if wanted.device_id is not None:
             body["device_id"] = await self._device("device_id", wanted.device_id)
             if (place := self._places.get(wanted.device_id)) is not None:
@@ -202,13 +209,13 @@ class EntriesFamily:
 
     async def _device(self, name: str, number: int) -> int:
         """Return the id by which a device is known now. Raises RequestRefused for none."""
-        known = await self._store.pending_writes.site_id("device", number)
-        if await self._store.devices.get(known) is None:
+        known = await self._pending_writes.site_id("device", number)
+        if await self._devices.get(known) is None:
             raise RequestRefused(400, f"{name}: there is no device {number}")
         return known
 
     async def _known(self, entry_id: int) -> ParkingEntry:
-        known = await self._store.entries.get(entry_id, now=self._now)
+        known = await self._entries.get(entry_id, now=self._now)
         if known is None:
             raise NotFoundError(f"there is no entry {entry_id}")
         return known
@@ -224,12 +231,12 @@ class EntriesFamily:
         if consumer is not None:
             self._consumers.asks(consumer, before)
         if 0 < before < FIRST_PROVISIONAL_ID:  # central's id of one
-            known = await self._store.entries.get(before, now=self._now)
+            known = await self._entries.get(before, now=self._now)
             before = known.id if known is not None else before
-        page = await self._store.entries.page(
+        page = await self._entries.page(
             self._filter(wanted), now=self._now, before=before, offset=wanted.offset, limit=wanted.limit
         )
-        waiting = (await self._store.pending_writes.arriving(_KIND, [entry.id for entry in page.entries])).waiting
+        waiting = (await self._pending_writes.arriving(_KIND, [entry.id for entry in page.entries])).waiting
         site_only = await self._site_only(page.entries, waiting)
         shown = (self._record(entry, waiting.get(entry.id, ()), site_only) for entry in page.entries)
         cursor = {"next_cursor": page.entries[-1].id} if page.entries else {}
@@ -242,7 +249,7 @@ class EntriesFamily:
         return await followed(request, answer, acknowledge)
 
     async def _totals(self, wanted: EntryWhich) -> EntryTotals:
-        return await self._store.entries.totals(self._filter(wanted), now=self._now)
+        return await self._entries.totals(self._filter(wanted), now=self._now)
 
     def _filter(self, wanted: EntryWhich) -> EntryFilter:
         start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
@@ -258,14 +265,14 @@ class EntriesFamily:
         )
 
     async def _shown(self, entry: ParkingEntry) -> Record:
-        waiting = await self._store.pending_writes.waiting(_KIND, entry.id)
+        waiting = await self._pending_writes.waiting(_KIND, entry.id)
         return self._record(entry, waiting, await self._site_only((entry,), {entry.id: waiting}))
 
     async def _site_only(
         self, entries: Iterable[ParkingEntry], waiting: Mapping[int, Sequence[WaitingWrite]]
     ) -> frozenset[int]:
         unknown = () if self._writes.alone else (entry.id for entry in entries if entry.central_id is None)
-        return await site_only_among(self._store.pending_writes, _KIND, unknown, waiting)
+        return await site_only_among(self._pending_writes, _KIND, unknown, waiting)
 
     def _record(self, entry: ParkingEntry, waiting: Sequence[WaitingWrite], site_only: AbstractSet[int]) -> Record:
         names = {
@@ -275,7 +282,7 @@ class EntriesFamily:
         return {**entry_record(entry), **names, **sync_state(waiting, site_only=entry.id in site_only)}
 
     async def _rows(self, wanted: EntryFilter, *, below: Sequence[list[Cell]] = ()) -> AsyncIterator[list[list[Cell]]]:
-        async for batch in self._store.entries.batches(wanted, now=self._now):
+        async for batch in self._entries.batches(wanted, now=self._now):
             yield [entry_row(entry, self._lanes) for entry in batch]
         if below:
             yield [row + [None] * (len(COLUMNS) - len(row)) for row in ([], *below)]

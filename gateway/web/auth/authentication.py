@@ -1,0 +1,142 @@
+"""The parts of authentication put together: accounts, keys, sessions, the one sign-in, and viewers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import cached_property
+
+import structlog
+
+from gateway.domain.errors import StoreError
+from gateway.runtime.clock import Clock
+from gateway.site.models import Site
+from gateway.store import Store
+from gateway.web.auth.accounts import Roster
+from gateway.web.auth.api_keys import ApiKeys
+from gateway.web.auth.central_sessions import CentralSessions
+from gateway.web.auth.central_sign_in import CentralAccounts, CentralSignIn
+from gateway.web.auth.memory_sessions import MemorySessions
+from gateway.web.auth.second_factor import SecondFactor
+from gateway.web.auth.sessions import Sessions
+from gateway.web.auth.sign_in import SignIn
+from gateway.web.auth.site_file_accounts import Accounts
+from gateway.web.auth.view_tokens import ViewTokens
+from gateway.web.auth.viewers import Viewers
+from gateway.web.register.register import Register
+
+log = structlog.get_logger(__name__)
+
+_ENDED_SECONDS = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Authentication:
+    """Builds each part once. Load it before the first request, and keep `run` alive as a task.
+
+    Attributes:
+        site: the site file.
+        store: opened and running.
+        accounts: the site file's accounts.
+        central_accounts: central's, where there is a central.
+        clock: both clocks.
+    """
+
+    site: Site
+    store: Store
+    accounts: Accounts
+    central_accounts: CentralAccounts | None
+    clock: Clock
+
+    @cached_property
+    def roster(self) -> Roster:
+        """All accounts of the site."""
+        return Roster(site=self.accounts, accounts=self.store.accounts)
+
+    @cached_property
+    def keys(self) -> ApiKeys:
+        """Keys of programs."""
+        return ApiKeys(api_keys=self.store.api_keys, clock=self.clock)
+
+    @cached_property
+    def central_sessions(self) -> CentralSessions:
+        """Callers' sessions at central."""
+        return CentralSessions(central=self.central_accounts)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The gateway's sessions."""
+        return Sessions(
+            kept=MemorySessions(stored=self.store.sessions),
+            roster=self.roster,
+            central_sessions=self.central_sessions,
+            clock=self.clock,
+            idle_minutes=self.site.api.session_idle_minutes,
+            longest_hours=self.site.api.session_hours,
+        )
+
+    @cached_property
+    def sign_in(self) -> SignIn:
+        """The beginning of every session."""
+        return SignIn(
+            sessions=self.sessions,
+            roster=self.roster,
+            second_factor=SecondFactor(accounts=self.store.accounts, clock=self.clock),
+            central=self._central_sign_in(),
+            central_sessions=self.central_sessions,
+            journal=self.store.journal,
+            clock=self.clock,
+        )
+
+    @cached_property
+    def viewers(self) -> Viewers:
+        """Players without a session."""
+        tokens = ViewTokens(monotonic=self.clock.monotonic)
+        return Viewers(tokens=tokens, sessions=self.sessions, keys=self.keys)
+
+    @cached_property
+    def register(self) -> Register:
+        """Changes of accounts, roles and keys, which count at once."""
+        store = self.store
+        return Register(
+            accounts=store.accounts,
+            api_keys=store.api_keys,
+            journal=store.journal,
+            remembered_accounts=store.remembered_accounts,
+            sessions=store.sessions,
+            clock=self.clock,
+            site_file=self.accounts.names(),
+            changed=self._changed,
+        )
+
+    async def load(self) -> None:
+        """Read accounts and keys."""
+        await self.roster.load()
+        await self.keys.load()
+
+    async def run(self) -> None:
+        """End at central the sessions that are over here, until cancelled."""
+        while True:
+            await asyncio.sleep(_ENDED_SECONDS)
+            try:
+                await self.sessions.ended_elsewhere()
+            except StoreError as error:
+                log.debug("sessions_not_read", error=str(error))  # the store reports it; they are looked at again
+
+    def _central_sign_in(self) -> CentralSignIn | None:
+        section = self.site.central
+        if self.central_accounts is None or section is None or not section.accounts.sign_in:
+            return None
+        return CentralSignIn(
+            central=self.central_accounts,
+            remembered=self.store.remembered_accounts,
+            roster=self.roster,
+            clock=self.clock,
+            remember_days=section.accounts.remember_days,
+        )
+
+    async def _changed(self, usernames: tuple[str, ...]) -> None:
+        for username in usernames:
+            self.sessions.changed(username)
+        await self.load()
+        self.store.changes.bump()
