@@ -40,7 +40,7 @@ class PageAnswered:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadProgress:
     """Progress of one consumer; each method returns a new state.
 
     Attributes:
@@ -62,7 +62,7 @@ class Reading:
     short_top: int = 0
     short_since: float = 0.0
 
-    def asks(self, cursor: int, *, acknowledged: bool, uptime: float) -> Reading:
+    def asks(self, cursor: int, *, acknowledged: bool, uptime: float) -> ReadProgress:
         """Note a request for a page. `acknowledged`: the last answer arrived whole. `uptime`: monotonic seconds."""
         if not self.top:
             return self
@@ -72,7 +72,7 @@ class Reading:
             return self
         return self._fetched() if self._is_met() else self._stopped_short(uptime)
 
-    def answered(self, page: PageAnswered) -> Reading:
+    def answered(self, page: PageAnswered) -> ReadProgress:
         """Note the answered page. The first one makes the mark, which must be on disk before the answer."""
         if page.cursor == 0:
             low = page.following or 0
@@ -83,7 +83,7 @@ class Reading:
             return self  # of another walk than the one that is followed
         return replace(self, asked=page.cursor, low=page.following or self.low, at_end=page.is_end)
 
-    def _fetched(self) -> Reading:
+    def _fetched(self) -> ReadProgress:
         """Take in that every answered page of the walk was fetched."""
         if not self._is_met():
             return self
@@ -93,7 +93,7 @@ class Reading:
         """Return whether the walk has reached records that were read before."""
         return self.at_end or self.low <= (self.mark or 0) + 1
 
-    def _stopped_short(self, uptime: float) -> Reading:
+    def _stopped_short(self, uptime: float) -> ReadProgress:
         if not self.short_top:
             return replace(self, short_top=self.top, short_since=uptime)
         if uptime - self.short_since < UNASKED_SECONDS:

@@ -37,7 +37,7 @@ from gateway.web.http.forwarded import TRUSTED_PROXIES
 from gateway.web.http.host_names import HOST_NAMES, served_names
 from gateway.web.http.public_address import PUBLIC_URL
 from gateway.web.http.segments import SegmentFiles
-from gateway.web.http.server import Doors, assembled
+from gateway.web.http.server import Admissions, assembled
 from gateway.web.http.times import Moments
 from gateway.web.legacy.access import LegacyAccess
 from gateway.web.legacy.admission import LegacyAdmission
@@ -128,12 +128,12 @@ class Interface:
         routes = (*self._v1_routes(), *self._page_routes(), *self._legacy_routes())
         if Counter(route.operation for route in routes) != Counter(OPERATIONS):
             raise AssertionError("every operation of the catalogue has exactly one handler")
-        doors = Doors(
+        admissions = Admissions(
             Admission(sessions=self._auth.sessions, viewers=self._auth.viewers), LegacyAdmission(keys=self._auth.keys)
         )
         proxies = self.site.api.proxies()
         limits = ConnectionLimits(clock=self.clock, proxies=proxies)
-        app = assembled((*routes, *self._relayed_routes(), *self.extra_routes), doors, self._live, limits)
+        app = assembled((*routes, *self._relayed_routes(), *self.extra_routes), admissions, self._live, limits)
         app[TRUSTED_PROXIES] = proxies
         app[HOST_NAMES] = served_names(self.site.api, machine=socket.gethostname())
         app[PUBLIC_URL] = self.site.api.public_url or ""

@@ -11,7 +11,7 @@ import structlog
 
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.read_cursors import PageAnswered, Reading
+from gateway.domain.read_cursors import PageAnswered, ReadProgress
 from gateway.runtime.clock import Clock
 from gateway.store import Consumer, ReadCursor
 from gateway.store.engine.changes import Changes
@@ -37,14 +37,14 @@ class _Followed:
         acknowledged: whether its last answer arrived whole; each answer has a list of its own.
     """
 
-    reading: Reading
+    progress: ReadProgress
     stored: ReadCursor
     read_at: int
     acknowledged: list[bool] = field(default_factory=lambda: [False])
 
     def moved(self) -> ReadCursor | None:
         """Return the mark to write to disk, None while the one there is near enough."""
-        mark = max(self.reading.mark or 0, self.stored.read_to)
+        mark = max(self.progress.mark or 0, self.stored.read_to)
         if mark == self.stored.read_to and self.read_at - self.stored.read_at <= _SEEN_EVERY:
             return None
         return replace(self.stored, read_to=mark, read_at=self.read_at)
@@ -84,7 +84,7 @@ class Consumers:
         if known is None:
             return
         known.read_at = self._clock.wall().micros
-        known.reading = known.reading.asks(cursor, acknowledged=known.acknowledged[0], uptime=self._clock.monotonic())
+        known.progress = known.progress.asks(cursor, acknowledged=known.acknowledged[0], uptime=self._clock.monotonic())
         if known.moved() is not None:
             self._moved.set()
 
@@ -96,7 +96,7 @@ class Consumers:
         known = self._followed.get(consumer) or await self._begun(consumer, page)
         if known is None:
             return _ignore
-        known.reading = known.reading.answered(page)
+        known.progress = known.progress.answered(page)
         acknowledged = known.acknowledged = [False]
 
         def acknowledge() -> None:
@@ -131,17 +131,17 @@ class Consumers:
 
     async def _begun(self, consumer: Consumer, page: PageAnswered) -> _Followed | None:
         """Begin to follow a consumer; None where it does not begin with the newest, or the disk takes no mark."""
-        reading, now = Reading().answered(page), self._clock.wall().micros
-        if reading.mark is None or not self._known:
+        progress, now = ReadProgress().answered(page), self._clock.wall().micros
+        if progress.mark is None or not self._known:
             return None
-        mark = ReadCursor(consumer, reading.mark, read_at=now, began_at=now)
+        mark = ReadCursor(consumer, progress.mark, read_at=now, began_at=now)
         try:
             await self._forget_oldest()
             await self._read_cursors.save((mark,))
         except StoreError as error:
             log.debug("read_mark_not_begun", error=str(error))  # the store tells of itself; it begins with a later page
             return None
-        return self._followed.setdefault(consumer, _Followed(reading, stored=mark, read_at=now))
+        return self._followed.setdefault(consumer, _Followed(progress, stored=mark, read_at=now))
 
     async def _recall(self) -> bool:
         """Read the marks; return whether they could be read."""
@@ -151,7 +151,8 @@ class Consumers:
             log.warning("read_marks_not_read", error=str(error))
             return False
         self._followed = {
-            mark.consumer: _Followed(Reading(mark=mark.read_to), stored=mark, read_at=mark.read_at) for mark in marks
+            mark.consumer: _Followed(ReadProgress(mark=mark.read_to), stored=mark, read_at=mark.read_at)
+            for mark in marks
         }
         self._known = True
         return True

@@ -1,4 +1,4 @@
-"""The door: every operation is entered here, by its rule, and every error leaves here, as an envelope."""
+"""Admission: each request passes its operation's permission rule here, and each error becomes an envelope."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Admission:
     sessions: Sessions
     viewers: Viewers
 
-    def entered(self, route: Route) -> RawHandler:
+    def guarded(self, route: Route) -> RawHandler:
         """Return the route's handler behind its rule."""
         operation = route.operation
 

@@ -40,7 +40,7 @@ class Stage(IntEnum):
     """The TLS handshake, or the head of a request."""
     BODY = 1
     """The rest of a request's body."""
-    KEPT = 2
+    IDLE = 2
     """The next request on a connection that was kept."""
     ANSWER = 3
     """The gateway's answer. One that takes a client long to read makes room, unless somebody has signed in there."""
@@ -51,13 +51,13 @@ class Connection:
     """One connection that has a place.
 
     Attributes:
-        transport: what its bytes go over, in the clear or not.
-        host: what its address counts as.
+        transport: the transport of its bytes, with TLS or without.
+        host: the address, or network, that it counts as.
         since: since when it is in its stage.
         proxy: whether it comes from a trusted proxy.
         local: whether it comes from one, or from this machine.
         request: the one that is being answered.
-        kept: whether a request was answered and nothing of a next one has come.
+        idle: whether a request was answered and nothing of a next one has come.
         answerable: whether it speaks HTTP by now, its TLS handshake behind it.
     """
 
@@ -67,21 +67,21 @@ class Connection:
     proxy: bool = False
     local: bool = False
     request: web.BaseRequest | None = None
-    kept: bool = False
+    idle: bool = False
     answerable: bool = False
 
     @property
     def stage(self) -> Stage:
-        """Return what it waits for."""
+        """The stage that it is in."""
         if self.request is not None:
             return Stage.ANSWER if self.request.content.is_eof() else Stage.BODY
-        return Stage.KEPT if self.kept else Stage.HEAD
+        return Stage.IDLE if self.idle else Stage.HEAD
 
     @property
     def unanswered(self) -> bool:
-        """Return whether its client waits for an answer of which nothing was sent."""
+        """True while its client waits for an answer of which nothing was sent."""
         begun = self.request is not None and bool(self.request.writer.output_size)
-        return self.answerable and not self.kept and not begun
+        return self.answerable and not self.idle and not begun
 
     def close(self, words: bytes) -> None:
         """Close it, with these words to a client that waits for an answer."""
@@ -98,15 +98,9 @@ class ConnectionLimits:
     def __init__(self, *, clock: Clock, proxies: tuple[Network, ...] = ()) -> None:
         self._clock = clock
         self._proxies = proxies
-        self._held: set[Connection] = set()
+        self._connections: set[Connection] = set()
         self._by_handler: dict[asyncio.BaseProtocol, Connection] = {}
         self._known: OrderedDict[str, float] = OrderedDict()
-
-    @property
-    def held(self) -> int:
-        """Return how many connections there are now."""
-        self._forget_closed()
-        return len(self._held)
 
     def admit(self, transport: asyncio.Transport) -> Connection | None:
         """Give a new connection a place, a slower one's if need be; None when there is none."""
@@ -117,7 +111,7 @@ class ConnectionLimits:
         connection = Connection(transport, host, self._clock.monotonic(), proxy=proxy, local=proxy or is_loopback(host))
         if not self._has_place(connection) and not self._make_place(connection):
             return None
-        self._held.add(connection)
+        self._connections.add(connection)
         return connection
 
     def follow(self, connection: Connection, handler: PlainHandler, transport: asyncio.Transport) -> None:
@@ -126,8 +120,8 @@ class ConnectionLimits:
         self._by_handler[handler] = connection
 
         def on_data() -> None:
-            if connection.kept:
-                connection.kept, connection.since = False, self._clock.monotonic()
+            if connection.idle:
+                connection.idle, connection.since = False, self._clock.monotonic()
 
         handler.on_data = on_data
 
@@ -136,8 +130,8 @@ class ConnectionLimits:
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             now = self._clock.monotonic()
-            patience = {Stage.HEAD: HEAD_SECONDS, Stage.KEPT: KEEP_ALIVE_SECONDS + _KEEP_ALIVE_GRACE}
-            for one in tuple(self._held):
+            patience = {Stage.HEAD: HEAD_SECONDS, Stage.IDLE: KEEP_ALIVE_SECONDS + _KEEP_ALIVE_GRACE}
+            for one in tuple(self._connections):
                 if now - one.since > patience.get(one.stage, float("inf")):
                     one.close(TOO_SLOW)
             self._forget_closed()
@@ -151,11 +145,11 @@ class ConnectionLimits:
             connection = self._by_handler.get(request.protocol)
             if connection is None:
                 return await handler(request)
-            connection.request, connection.since, connection.kept = request, self._clock.monotonic(), False
+            connection.request, connection.since, connection.idle = request, self._clock.monotonic(), False
             try:
                 return await handler(request)
             finally:
-                connection.request, connection.since, connection.kept = None, self._clock.monotonic(), True
+                connection.request, connection.since, connection.idle = None, self._clock.monotonic(), True
                 if request.get(SIGNED_IN):
                     self._know(connection.host)
 
@@ -165,8 +159,8 @@ class ConnectionLimits:
         if self._is_full_for(newcomer):
             return False
         if self._is_favoured(newcomer):
-            return len(self._held) < MOST_CONNECTIONS
-        return sum(not self._is_favoured(one) for one in self._held) < MOST_CONNECTIONS - RESERVED
+            return len(self._connections) < MOST_CONNECTIONS
+        return sum(not self._is_favoured(one) for one in self._connections) < MOST_CONNECTIONS - RESERVED
 
     def _make_place(self, newcomer: Connection) -> bool:
         """Close the connection that is the slowest to ask among those that may go for the newcomer's sake."""
@@ -174,7 +168,7 @@ class ConnectionLimits:
         full, favoured = self._is_full_for(newcomer), self._is_favoured(newcomer)
         slow = [
             one
-            for one in self._held
+            for one in self._connections
             if now - one.since >= self._patience_for_others(one)
             and (one.host == newcomer.host if full else favoured or not self._is_favoured(one))
         ]
@@ -182,7 +176,7 @@ class ConnectionLimits:
             return False
         slowest = min(slow, key=lambda one: (self._is_favoured(one), one.stage, one.since))
         slowest.close(NO_PLACE)
-        self._held.discard(slowest)
+        self._connections.discard(slowest)
         return True
 
     def _patience_for_others(self, connection: Connection) -> float:
@@ -193,7 +187,7 @@ class ConnectionLimits:
 
     def _is_full_for(self, newcomer: Connection) -> bool:
         """Return whether the newcomer's address has as many places as one may have."""
-        return not newcomer.proxy and sum(one.host == newcomer.host for one in self._held) >= MOST_PER_ADDRESS
+        return not newcomer.proxy and sum(one.host == newcomer.host for one in self._connections) >= MOST_PER_ADDRESS
 
     def _is_favoured(self, connection: Connection) -> bool:
         until = self._known.get(connection.host)
@@ -210,8 +204,8 @@ class ConnectionLimits:
             self._known.popitem(last=False)
 
     def _forget_closed(self) -> None:
-        self._held = {one for one in self._held if not one.transport.is_closing()}
-        self._by_handler = {handler: one for handler, one in self._by_handler.items() if one in self._held}
+        self._connections = {one for one in self._connections if not one.transport.is_closing()}
+        self._by_handler = {handler: one for handler, one in self._by_handler.items() if one in self._connections}
 
 
 def plain_answer(status: str, error: str, *headers: str) -> bytes:

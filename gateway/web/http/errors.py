@@ -1,4 +1,4 @@
-"""Errors at the door: each becomes one status and one sentence, here and nowhere else.
+"""Errors of requests: each becomes one status and one sentence, here and nowhere else.
 
 | Error | Status |
 |---|---|

@@ -20,8 +20,8 @@ _REFUSAL_SECONDS = 2.0
 _SHUTDOWN_SECONDS = 2.0
 
 
-class Door:
-    """Takes connections in."""
+class Listener:
+    """Listens, and hands each new connection to a handler once it has a place."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Door:
     async def run(self, *, host: str, port: int, started: Callable[[int], None]) -> None:
         """Listen until cancelled. Raises OSError when the address cannot be had."""
         loop = asyncio.get_running_loop()
-        listening = await loop.create_server(lambda: _Newcomer(self), host, port, start_serving=False)
+        listening = await loop.create_server(lambda: _NewConnection(self), host, port, start_serving=False)
         try:
             async with self._tasks:
                 await listening.start_serving()
@@ -50,7 +50,7 @@ class Door:
         finally:
             listening.close()
 
-    def entered(self, newcomer: _Newcomer, transport: asyncio.Transport) -> None:
+    def entered(self, new: _NewConnection, transport: asyncio.Transport) -> None:
         """Begin with a new connection."""
         connection = self._limits.admit(transport)
         if connection is None:
@@ -58,10 +58,10 @@ class Door:
             if len(self._refused) > _MOST_REFUSED:
                 self._refused.popitem(last=False)[0].close()
         if self._certificate is None:
-            self._answer(newcomer, transport, connection)
+            self._answer(new, transport, connection)
         else:
             transport.pause_reading()  # the handshake reads
-            handshake = self._handshake(newcomer, transport, connection, self._certificate.context)
+            handshake = self._handshake(new, transport, connection, self._certificate.context)
             self._tasks.create_task(handshake, name="tls-handshake")
 
     def left(self, transport: asyncio.BaseTransport | None) -> None:
@@ -70,12 +70,12 @@ class Door:
             self._refused.pop(transport, None)
 
     async def _handshake(
-        self, newcomer: _Newcomer, transport: asyncio.Transport, connection: Connection | None, context: ssl.SSLContext
+        self, new: _NewConnection, transport: asyncio.Transport, connection: Connection | None, context: ssl.SSLContext
     ) -> None:
         with contextlib.suppress(OSError, ssl.SSLError, TimeoutError):
             encrypted = await asyncio.get_running_loop().start_tls(
                 transport,
-                newcomer,
+                new,
                 context,
                 server_side=True,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS,
@@ -85,58 +85,58 @@ class Door:
                 if connection is None:
                     self._refused.pop(transport, None)
                     self._refused[encrypted] = None
-                self._answer(newcomer, encrypted, connection)
+                self._answer(new, encrypted, connection)
                 return
         self.left(transport)
         transport.abort()
 
-    def _answer(self, newcomer: _Newcomer, transport: asyncio.Transport, connection: Connection | None) -> None:
+    def _answer(self, new: _NewConnection, transport: asyncio.Transport, connection: Connection | None) -> None:
         if connection is None:
-            newcomer.refuse(transport)
+            new.refuse(transport)
             return
         handler = self._answering()
         self._limits.follow(connection, handler, transport)
         transport.set_protocol(handler)
         handler.connection_made(transport)
-        if newcomer.early:
-            handler.data_received(bytes(newcomer.early))
+        if new.early:
+            handler.data_received(bytes(new.early))
 
 
-class _Newcomer(asyncio.Protocol):
+class _NewConnection(asyncio.Protocol):
     """A connection that has no handler: it was just made, is in its TLS handshake, or is refused."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
         self._refusing: asyncio.Transport | None = None
-        self._told = False
+        self._answered = False
         self.early = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ask for a place."""
         if isinstance(transport, asyncio.Transport):
-            self._door.entered(self, transport)
+            self._listener.entered(self, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Keep what comes right behind the handshake; tell a refused client why, now that it listens."""
+        """Keep what comes right behind the handshake; send a refused client its answer, now that it listens."""
         if self._refusing is None:
             self.early += data
         else:
-            self._tell(self._refusing)
+            self._send_refusal(self._refusing)
 
     def connection_lost(self, _exc: BaseException | None) -> None:
         """Free the place among the refused."""
-        self._door.left(self._refusing)
+        self._listener.left(self._refusing)
 
     def refuse(self, transport: asyncio.Transport) -> None:
         """Answer the first request with 503, then wait a little until the client has read that."""
         self._refusing = transport
         asyncio.get_running_loop().call_later(_REFUSAL_SECONDS, transport.close)
         if self.early:
-            self._tell(transport)
+            self._send_refusal(transport)
 
-    def _tell(self, transport: asyncio.Transport) -> None:
-        if not self._told and not transport.is_closing():
-            self._told = True
+    def _send_refusal(self, transport: asyncio.Transport) -> None:
+        if not self._answered and not transport.is_closing():
+            self._answered = True
             transport.write(NO_PLACE)
             if transport.can_write_eof():
                 transport.write_eof()

@@ -1,4 +1,4 @@
-"""Serving: routes behind their doors, the headers of every answer, and connections until the end."""
+"""Serving: routes behind their permission rules, the headers of every answer, and connections until the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gateway.web.http.bodies import LARGEST_BODY
 from gateway.web.http.connection_limits import KEEP_ALIVE_SECONDS, ConnectionLimits
 from gateway.web.http.envelope import failure
 from gateway.web.http.http_errors import PlainHandler
-from gateway.web.http.new_connections import Door
+from gateway.web.http.new_connections import Listener
 from gateway.web.http.served_certificate import ServedCertificate
 from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.operation import LEGACY_PREFIX, Operation
@@ -56,25 +56,25 @@ _TOKEN_CORS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class Admissions:
     """The two ways in: by a session, and by a program's key."""
 
     session: Admission
     key: LegacyAdmission
 
-    def entered(self, route: Route) -> Handler:
-        """Return the route's handler behind the door of its family."""
+    def guarded(self, route: Route) -> Handler:
+        """Return the route's handler behind the admission of its family."""
         return (
-            self.key.entered(route) if route.operation.path.startswith(LEGACY_PREFIX) else self.session.entered(route)
+            self.key.guarded(route) if route.operation.path.startswith(LEGACY_PREFIX) else self.session.guarded(route)
         )
 
 
-def assembled(routes: Sequence[Route], doors: Doors, live: Live, limits: ConnectionLimits) -> web.Application:
-    """Build the application: routes behind their doors, the page's files, errors as envelopes, streams that end."""
+def assembled(routes: Sequence[Route], admissions: Admissions, live: Live, limits: ConnectionLimits) -> web.Application:
+    """Build the application: routes behind their rules, the page's files, errors as envelopes, streams that end."""
     app = web.Application(middlewares=[limits.asking, errors_as_envelopes], client_max_size=LARGEST_BODY)
     app[LIMITS] = limits
     for route in routes:
-        operation, handler = route.operation, doors.entered(route)
+        operation, handler = route.operation, admissions.guarded(route)
         expected = partial(_expected, operation)
         if operation.method == "GET":
             app.router.add_get(operation.path, handler, allow_head=operation.head, expect_handler=expected)
@@ -115,8 +115,8 @@ async def serve(
     )
     await runner.setup()
     try:
-        door = Door(limits=app[LIMITS], answering=_answering(runner), certificate=certificate)
-        await door.run(host=host, port=port, started=started)
+        listener = Listener(limits=app[LIMITS], answering=_answering(runner), certificate=certificate)
+        await listener.run(host=host, port=port, started=started)
     except OSError as error:
         raise ConfigError(f"cannot serve on {host} port {port}: {error.strerror}") from error
     finally:

@@ -1,4 +1,4 @@
-"""The door of the legacy family: a program's key, 401 without one, 403 for what it may not do."""
+"""Admission to the legacy family: a program's key, 401 without one, 403 for what it may not do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LegacyAdmission:
 
     keys: ApiKeys
 
-    def entered(self, route: Route) -> RawHandler:
+    def guarded(self, route: Route) -> RawHandler:
         """Return the route's handler behind its rule. To the handler the caller is `key:<its name>`."""
         rule = route.operation.rule
 

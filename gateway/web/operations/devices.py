@@ -260,8 +260,8 @@ class Devices:
         return self._record(known, await self.pending_writes.waiting(_KIND, known.id))
 
     def _record(self, known: KnownRecord, waiting: tuple[WaitingWrite, ...] = ()) -> Record:
-        seen = next((item for item in self.lanes.devices() if item.device_id == known.id), None)
-        shown = device_record(known, seen, location=self.places.devices.get(known.id, ""))
+        snapshot = next((item for item in self.lanes.devices() if item.device_id == known.id), None)
+        shown = device_record(known, snapshot, location=self.places.devices.get(known.id, ""))
         return {**shown, **sync_state(waiting)}
 
 
@@ -273,12 +273,12 @@ async def known_device(devices: Records, pending_writes: PendingWrites, device_i
     return known
 
 
-def device_record(known: KnownRecord, seen: DeviceSnapshot | None, *, location: str) -> Record:
+def device_record(known: KnownRecord, snapshot: DeviceSnapshot | None, *, location: str) -> Record:
     """Return a device as the interface shows it.
 
     Args:
         known: what the store has of it.
-        seen: its state now; None for a device of central's that is not of this site.
+        snapshot: its state now; None for a device of central's that is not of this site.
         location: where it stands, "" when only central may know.
     """
     central = central_record(known)
@@ -286,14 +286,14 @@ def device_record(known: KnownRecord, seen: DeviceSnapshot | None, *, location: 
     its_own = kind if isinstance(kind, str | int) and not known.at_site else known.kind
     record: Record = {**central, "id": known.id, "name": known.name, "type": its_own, "at_site": known.at_site}
     record["location"] = location or text_of(central, "location")
-    if seen is None:
+    if snapshot is None:
         record["status"] = text_of(central, "status") or "unknown"
         record["position"] = None
     else:
-        record["status"] = status_of(online=seen.online)
-        record["position"] = seen.position.value if seen.position else None
-        record["status_since"] = iso_utc(seen.since)
-        record["status_detail"] = seen.detail
+        record["status"] = status_of(online=snapshot.online)
+        record["position"] = snapshot.position.value if snapshot.position else None
+        record["status_since"] = iso_utc(snapshot.since)
+        record["status_detail"] = snapshot.detail
     return record
 
 

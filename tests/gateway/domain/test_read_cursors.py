@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.read_cursors import UNASKED_SECONDS, PageAnswered, Reading
+from gateway.domain.read_cursors import UNASKED_SECONDS, PageAnswered, ReadProgress
 
 PAGE = 3
 
@@ -70,29 +70,29 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_a_mark_is_never_above_what_was_fetched_and_comes_up_to_it(steps):
-    site, program, reading, stored = Site(), Program(), Reading(), Reading()
+    site, program, progress, stored = Site(), Program(), ReadProgress(), ReadProgress()
     began: int | None = None  # what was there before the first walk is not waited for
     taken = False
 
     def ask(lost: bool) -> None:
-        nonlocal reading, taken, stored, began
-        reading = reading.asks(program.cursor, acknowledged=taken, uptime=0.0)
+        nonlocal progress, taken, stored, began
+        progress = progress.asks(program.cursor, acknowledged=taken, uptime=0.0)
         page, told = site.page(program.cursor)
-        first = reading.mark is None
-        reading = reading.answered(told)
-        if first and reading.mark is not None:
-            stored = Reading(mark=reading.mark)  # on disk before the answer goes
+        first = progress.mark is None
+        progress = progress.answered(told)
+        if first and progress.mark is not None:
+            stored = ReadProgress(mark=progress.mark)  # on disk before the answer goes
             began = page[-1] - 1 if page else told.newest
         taken = not lost
         if not lost:
             program.takes(page)
 
     def check() -> None:
-        if reading.mark is None or began is None:
+        if progress.mark is None or began is None:
             return
-        assert reading.mark >= began
-        missing = [number for number in site.ids if began < number <= reading.mark and number not in program.fetched]
-        assert not missing, (reading, missing)
+        assert progress.mark >= began
+        missing = [number for number in site.ids if began < number <= progress.mark and number not in program.fetched]
+        assert not missing, (progress, missing)
 
     for step, much in steps:
         match step:
@@ -103,9 +103,9 @@ def test_a_mark_is_never_above_what_was_fetched_and_comes_up_to_it(steps):
             case "breaks off":
                 program.breaks_off()
             case "saved":
-                stored = Reading(mark=reading.mark)
+                stored = ReadProgress(mark=progress.mark)
             case "crash":  # of the gateway: what was not written is forgotten, the answer under way is lost
-                reading, taken = stored, False
+                progress, taken = stored, False
         check()
     program.breaks_off()
     for _ in range(3 * len(site.ids) + 6):  # left in peace, it reads on, and its mark follows once it has come down
@@ -113,16 +113,16 @@ def test_a_mark_is_never_above_what_was_fetched_and_comes_up_to_it(steps):
         ask(lost=False)
         check()
     # Only where a crash or a lost answer has left the mark below what the program has, does it not follow at once.
-    assert not site.ids or reading.mark == reading.top or reading.short_top
+    assert not site.ids or progress.mark == progress.top or progress.short_top
 
 
 def test_a_walk_that_breaks_off_moves_nothing():
-    reading = Reading(mark=10)
-    reading = reading.answered(PageAnswered(cursor=0, newest=40, following=31, is_end=False))
-    reading = reading.asks(31, acknowledged=True, uptime=0.0).answered(PageAnswered(31, 40, 21, is_end=False))
-    assert reading.mark == 10
-    assert reading.asks(0, acknowledged=True, uptime=0.0).mark == 10  # (10, 21) was never asked for
-    met = reading.asks(21, acknowledged=False, uptime=0.0).answered(PageAnswered(21, 40, 9, is_end=False))
+    progress = ReadProgress(mark=10)
+    progress = progress.answered(PageAnswered(cursor=0, newest=40, following=31, is_end=False))
+    progress = progress.asks(31, acknowledged=True, uptime=0.0).answered(PageAnswered(31, 40, 21, is_end=False))
+    assert progress.mark == 10
+    assert progress.asks(0, acknowledged=True, uptime=0.0).mark == 10  # (10, 21) was never asked for
+    met = progress.asks(21, acknowledged=False, uptime=0.0).answered(PageAnswered(21, 40, 9, is_end=False))
     assert met.mark == 10
     assert met.asks(0, acknowledged=False, uptime=0.0).mark == 10  # the last answer may be lost
     assert met.asks(31, acknowledged=True, uptime=0.0).mark == 10  # asked for again, or by somebody else
@@ -131,20 +131,20 @@ def test_a_walk_that_breaks_off_moves_nothing():
 
 
 def test_a_page_asked_for_twice_and_a_stranger_walk_do_not_matter():
-    reading = Reading(mark=10).answered(PageAnswered(0, 40, 31, is_end=False))
-    reading = reading.asks(31, acknowledged=True, uptime=0.0).answered(PageAnswered(31, 40, 21, is_end=False))
-    again = reading.asks(31, acknowledged=False, uptime=0.0).answered(PageAnswered(31, 40, 21, is_end=False))
-    assert again == reading
-    stranger = reading.asks(15, acknowledged=True, uptime=0.0).answered(PageAnswered(15, 40, 5, is_end=True))
-    assert stranger == reading
+    progress = ReadProgress(mark=10).answered(PageAnswered(0, 40, 31, is_end=False))
+    progress = progress.asks(31, acknowledged=True, uptime=0.0).answered(PageAnswered(31, 40, 21, is_end=False))
+    again = progress.asks(31, acknowledged=False, uptime=0.0).answered(PageAnswered(31, 40, 21, is_end=False))
+    assert again == progress
+    stranger = progress.asks(15, acknowledged=True, uptime=0.0).answered(PageAnswered(15, 40, 5, is_end=True))
+    assert stranger == progress
 
 
 def test_a_mark_that_was_set_back_follows_a_reader_that_does_not_ask_for_the_rest():
-    reading = Reading(mark=10)
+    progress = ReadProgress(mark=10)
     day = 86_400.0
     for uptime in (0.0, day, UNASKED_SECONDS - 1, UNASKED_SECONDS + 1, UNASKED_SECONDS + day):
         newest = 100 + int(uptime)
-        reading = reading.asks(0, acknowledged=True, uptime=uptime).answered(
+        progress = progress.asks(0, acknowledged=True, uptime=uptime).answered(
             PageAnswered(0, newest, newest - 20, is_end=False)
         )
-    assert reading.mark == 100  # what was there a week before; not what has come since
+    assert progress.mark == 100  # what was there a week before; not what has come since

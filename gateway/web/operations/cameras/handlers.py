@@ -125,10 +125,10 @@ class Cameras:
 
     async def _status(self, request: web.Request, _: Caller) -> web.StreamResponse:
         camera_id = path_id(request)
-        seen = self._seen(camera_id)
-        if seen is None:
+        snapshot = self._snapshot(camera_id)
+        if snapshot is None:
             raise NotFoundError(f"this site has no camera {camera_id}")
-        return success(status=camera_status(seen))
+        return success(status=camera_status(snapshot))
 
     async def _thumbnail(self, request: web.Request, _: Caller) -> web.StreamResponse:
         async with in_time():
@@ -158,25 +158,25 @@ class Cameras:
     def _record(
         self, known: KnownRecord, request: web.Request, caller: Caller, waiting: Sequence[WaitingWrite]
     ) -> Record:
-        seen = self._seen(known.id)
-        if seen is None:
+        snapshot = self._snapshot(known.id)
+        if snapshot is None:
             return camera_record(known, None, waiting=waiting)
         watch, live = View(ViewKind.WATCH, known.id), View(ViewKind.LIVE, known.id)
         return camera_record(
             known,
-            seen,
+            snapshot,
             stream=self.viewers.address(request, f"{PREFIX}{known.id}", watch, caller),
             hls_url=self.viewers.address(request, f"{LIVE_PREFIX}{known.id}/master.m3u8", live, caller),
             waiting=waiting,
         )
 
-    def _seen(self, camera_id: int) -> CameraSnapshot | None:
+    def _snapshot(self, camera_id: int) -> CameraSnapshot | None:
         return next((item for item in self.recording.cameras() if item.camera_id == camera_id), None)
 
 
 def camera_record(
     known: KnownRecord,
-    seen: CameraSnapshot | None,
+    snapshot: CameraSnapshot | None,
     *,
     stream: str = "",
     hls_url: str = "",
@@ -192,22 +192,22 @@ def camera_record(
     record: Record = {**central, "id": known.id, "name": name, "at_site": known.at_site}
     record |= {"stream": stream, "hls_url": hls_url}
     record |= sync_state(waiting)
-    record["status"] = camera_status_word(seen.condition) if seen else text_of(central, "status") or "unknown"
+    record["status"] = camera_status_word(snapshot.condition) if snapshot else text_of(central, "status") or "unknown"
     return record
 
 
-def camera_status(seen: CameraSnapshot) -> CameraStatus:
+def camera_status(snapshot: CameraSnapshot) -> CameraStatus:
     """Return a camera's state as the interface shows it."""
     return CameraStatus(
-        id=seen.camera_id,
-        name=seen.name,
-        status=camera_status_word(seen.condition),
-        condition=str(seen.condition),
-        detail=seen.detail,
-        since=iso_utc(seen.since),
-        last_segment_at=None if seen.last_segment_at is None else iso_utc(seen.last_segment_at),
-        bits_per_second=seen.bits_per_second,
-        reconnects=seen.reconnects,
+        id=snapshot.camera_id,
+        name=snapshot.name,
+        status=camera_status_word(snapshot.condition),
+        condition=str(snapshot.condition),
+        detail=snapshot.detail,
+        since=iso_utc(snapshot.since),
+        last_segment_at=None if snapshot.last_segment_at is None else iso_utc(snapshot.last_segment_at),
+        bits_per_second=snapshot.bits_per_second,
+        reconnects=snapshot.reconnects,
     )
 
 

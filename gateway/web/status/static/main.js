@@ -11,7 +11,7 @@ import { ageLanes, showLanes } from "./lanes.js";
 import { Live } from "./live.js";
 import { setUpRefused, showRefused } from "./refused.js";
 import { ageConsumers, showConsumers } from "./consumers.js";
-import { ageRooms, setUpRooms, showRooms } from "./rooms.js";
+import { ageEquipment, setUpEquipment, showEquipment } from "./equipment.js";
 import { clock, follow } from "./time.js";
 
 const MOST_TOLD = 5;
@@ -26,7 +26,7 @@ const live = new Live({
     showLanes(snapshot);
     showAreas(snapshot);
     showEvents(snapshot);
-    showRooms(snapshot);
+    showEquipment(snapshot);
     showBooks(snapshot);
     showRefused(snapshot);
     showConsumers(snapshot);
@@ -94,13 +94,13 @@ setUpPlayer();
 setUpQuestions();
 setUpMonitor();
 setUpEvents();
-setUpRooms();
+setUpEquipment();
 setUpBooks();
 setUpRefused();
 setInterval(() => {
   if (document.body.classList.contains("stale")) return; // what is not heard of any more does not grow older
   ageLanes();
-  ageRooms();
+  ageEquipment();
   ageConsumers();
 }, 1000);
 begin();

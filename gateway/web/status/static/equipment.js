@@ -12,7 +12,7 @@ const CONDITIONS = {
 };
 let last = null;
 
-export function setUpRooms() {
+export function setUpEquipment() {
   byId("central-refresh").addEventListener("click", async () => {
     try {
       await post("/status/sync/refresh", {});
@@ -24,7 +24,7 @@ export function setUpRooms() {
   });
 }
 
-export function showRooms(snapshot) {
+export function showEquipment(snapshot) {
   last = snapshot;
   byId("cameras-section").hidden = !snapshot.user.view_cameras || snapshot.cameras.length === 0;
   byId("devices-section").hidden = !snapshot.user.view_devices;
@@ -33,10 +33,10 @@ export function showRooms(snapshot) {
     key: (device) => device.device_id, create: () => fromTemplate("device-row"), update: updateDevice,
   });
   showCentral(snapshot);
-  ageRooms();
+  ageEquipment();
 }
 
-export function ageRooms() {
+export function ageEquipment() {
   if (last === null) return;
   const { gateway } = last;
   const rows = [
