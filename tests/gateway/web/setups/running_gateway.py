@@ -13,7 +13,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientSession, web
 from certificates import Pair
 
 from gateway.central.client.client import CentralClient
@@ -130,6 +130,53 @@ class Gateway:
         return recorded.camera_event_ids[0]
 
 
+async def _fill(store: Store) -> None:
+    """Put the site's devices and cameras, one card and the programs' keys into the store."""
+    await store.devices.declare(
+        [KnownRecord(device.id, device.name, device.driver, at_site=True) for device in SITE.devices], now=START
+    )
+    await store.cameras.declare(
+        [KnownRecord(camera.id, camera.name, "", at_site=True) for camera in SITE.cameras], now=START
+    )
+    record = {
+        "id": 4001,
+        "number": "00111572",
+        "username": "ada",
+        "holder_name": "Ada",
+        "plate": "DM 001",
+        "pin": "4711",
+    }
+    card = CardRecord(map_card(4001, record, CardFieldMap(), UTC).card, json.dumps(record))
+    await store.cards.apply(put=[card], now=START)
+    known = {key.name for key in await store.api_keys.all()}
+    for name, permissions in KEYS.items():
+        if name not in known:
+            await store.api_keys.add(
+                name, key_hash=key_hash(f"key-of-{name}"), permissions=permissions, now=START, expires_at=None
+            )
+
+
+async def _recording(footage: Footage, store: Store, clock: SetClock, *, folder: Path) -> FootageOnDisk:
+    limits = EvidenceLimits(bytes_each=3_000_000, per_event=3, floor=0)
+    shelf = EvidenceFiles(store=store, media=folder, clock=clock, fault=lambda: "", limits=limits)
+    await shelf.open()
+    return FootageOnDisk(footage, shelf, store)
+
+
+@asynccontextmanager
+async def _served(app: web.Application, tls: Pair | None) -> AsyncIterator[tuple[str, Callable[[], bool]]]:
+    """Serve the application; yields its address, and a function that stops it."""
+    loop = asyncio.get_running_loop()
+    port: asyncio.Future[int] = loop.create_future()
+    section = None if tls is None else TlsSection(**tls.tls)
+    serving = loop.create_task(serve(app, host="127.0.0.1", port=0, started=port.set_result, tls=section))
+    try:
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{await port}", serving.cancel
+    finally:
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+
+
 OpenGateway = Callable[..., "asynccontextmanager[Gateway]"]
 
 
@@ -154,33 +201,9 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         store = Store(folder=tmp_path, site_name=SITE.site.name, sends=True)
         await store.open()
         committing = loop.create_task(store.run())
-        await store.devices.declare(
-            [KnownRecord(device.id, device.name, device.driver, at_site=True) for device in SITE.devices], now=START
-        )
-        await store.cameras.declare(
-            [KnownRecord(camera.id, camera.name, "", at_site=True) for camera in SITE.cameras], now=START
-        )
-        shelf = EvidenceFiles(
-            store=store,
-            media=tmp_path,
-            clock=clock,
-            fault=lambda: "",
-            limits=EvidenceLimits(bytes_each=3_000_000, per_event=3, floor=0),
-        )
-        await shelf.open()
         board, central = FieldInMemory(store=store, clock=clock), CentralInMemory()
-        recording = FootageOnDisk(footage, shelf, store)
-        record = {
-            "id": 4001,
-            "number": "00111572",
-            "username": "ada",
-            "holder_name": "Ada",
-            "plate": "DM 001",
-            "pin": "4711",
-        }
-        await store.cards.apply(
-            put=[CardRecord(map_card(4001, record, CardFieldMap(), UTC).card, json.dumps(record))], now=START
-        )
+        await _fill(store)
+        recording = await _recording(footage, store, clock, folder=tmp_path)
         if viewing is not None:
             recording.viewing = viewing
         recorder = Recorder(journal=store.journal, clock=clock)
@@ -188,13 +211,6 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         recording_lanes = loop.create_task(recorder.run())
         not_ready: list[str] = []
         post = Post(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=2)
-        known = {key.name for key in await store.api_keys.all()}
-        for name, permissions in KEYS.items():
-            if name in known:
-                continue
-            await store.api_keys.add(
-                name, key_hash=key_hash(f"key-of-{name}"), permissions=permissions, now=START, expires_at=None
-            )
         app = Interface(
             site=site if people is None else site.model_copy(update={"central": CENTRAL}),
             store=store,
@@ -214,20 +230,10 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             extra_routes=routes,
             demo_cards=cards,
         ).build()
-        port: asyncio.Future[int] = loop.create_future()
-        serving = loop.create_task(
-            serve(
-                app,
-                host="127.0.0.1",
-                port=0,
-                started=port.set_result,
-                tls=None if tls is None else TlsSection(**tls.tls),
-            )
-        )
         try:
-            async with ClientSession() as client:
+            async with _served(app, tls) as (url, stop), ClientSession() as client:
                 gateway = Gateway(
-                    url=f"{'http' if tls is None else 'https'}://127.0.0.1:{await port}",
+                    url=url,
                     store=store,
                     board=board,
                     recording=recording,
@@ -235,13 +241,13 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
                     clock=clock,
                     client=client,
                     not_ready=not_ready,
-                    stop=serving.cancel,
+                    stop=stop,
                 )
                 gateway.camera_event_id = await gateway.passed()
                 yield gateway
         finally:
             post.close()
-            for task in (serving, recording_lanes, committing):
+            for task in (recording_lanes, committing):
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
             await store.close()
