@@ -37,10 +37,9 @@ from gateway.web.http.forwarded import TRUSTED_PROXIES
 from gateway.web.http.host_names import HOST_NAMES, served_names
 from gateway.web.http.public_address import PUBLIC_URL
 from gateway.web.http.segments import SegmentFiles
-from gateway.web.http.server import Admissions, assembled
+from gateway.web.http.server import assembled
 from gateway.web.http.times import Moments
 from gateway.web.legacy.access import LegacyAccess
-from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks, WebhookActions
@@ -128,12 +127,11 @@ class Interface:
         routes = (*self._v1_routes(), *self._page_routes(), *self._legacy_routes())
         if Counter(route.operation for route in routes) != Counter(OPERATIONS):
             raise AssertionError("every operation of the catalogue has exactly one handler")
-        admissions = Admissions(
-            Admission(sessions=self._auth.sessions, viewers=self._auth.viewers), LegacyAdmission(keys=self._auth.keys)
-        )
+        auth = self._auth
+        admission = Admission(sessions=auth.sessions, viewers=auth.viewers, keys=auth.keys)
         proxies = self.site.api.proxies()
         limits = ConnectionLimits(clock=self.clock, proxies=proxies)
-        app = assembled((*routes, *self._relayed_routes(), *self.extra_routes), admissions, self._live, limits)
+        app = assembled((*routes, *self._relayed_routes(), *self.extra_routes), admission, self._live, limits)
         app[TRUSTED_PROXIES] = proxies
         app[HOST_NAMES] = served_names(self.site.api, machine=socket.gethostname())
         app[PUBLIC_URL] = self.site.api.public_url or ""

@@ -9,6 +9,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
+from gateway.web.auth.api_keys import ApiKeys, bearer
 from gateway.web.auth.callers import NOBODY, SIGNED_IN, Caller, Carrier, from_foreign_page
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.view_tokens import TOKEN, View
@@ -42,13 +43,21 @@ class Route:
 
 @dataclass(frozen=True, kw_only=True)
 class Admission:
-    """Lets callers in by their operation's rule."""
+    """Lets callers in by their operation's rule: by a session, in the legacy family by a program's key.
+
+    A session's token is no key, nor a key a session.
+    """
 
     sessions: Sessions
     viewers: Viewers
+    keys: ApiKeys
 
     def guarded(self, route: Route) -> RawHandler:
         """Return the route's handler behind its rule."""
+        legacy = route.operation.path.startswith(LEGACY_PREFIX)
+        return self._by_key(route) if legacy else self._by_session(route)
+
+    def _by_session(self, route: Route) -> RawHandler:
         operation = route.operation
 
         async def handler(request: web.Request) -> web.StreamResponse:
@@ -67,6 +76,28 @@ class Admission:
                 raise permission_missing(group)
             if operation.body is not None:
                 request[PUBLISHED] = operation.body
+            return await route.handler(request, caller)
+
+        return handler
+
+    def _by_key(self, route: Route) -> RawHandler:
+        """Return the handler for programs: 401 without a key, 403 for a missing permission; it gets `key:<name>`."""
+        rule = route.operation.rule
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            key = await self.keys.of(request)
+            if key is None:
+                raise RequestRefused(
+                    401,
+                    "a valid API key is needed, as 'Authorization: Bearer <API_KEY>'",
+                    headers={"WWW-Authenticate": "Bearer"},
+                )
+            request[SIGNED_IN] = True
+            if group := rule.missing(key.permissions):
+                raise RequestRefused(403, f"permission denied: this needs {' or '.join(group)}")
+            caller = Caller(
+                username=f"key:{key.name}", permissions=key.permissions, token=bearer(request), carrier=Carrier.KEY
+            )
             return await route.handler(request, caller)
 
         return handler

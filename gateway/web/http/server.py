@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
 
 from gateway.domain.errors import ConfigError
 from gateway.site.api_section import TlsSection
@@ -21,8 +19,7 @@ from gateway.web.http.envelope import failure
 from gateway.web.http.http_errors import PlainHandler
 from gateway.web.http.new_connections import Listener
 from gateway.web.http.served_certificate import ServedCertificate
-from gateway.web.legacy.admission import LegacyAdmission
-from gateway.web.operation import LEGACY_PREFIX, Operation
+from gateway.web.operation import Operation
 from gateway.web.operations.cameras.whep import CORS, PREFIX
 from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC
@@ -55,26 +52,12 @@ _TOKEN_CORS = {
 """On every answer to an address of footage with a token: a page of any origin may play it, without a session."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admissions:
-    """The two ways in: by a session, and by a program's key."""
-
-    session: Admission
-    key: LegacyAdmission
-
-    def guarded(self, route: Route) -> Handler:
-        """Return the route's handler behind the admission of its family."""
-        return (
-            self.key.guarded(route) if route.operation.path.startswith(LEGACY_PREFIX) else self.session.guarded(route)
-        )
-
-
-def assembled(routes: Sequence[Route], admissions: Admissions, live: Live, limits: ConnectionLimits) -> web.Application:
+def assembled(routes: Sequence[Route], admission: Admission, live: Live, limits: ConnectionLimits) -> web.Application:
     """Build the application: routes behind their rules, the page's files, errors as envelopes, streams that end."""
     app = web.Application(middlewares=[limits.asking, errors_as_envelopes], client_max_size=LARGEST_BODY)
     app[LIMITS] = limits
     for route in routes:
-        operation, handler = route.operation, admissions.guarded(route)
+        operation, handler = route.operation, admission.guarded(route)
         expected = partial(_expected, operation)
         if operation.method == "GET":
             app.router.add_get(operation.path, handler, allow_head=operation.head, expect_handler=expected)

@@ -68,7 +68,7 @@ def gateway_at(open_gateway, central, tmp_path):
 
 
 class Described:
-    """What the served description says of answers, and which operations were held against it."""
+    """The served description of answers, and the operations that were compared with it."""
 
     def __init__(self, gateway, description) -> None:
         self._gateway = gateway

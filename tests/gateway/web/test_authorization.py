@@ -1,4 +1,4 @@
-"""Who may do what: every operation of the catalogue by no session, a wrong one, a pending one, and the right one.
+"""Permissions: every operation of the catalogue by no session, a wrong one, a pending one, and the right one.
 
 Made from the catalogue, so that an operation cannot be added without being tried. Sessions are real ones, of accounts
 at central that have just what the operation needs, or everything but that.

@@ -1,4 +1,4 @@
-"""What the page shows of central, its questions about it, and of who pulls from here; in a real browser."""
+"""Central and consumers on the page, and its questions about them; in a real browser."""
 
 from __future__ import annotations
 

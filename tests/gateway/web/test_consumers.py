@@ -189,7 +189,7 @@ async def test_the_next_request_on_a_connection_waits_for_no_clock(gateway, monk
 
 
 async def test_the_same_body_means_the_same_page_to_whoever_asks_it(gateway):
-    """What a body means is remembered; whose mark moves, and what there is to tell, is not."""
+    """A parsed body is remembered; the consumer whose mark moves, and the page, are not."""
     first = await gateway.happened("The first.")
     program = Program(gateway)
     ids, _ = await program.ask(0)

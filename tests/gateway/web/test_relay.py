@@ -1,4 +1,4 @@
-"""What only central answers, through the gateway: a real central at the far end, and a scripted one at its worst."""
+"""Relayed operations: a real central at the far end, and a scripted one at its worst."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0)
 
 
 async def raw(gateway, request: bytes, *, within: float = 30.0, quiet: float = 0.4) -> bytes:
-    """What comes back for these bytes until the gateway closes, or is quiet for a moment."""
+    """Send these bytes; return all that comes until the gateway closes, or is quiet for a moment."""
     reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(gateway.url).port)
     answer = b""
     try:

@@ -1,4 +1,4 @@
-"""What is refused is told in words of our own, to whoever can mend it."""
+"""Refusals of bodies in our own words, for people who can correct them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def bodies_of(model):
 
 
 def told(model, body):
-    """What the gateway says of a body, what the library would, and how many faults there are; None for a good one."""
+    """Return the gateway's words, the library's, and the number of faults of a body; None for a good one."""
     try:
         model.model_validate(body)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What writes take: a wrong type is refused at once, an unknown field passed over, wherever central is."""
+"""Bodies of writes: a wrong type is refused at once, an unknown field passed over, wherever central is."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ CAMERA = CameraSnapshot(
 
 
 class NewestFootage:
-    """What camera 201 records now: a master playlist, a list of one segment, and that segment."""
+    """Live footage of camera 201: a master playlist, a list of one segment, and that segment."""
 
     def __init__(self, segment: Path) -> None:
         self._segment = segment
