@@ -218,7 +218,7 @@ def _refuse_unpublished(request: web.Request, model: type[BaseModel]) -> None:
         raise AssertionError(f"{model.__name__} is not what the interface's description says")
 
 
-class Asked(Generic[M, T]):
+class BodyCache(Generic[M, T]):
     """A cache of parsed bodies, for requests that send the same bytes again and again.
 
     `made` may depend on nothing but the model.

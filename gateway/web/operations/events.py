@@ -20,7 +20,7 @@ from gateway.store.events.events import Events
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.acknowledged import followed
-from gateway.web.http.bodies import Asked, ById, Cursored, Id, Text, read_body
+from gateway.web.http.bodies import BodyCache, ById, Cursored, Id, Text, read_body
 from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import in_parts, joined_parts, success
 from gateway.web.operation import Operation, needs
@@ -130,7 +130,7 @@ class EventsFamily:
         self._events = events
         self._consumers = consumers
         self._zone = zone
-        self._asked = Asked(EventListBody, made=self._meant)
+        self._bodies = BodyCache(EventListBody, made=self._meant)
         self._answered: OrderedDict[int, tuple[Page, tuple[bytes, ...]]] = OrderedDict()
 
     def routes(self) -> tuple[Route, ...]:
@@ -138,7 +138,7 @@ class EventsFamily:
         return (Route(EVENT_LIST, self._list), Route(EVENT, self._get))
 
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        asked = await self._asked.read(request)
+        asked = await self._bodies.read(request)
         consumer = None if asked.reads is None else Consumer(caller.username, "event", asked.reads)
         if consumer is not None:
             self._consumers.asks(consumer, asked.cursor)
