@@ -3,11 +3,10 @@
 import asyncio
 import os
 import secrets
-import sys
 import time
 from contextlib import asynccontextmanager
-from pathlib import Path
 
+from forked import Forked
 from osdp import Command, CommandLEDColor
 
 from gateway.demo.barrier import Barrier, Wish
@@ -18,7 +17,6 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
 from gateway.store import CardRecord, Store
 
-PROGRAM = Path(sys.executable).with_name("edge-gateway")
 KEY = secrets.token_bytes(16)
 KNOWN, UNKNOWN = h10301_bits(12, 3456), h10301_bits(12, 3457)
 SITE = """
@@ -69,25 +67,18 @@ async def know_card(folder):
 
 @asynccontextmanager
 async def gateway(site, data):
-    process = await asyncio.create_subprocess_exec(
-        PROGRAM,
-        "run",
-        site,
-        "--data",
-        data,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={**os.environ, "EDGE_GATEWAY_SECRET_READER_KEY": KEY.hex()},
-    )
+    environ = {**os.environ, "EDGE_GATEWAY_SECRET_READER_KEY": KEY.hex()}
+    with (data.parent / "gateway.log").open("ab") as log:
+        words = ("gateway", "run", site, "--data", data)
+        process = Forked(*words, output=log.fileno(), errors=log.fileno(), env=environ)
     try:
         yield
     finally:
         process.terminate()
         try:
-            status = await asyncio.wait_for(process.wait(), 10)
+            status = await asyncio.to_thread(process.wait, 10)
         finally:
-            if process.returncode is None:
-                process.kill()
+            process.kill()
     assert status == 0
 
 

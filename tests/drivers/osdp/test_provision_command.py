@@ -1,12 +1,11 @@
 """`edge-gateway osdp provision` against libosdp's own reader on a pseudo-terminal."""
 
 import asyncio
-import sys
-from pathlib import Path
+
+from forked import done
 
 from gateway.site import load
 
-PROGRAM = Path(sys.executable).with_name("edge-gateway")
 SITE = """
 [site]
 name = "North"
@@ -24,17 +23,8 @@ key = "north-reader-key"
 
 
 async def provision(site, device="201"):
-    process = await asyncio.create_subprocess_exec(
-        PROGRAM,
-        "osdp",
-        "provision",
-        site,
-        device,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await asyncio.wait_for(process.communicate(), 30)
-    return process.returncode, out.decode(), err.decode()
+    ended = await asyncio.to_thread(done, "gateway", "osdp", "provision", site, device)
+    return ended.returncode, ended.stdout, ended.stderr
 
 
 async def test_a_key_is_made_once_and_the_site_is_good_with_it(peripherals, tmp_path):
