@@ -50,9 +50,8 @@ class Forked:
         ends = [os.open(os.devnull, os.O_RDONLY) if source is None else os.dup(source), os.dup(output), os.dup(errors)]
         handed = [Connection(end, writable=place > 0, readable=place == 0) for place, end in enumerate(ends)]
         environ = dict(os.environ if env is None else env)
-        self._process = _FORKS.Process(
-            target=_become, args=(program, [str(word) for word in words], str(cwd or Path.cwd()), environ, handed)
-        )
+        given = (program, [str(word) for word in words], str(cwd or Path.cwd()), environ, handed)
+        self._process = _FORKS.Process(target=_become, args=given, daemon=True)  # ended with its starter at the latest
         self._process.start()
         for end in handed:
             end.close()

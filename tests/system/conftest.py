@@ -53,7 +53,7 @@ def until(what: Callable[[], T], *, within: float, why: str) -> T:
             return answer
         if time.monotonic() > end:
             raise AssertionError(f"{why}: not within {within} s (last answer: {answer!r})")
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 class Api:
@@ -265,7 +265,19 @@ def make_lasting_site() -> Iterator[Callable[..., RunningSite]]:
 @pytest.fixture
 def small_disk(tmp_path):
     """A disk of 24 MB of its own; only root can have one."""
-    place = tmp_path / "disk"
+    with _small_disk(tmp_path / "disk") as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def lasting_small_disk(tmp_path_factory):
+    """A disk of 24 MB that a module's tests share."""
+    with _small_disk(tmp_path_factory.mktemp("small") / "disk") as place:
+        yield place
+
+
+@contextlib.contextmanager
+def _small_disk(place: Path) -> Iterator[Path]:
     place.mkdir()
     mounted = os.geteuid() == 0 and (
         subprocess.run(
@@ -295,8 +307,9 @@ def ffprobe() -> Callable[[Path], dict[str, Any]]:
     return probe
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def browser():
+    """Chromium, for a module's tests; each has its own context."""
     program = Path("/usr/bin/chromium")
     if not program.is_file():
         lacks("Chromium is missing: install Debian's chromium")

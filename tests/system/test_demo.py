@@ -78,6 +78,7 @@ def test_within_a_minute_there_is_traffic_and_a_clip(demo, wait_until, ffprobe, 
     assert status == 200
     assert json.loads(body)["success"] is True
 
+    refuses_a_taken_port_and_a_taken_folder_in_one_sentence(api, folder, tmp_path)
     process.send_signal(signal.SIGINT)
     words, _ = process.communicate(timeout=30)
     assert process.returncode == 0
@@ -85,22 +86,7 @@ def test_within_a_minute_there_is_traffic_and_a_clip(demo, wait_until, ffprobe, 
     assert "Traceback" not in words
 
 
-def test_a_gateway_that_is_killed_comes_back_in_the_demo(demo, wait_until):
-    process, api, _ = demo
-    wait_until(api.is_ready, within=40, why="the demo is up")
-    (gateway,) = children(process.pid, GATEWAY)
-    os.kill(gateway, signal.SIGKILL)
-    wait_until(
-        lambda: children(process.pid, GATEWAY) not in ([], [gateway]),
-        within=20,
-        why="it is started again",
-    )
-    wait_until(api.is_ready, within=40, why="it serves again")
-
-
-def test_a_taken_port_and_a_taken_folder_are_refused_in_one_sentence(demo, wait_until, tmp_path):
-    process, api, folder = demo
-    wait_until(api.is_ready, within=40, why="the demo is up")
+def refuses_a_taken_port_and_a_taken_folder_in_one_sentence(api, folder, tmp_path):
     port = api.base.rsplit(":", 1)[1]
     for words, said in (
         (["--port", port, "--data", str(tmp_path)], f"port {port} is in use"),
@@ -113,6 +99,19 @@ def test_a_taken_port_and_a_taken_folder_are_refused_in_one_sentence(demo, wait_
         assert said in second.stderr
         assert "Traceback" not in second.stderr
     assert api.is_ready()
+
+
+def test_a_gateway_that_is_killed_comes_back_in_the_demo_and_ends_with_its_launcher(demo, wait_until):
+    process, api, _ = demo
+    wait_until(api.is_ready, within=40, why="the demo is up")
+    (gateway,) = children(process.pid, GATEWAY)
+    os.kill(gateway, signal.SIGKILL)
+    wait_until(
+        lambda: children(process.pid, GATEWAY) not in ([], [gateway]),
+        within=20,
+        why="it is started again",
+    )
+    wait_until(api.is_ready, within=40, why="it serves again")
     (gateway,) = children(process.pid, GATEWAY)
     process.kill()
     process.wait()

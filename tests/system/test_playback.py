@@ -193,10 +193,11 @@ def foreign_page(browser, tmp_path):
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        page = browser.new_context().new_page()
-        page.goto(f"http://127.0.0.1:{server.server_port}/index.html")
-        page.add_script_tag(content=PLAYER.read_text())
-        yield page
+        with browser.new_context() as context:
+            page = context.new_page()
+            page.goto(f"http://127.0.0.1:{server.server_port}/index.html")
+            page.add_script_tag(content=PLAYER.read_text())
+            yield page
         server.shutdown()
         thread.join()
 
@@ -222,19 +223,19 @@ def test_chromium_plays_the_playlists_by_a_javascript_player_and_the_clip_by_its
     if not PLAYER.is_file():
         lacks("hls.js is missing: make test installs it")
     api = footage.site.api
-    context = browser.new_context(bypass_csp=True)  # a player's own page has its own policy
-    context.add_cookies([{"name": "session", "value": api.session, "url": api.base}])
-    page = context.new_page()
-    page.goto(f"{api.base}/health/live")
-    page.add_script_tag(content=PLAYER.read_text())
-    for path, native in (
-        (f"{footage.vod}/master.m3u8", False),
-        (f"{footage.live}/master.m3u8", False),
-        (f"/v1/camera/event/clip/{footage.event['id']}", True),
-    ):
-        wanted = {"url": api.base + path, "session": api.session, "seconds": 3, "native": native}
-        seen = page.evaluate(PLAY, wanted)
-        assert (seen["fault"], seen["error"]) == ("", None), (path, seen)
-        assert seen["at"] >= 3, (path, seen)
-        assert seen["frames"] > 15, (path, seen)
-        assert seen["width"] > 0
+    with browser.new_context(bypass_csp=True) as context:  # a player's own page has its own policy
+        context.add_cookies([{"name": "session", "value": api.session, "url": api.base}])
+        page = context.new_page()
+        page.goto(f"{api.base}/health/live")
+        page.add_script_tag(content=PLAYER.read_text())
+        for path, native in (
+            (f"{footage.vod}/master.m3u8", False),
+            (f"{footage.live}/master.m3u8", False),
+            (f"/v1/camera/event/clip/{footage.event['id']}", True),
+        ):
+            wanted = {"url": api.base + path, "session": api.session, "seconds": 3, "native": native}
+            seen = page.evaluate(PLAY, wanted)
+            assert (seen["fault"], seen["error"]) == ("", None), (path, seen)
+            assert seen["at"] >= 3, (path, seen)
+            assert seen["frames"] > 15, (path, seen)
+            assert seen["width"] > 0

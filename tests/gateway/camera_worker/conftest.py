@@ -125,9 +125,9 @@ class GstCamera:
         return f"rtsp://{account}127.0.0.1:{self.port}/cam"
 
 
-@pytest.fixture
-def gst_camera():
-    """`gst_camera(*arguments)`: a camera that is on."""
+@pytest.fixture(scope="session")
+def gst_rtsp_server() -> None:
+    """GStreamer's RTSP server, as far as it is there at all."""
     check = subprocess.run(
         ["/usr/bin/python3", "-c", "import gi; gi.require_version('GstRtspServer', '1.0')"],
         capture_output=True,
@@ -136,6 +136,11 @@ def gst_camera():
     if check.returncode != 0:
         text = "GStreamer's RTSP server is missing (Debian packages python3-gi gir1.2-gst-rtsp-server-1.0)"
         lacks(text)
+
+
+@pytest.fixture
+def gst_camera(gst_rtsp_server):
+    """`gst_camera(*arguments)`: a camera that is on."""
     cameras: list[GstCamera] = []
 
     def start(*arguments: str, program: str = "gst_rtsp_server.py") -> GstCamera:
