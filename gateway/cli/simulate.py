@@ -52,8 +52,7 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
     Example: edge-gateway simulate --outage --days 30 --lanes 2
     """
     from gateway.simulation import Plan, simulate  # noqa: PLC0415  # other commands start faster without it
-    from gateway.simulation.outage import OutagePlan, simulate_outage  # noqa: PLC0415
-    from gateway.simulation.outage.report import show_outage  # noqa: PLC0415
+    from gateway.simulation.outage import OutagePlan, show_outage, simulate_outage  # noqa: PLC0415
     from gateway.simulation.report import show  # noqa: PLC0415
 
     if report is not None:

@@ -1,4 +1,4 @@
-"""Plan of a day from the seed: vehicles in bursts, and faults, most of them while vehicles are there."""
+"""The agenda of a day: vehicles in bursts, and faults, most of them while vehicles are there. All from the seed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gateway.simulation.plan import Plan
+from gateway.simulation.surroundings import dice_of
 
 _DAY = 86_400.0
 _RUSH_HOURS = (7.0, 8.0, 12.0, 17.0, 18.0)
@@ -16,7 +17,7 @@ _PER_BURST = 8
 
 
 class Fault(StrEnum):
-    """Faults that can be injected. The value is for people."""
+    """A kind of fault. The value is the text that people read."""
 
     AWAY = "controller without power"
     LOSING = "requests and replies lost"
@@ -94,7 +95,7 @@ _LASTS: dict[Fault, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Vehicle:
-    """A vehicle comes to a lane. `card` 0.0 to 1.0 picks one; `good` from which list."""
+    """The arrival of a vehicle. `card` 0.0 to 1.0 picks a card from the list of good or of bad ones."""
 
     at: float
     lane: int
@@ -106,7 +107,7 @@ class Vehicle:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A fault begins. `chance` 0.0 to 1.0 settles whatever else must be settled of it."""
+    """The begin of a fault. `chance` 0.0 to 1.0 settles its details."""
 
     at: float
     kind: Fault
@@ -117,7 +118,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A person wants something of a gate; `action` 0.0 to 1.0 picks what. They stop it after `stops_after` seconds."""
+    """A person's command; `action` 0.0 to 1.0 picks which. The person stops the gate after `stops_after` seconds."""
 
     at: float
     lane: int
@@ -129,8 +130,8 @@ Happening = Vehicle | Trouble | Wish
 
 
 def day(plan: Plan, number: int) -> list[Happening]:
-    """Everything of one day, in order."""
-    dice = random.Random(f"{plan.seed}-day-{number}")  # noqa: S311 (chance of a simulation)
+    """List the happenings of one day in order."""
+    dice = dice_of(plan.seed, f"day-{number}")
     start, length = number * _DAY, min(_DAY, plan.seconds - number * _DAY)
     share = length / _DAY
     bursts = [start + _hour(dice) * 3600.0 * share for _ in range(max(1, round(plan.vehicles * share / _PER_BURST)))]
@@ -159,7 +160,10 @@ def _wishes_at_a_hanging_disk(plan: Plan, number: int, happenings: list[Happenin
 
 
 def _hour(dice: random.Random) -> float:
-    """Draw the time of a burst: half of them in rush hours, none in the last quarter of an hour of a day."""
+    """Choose the hour of a burst: half of them in the rush hours, none in a day's last quarter of an hour.
+
+    So the happenings of a day end within it.
+    """
     return dice.choice(_RUSH_HOURS) + dice.random() if dice.random() < 0.5 else dice.uniform(0.05, 23.75)
 
 
@@ -185,10 +189,10 @@ def _trouble(dice: random.Random, plan: Plan, kind: Fault, burst: float) -> Trou
 
 
 def _stops_after(dice: random.Random) -> float | None:
-    """Half of all wishes are taken back while the gate moves."""
+    """Choose for half of all commands when a person stops the gate."""
     return dice.uniform(0.1, 2.0) if dice.random() < 0.5 else None
 
 
 def _times(dice: random.Random, mean: float) -> int:
-    """Draw a number of times, on average `mean`."""
+    """Choose a whole number that is `mean` on average."""
     return int(mean) + (dice.random() < mean % 1)

@@ -29,8 +29,9 @@ class CardList:
         return numbers[int(chance * len(numbers))]
 
     def may_pass(self, number: str, *, lane: int) -> bool | None:
-        """Return whether this card is valid now at a lane; None while that changes or depends on an untrusted
-        clock.
+        """Return whether this card may pass a lane now.
+
+        None while that changes, or where it depends on a clock that is not trusted.
         """
         card = self._good.get(number)
         has_days = card is not None and card.valid_until is not None
@@ -40,7 +41,7 @@ class CardList:
         return None if suspended is None else number in self._good and not suspended
 
     async def put_all(self) -> None:
-        """Put the whole list into the store, once it is there."""
+        """Put the whole list into the store, once the store is open."""
         box = self._world.box
         await box.life.came_up.wait()
         cards = (*self._good.values(), *self._bad.values())
@@ -62,7 +63,7 @@ class CardList:
         del self._suspended[number]
 
     async def _put_card(self, card: Card, *, good: bool) -> None:
-        """Put a card, and repeat it until it is on disk, also over restarts of the gateway."""
+        """Put a card into the store; try again after the gateway has died meanwhile."""
         self._suspended[card.number] = None
         self._world.see(seen.CardJudged(self._world.now(), card.card_id, None))
         while True:

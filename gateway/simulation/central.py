@@ -1,6 +1,6 @@
 """Central as the outbox meets it: away at times, failing at times, and sometimes its answer is lost on the way.
 
-It knows no idempotency keys: a record that is sent twice is there twice.
+It ignores idempotency keys: a record that is sent twice is there twice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_ANSWER = 1.0
 
 
 class CentralFarEnd:
-    """Central's records. It outlives every gateway."""
+    """The records of central. They outlive every gateway."""
 
     def __init__(self, *, dice: random.Random) -> None:
         self.dice = dice
@@ -29,7 +29,7 @@ class CentralFarEnd:
         self.troubled = True
         self._changes: dict[str, int] = {}
         self._sources: set[int] = set()
-        self._taken = 0
+        self._count = 0
         self._records: dict[str, dict[int, JsonObject]] = {"entries": {}, "events": {}}
 
     def take(self, key: str, resource: str, body: JsonObject) -> tuple[int, int, bool]:
@@ -37,15 +37,15 @@ class CentralFarEnd:
 
         Returns its id, the site's id of it (of a change, a negative number), and whether that was there already.
         """
-        self._taken += 1
+        self._count += 1
         source = body.get("source_id")
         if not isinstance(source, int):
-            number = self._changes.setdefault(key, self._taken)
-            return number, -number, number != self._taken
+            number = self._changes.setdefault(key, self._count)
+            return number, -number, number != self._count
         again = source in self._sources
         self._sources.add(source)
-        self._records[resource][self._taken] = {**body, "id": self._taken}
-        return self._taken, site_id_in(source), again
+        self._records[resource][self._count] = {**body, "id": self._count}
+        return self._count, site_id_in(source), again
 
     def page(self, resource: str, number: int, limit: int) -> JsonObject:
         """Return a page of a list, the newest records first."""
@@ -85,7 +85,7 @@ class SimulatedCentral(CentralClient):
             raise CentralRefused(f"{method} {path}: refused")
         resource, one = ("entries", "entry") if path.startswith("/v1/entry") else ("events", "event")
         asked = body or {}
-        if method == "POST":  # it is asked whether it has a record
+        if method == "POST":  # a search for a record of unknown outcome
             page, limit = asked.get("page"), asked.get("page_limit")
             return self._far_end.page(resource, int(str(page)), int(str(limit)))
         number, site_id, again = self._far_end.take(key, resource, asked)

@@ -1,9 +1,9 @@
-"""The director: lets what is on the agenda happen, vehicles drive, and a guard set right what stays open."""
+"""The director: it runs the agenda, drives the vehicles, and has a guard close gates that stay open."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 
 from gateway.demo.vehicles import DrivingLane, Manners, Outcome
@@ -15,12 +15,10 @@ from gateway.simulation.agenda import Happening, Trouble, Vehicle, Wish, day
 from gateway.simulation.card_list import CardList
 from gateway.simulation.lane_field import LaneField
 from gateway.simulation.life import Life
+from gateway.simulation.script import FOREVER, HeldReader, Script
 from gateway.simulation.troubles import Injector
 from gateway.simulation.witness import Witness
 from gateway.simulation.world import World
-
-SETTLE = 7.0
-"""Seconds after which nothing is under way any more at a lane where nothing happened."""
 
 _AWAKE_BEFORE = 3.0  # so that a driver that polls has read its device again
 _CALM_AFTER = 60.0
@@ -30,96 +28,65 @@ _LEFT_OPEN = 40.0
 _STOPPED_BEHIND = 0.02
 _BOOKS_EVERY = 600.0
 _DRAINS_WITHIN = 900.0
-_FOREVER = float("inf")
 
 
-class _Post:
-    """The reader of a lane, as drivers of vehicles meet it."""
-
-    def __init__(self, read: Callable[[str], None]) -> None:
-        self._read = read
-
-    def present(self, card: str) -> None:
-        """Hold a card to a reader."""
-        self._read(card)
-
-
-class Director:
-    """Runs a plan in a world. `run` returns when the last day is over and everything has come to rest."""
+class Director(Script):
+    """The script of a plan. `run` returns when the last day is over and everything has come to rest."""
 
     def __init__(
         self, *, world: World, tasks: Supervisor, day_begins: Callable[[int], None], enough: Callable[[Witness], bool]
     ) -> None:
+        super().__init__(
+            box=world.box,
+            clock=world.clock,
+            disk=world.disk,
+            fields=world.fields,
+            tasks=tasks,
+            awake_before=_AWAKE_BEFORE,
+        )
         self._world = world
-        self._tasks = tasks
         self._day_begins = day_begins
         self._enough = enough
         self._cards = CardList(world=world)
         self._injector = Injector(world=world, cards=self._cards)
         self._disturbed: dict[str, float] = {}
-        self._next_at = 0.0
-        self._busy = 0
         self._queues = {number: asyncio.Lock() for number in world.fields}
         now = world.clock.monotonic
         self._drives = {
             number: DrivingLane(
-                barrier=field.barrier, reader=self._post(number, field), monotonic=now, look_seconds=world.plan.poll
+                barrier=field.barrier, reader=self._reader(number, field), monotonic=now, look_seconds=world.plan.poll
             )
             for number, field in world.fields.items()
         }
 
-    def quiet_until(self) -> float:
-        """Instant until which everything is settled; minus infinity while something happens."""
-        world, now = self._world, self._world.now()
-        if self._busy or self._next_at <= now or not world.box.is_up or now - world.box.up_since < SETTLE:
-            return -_FOREVER
-        life = world.box.life
-        if world.disk.hangs_until + SETTLE > now or life.lanes.recorder.waiting or life.in_step.busy:
-            return -_FOREVER
-        if not all(field.is_quiet(now, SETTLE) for field in world.fields.values()):
-            return -_FOREVER
-        return self._next_at - _AWAKE_BEFORE
-
     async def run(self) -> None:
-        """All days, one happening after the other."""
+        """Run all days, one happening after the other."""
         world = self._world
-        self._tasks.once("guard", self._guard())
-        self._tasks.once("books", self._look_at_books())
-        self._busy += 1
+        self.tasks.once("guard", self._guard())
+        self.tasks.once("books", self._look_at_books())
+        self.busy += 1
         await self._cards.put_all()
-        self._busy -= 1
+        self.busy -= 1
         number = 0
         while number < world.plan.days:
             self._day_begins(number)
             for happening in day(world.plan, number):
-                await self._wait_until(happening.at)
+                await self.wait_until(happening.at)
                 if self._enough(world.witness):
                     return
                 self._begin(happening)
             number += 1
-        await self._wait_until(world.plan.seconds)
+        await self.wait_until(world.plan.seconds)
         await self._come_to_rest()
-
-    async def _wait_until(self, at: float) -> None:
-        self._next_at = max(at, self._world.now())
-        await asyncio.sleep(at - self._world.now())
-        self._next_at = self._world.now()
 
     def _begin(self, happening: Happening) -> None:
         match happening:
             case Vehicle():
-                self._tasks.once("vehicle", self._counted(self._drive(happening)))
+                self.tasks.once("vehicle", self.counted(self._drive(happening)))
             case Wish():
-                self._tasks.once("wish", self._counted(self._wish(happening)))
+                self.tasks.once("wish", self.counted(self._wish(happening)))
             case Trouble():
-                self._tasks.once("trouble", self._injector.inject(happening))
-
-    async def _counted(self, doing: Awaitable[None]) -> None:
-        self._busy += 1
-        try:
-            await doing
-        finally:
-            self._busy -= 1
+                self.tasks.once("trouble", self._injector.inject(happening))
 
     async def _drive(self, vehicle: Vehicle) -> None:
         dice, field = self._world.dice, self._world.fields[vehicle.lane]
@@ -149,7 +116,7 @@ class Director:
             field.vehicles -= 1
 
     async def _tailgate(self, field: LaneField) -> None:
-        """One more slips through behind, over both loops, while the arm is still up enough."""
+        """Let one more vehicle slip through behind, over both loops, while the arm is still up enough."""
         dice, barrier, now = self._world.dice, field.barrier, self._world.now
         await asyncio.sleep(dice.uniform(0.05, 1.5))
         if barrier.state(now=now()).opening < _SLIPS_UNDER:
@@ -176,7 +143,7 @@ class Director:
         self._disturbed[field.lane_id] = self._world.now()
         self._world.see(seen.Asked(self._world.now(), field.lane_id, action, calm))
         if action is GateAction.STOP and field.barrier.state(now=self._world.now()).moving < 0:
-            self._tasks.once("beam", self._reach_in(field))
+            self.tasks.once("beam", self._reach_in(field))
         await self._ask(box.life, field, action)
         if wish.stops_after is not None and action is not GateAction.STOP:
             await asyncio.sleep(wish.stops_after)
@@ -197,8 +164,8 @@ class Director:
         except TimeoutError:
             return
 
-    def _post(self, number: int, field: LaneField) -> _Post:
-        return _Post(lambda card: self._present(number, field, card))
+    def _reader(self, number: int, field: LaneField) -> HeldReader:
+        return HeldReader(lambda card: self._present(number, field, card))
 
     def _present(self, number: int, field: LaneField, card: str) -> None:
         box, now = self._world.box, self._world.now()
@@ -209,8 +176,8 @@ class Director:
         box.life.present(field.reader_id, card)
 
     def _is_calm(self, field: LaneField, now: float) -> bool:
-        """Return whether the lane itself had no fault lately, so that other faults must not matter to it."""
-        disturbed = now - self._disturbed.get(field.lane_id, -_FOREVER)
+        """Return whether nothing was wrong at this lane lately: faults elsewhere must not affect it."""
+        disturbed = now - self._disturbed.get(field.lane_id, -FOREVER)
         quiet = now - field.troubles.last_until()
         state = field.barrier.state(now=now)
         return (
@@ -220,8 +187,8 @@ class Director:
         )
 
     def _peace(self, field: LaneField) -> tuple[float, float]:
-        """Return until when the lane was in trouble, and when it was last disturbed; both differ once something was."""
-        return field.troubles.last_until(), self._disturbed.get(field.lane_id, -_FOREVER)
+        """Return when the lane's last trouble ended, and when it was last disturbed: a new trouble changes either."""
+        return field.troubles.last_until(), self._disturbed.get(field.lane_id, -FOREVER)
 
     async def _guard(self) -> None:
         """Close a gate that stays open with no vehicle: by the gateway, or else by hand."""
@@ -229,14 +196,14 @@ class Director:
             await asyncio.sleep(_GUARD_LOOKS)
             for field in self._world.fields.values():
                 if self._is_left_open(field, _LEFT_OPEN) and self._world.box.is_up:
-                    self._busy += 1
+                    self.busy += 1
                     self._disturbed[field.lane_id] = self._world.now()
                     self._world.see(seen.Asked(self._world.now(), field.lane_id, GateAction.CLOSE))
                     await self._ask(self._world.box.life, field, GateAction.CLOSE)
                     await asyncio.sleep(5)
                     if self._is_left_open(field, 4.0):
                         field.barrier.force(opening=0.0, now=self._world.now())
-                    self._busy -= 1
+                    self.busy -= 1
 
     def _is_left_open(self, field: LaneField, seconds: float) -> bool:
         barrier, now = field.barrier, self._world.now()
@@ -263,13 +230,13 @@ class Director:
         self._world.see(seen.BooksSeen(self._world.now(), books, settled))
 
     async def _come_to_rest(self) -> None:
-        """Let every trouble end, central come back, and what waits go up."""
+        """Let every trouble end, central come back, and the backlog go up."""
         world = self._world
-        while self._busy or not world.box.is_up:  # whoever is busy is many, and each ends by itself
-            await self._wait_until(self._world.now() + 5.0)
-        await self._wait_until(self._world.now() + 7_200.0)
-        world.central.away_until = -_FOREVER
+        while self.busy or not world.box.is_up:  # many may be busy, and each ends by itself
+            await self.wait_until(self._world.now() + 5.0)
+        await self.wait_until(self._world.now() + 7_200.0)
+        world.central.away_until = -FOREVER
         world.central.troubled = False
-        self._busy += 1  # from here on no moment is skipped: the outbox needs them
+        self.busy += 1  # from here on no moment is skipped: the outbox needs them
         await asyncio.sleep(_DRAINS_WITHIN)
         await self._see_books(settled=True)

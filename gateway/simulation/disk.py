@@ -1,8 +1,8 @@
 """The box's disk: how long work on it takes, when it hangs, and what is still there after the power was cut.
 
 The model of durability: what SQLite has synced is there. A cut in the middle of a commit leaves the files as they were
-before it, or that and a part of what the commit appended to the write-ahead log, or all of it; nobody was told of that
-commit. Between commits nothing is at stake. The files are real, on a folder in memory where there is one.
+before it, or that and a part of what the commit appended to the write-ahead log, or all of it; that commit was never
+acknowledged. Between commits nothing is at stake. The files are real, on a folder in memory where there is one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEADER = 32
 
 
 class CutAt(StrEnum):
-    """Moment of the power cut."""
+    """The moment of a power cut."""
 
     REST = "between commits"
     BEFORE = "in a commit, nothing of it written"
@@ -106,7 +106,7 @@ class Disk:
         return outcome
 
     def _move_on(self, surviving: Path) -> None:
-        """Make what survived the data of the next life; the old folder stays with what still runs of the last one."""
+        """Copy what survived to the next life's folder; tasks of the last life that still run keep the old one."""
         self._number += 1
         fresh = self._base / f"life-{self._number}"
         _copy(surviving, fresh)

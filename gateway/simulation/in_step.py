@@ -1,4 +1,4 @@
-"""The part of a simulated life that speaks with central."""
+"""The parts of a simulated life that synchronise with central."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class InStep(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Return whether it has more to send at this moment, so that time must not jump."""
+        """True while more is to be sent at this moment, so that time must not jump."""
         ...
 
     async def recall(self) -> None:
@@ -23,7 +23,7 @@ class InStep(Protocol):
         ...
 
     async def run(self) -> None:
-        """Keep in step for as long as the life lasts."""
+        """Synchronise for as long as the life lasts."""
         ...
 
     def cut(self) -> None:
@@ -43,11 +43,11 @@ class OnlyUp:
 
     async def run(self) -> None:
         """Send what waits."""
-        await self._sender.run(self._told)
+        await self._sender.run(self._sent_round)
 
     def cut(self) -> None:
         """Send nothing more."""
         self.busy = False
 
-    async def _told(self, turn: SendRound) -> None:
-        self.busy = turn.wait == 0
+    async def _sent_round(self, done: SendRound) -> None:
+        self.busy = done.wait == 0

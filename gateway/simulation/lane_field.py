@@ -1,4 +1,4 @@
-"""The real state of one lane: a barrier, vehicles, and inputs that may lie. It outlives every gateway."""
+"""The field of one lane: a barrier, vehicles, and inputs that may lie. It outlives every gateway."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ POSITION = "position"
 POINTS = (ARMING, CLOSING, PHOTOCELL)
 _NEVER = float("-inf")
 _SETTLED_ON = 0.25
-_BLIND_SECONDS = 3.0  # for so long a lane may go by what it read on a way that was not sound
+_BLIND_SECONDS = 3.0  # a lane may use a reading for so long that it got over a disturbed line
 
 
 @dataclass(frozen=True, slots=True)
 class Dropping:
-    """The closing loop drops out under a vehicle: soon after it came, then again and again.
+    """Dropouts of the closing loop under a vehicle: soon after it came, then again and again.
 
     Attributes:
-        until: when that ends.
-        free: for so many seconds each time; less than a lane's clear time.
-        held: seconds between two dropouts.
+        until: the end of the trouble.
+        free: the seconds of each dropout; less than a lane's clear time.
+        held: the seconds between two dropouts.
     """
 
     until: float = _NEVER
@@ -39,10 +39,10 @@ class Dropping:
 
 @dataclass(slots=True)
 class Troubles:
-    """Faults of a gate's line and inputs, each until an instant.
+    """Faults of the line to a gate and of its inputs, each until an instant.
 
     Attributes:
-        next_cut: for how long the line is cut once the next command is on it; 0 for no such cut.
+        next_cut: the seconds for which the line is cut once the next command is on it; 0 for no such cut.
         deaf_until: the controller starts again, behind a converter that keeps the connection.
     """
 
@@ -63,16 +63,16 @@ class Troubles:
     chattering: dict[str, float] = field(default_factory=dict)
 
     def last_until(self) -> float:
-        """End of the last fault."""
+        """Return the instant at which the last of them ends or ended."""
         ways = (self.away_until, self.losing_until, self.late_until, self.jammed_until, self.cut_until, self.deaf_until)
         modules = (*self.modules_away.values(), *self.modules_silent.values(), self.fire_until)
         ends = (*ways, *modules, self.hand_until, self.dropping.until)
         return max(*ends, *(end for _, end in self.stuck.values()), *self.chattering.values(), _NEVER)
 
     def lies(self, point: str, now: float) -> bool:
-        """Return whether this input shows something else than is there.
+        """Return whether this input does not show what is there.
 
-        A loop that drops out is honest: it was seen to be occupied, as long as the way to the gate is sound.
+        A loop that drops out is honest as long as the line to the gate is sound: it was seen to be occupied.
         """
         lost_until = max(self.away_until, self.losing_until, self.cut_until, self.late_until)
         if point == CLOSING and self.dropping.until > now and lost_until + _BLIND_SECONDS > now:
@@ -81,7 +81,7 @@ class Troubles:
 
 
 class WatchedBarrier(Barrier):
-    """The demo's barrier with notifications of changes and the times at which its points became occupied."""
+    """The demo's barrier with watchers of its changes, and with the instant since which each point is occupied."""
 
     def __init__(self, *, travel_seconds: float) -> None:
         super().__init__(travel_seconds=travel_seconds, closes_itself=False)
@@ -115,7 +115,7 @@ class WatchedBarrier(Barrier):
         self._tell(now)
 
     def touch(self, now: float) -> None:
-        """Notify watchers of a change at the barrier or on its line."""
+        """Have watchers look again: something about the barrier or the line to it changed."""
         self._tell(now)
 
     def _occupy(self, point: str, *, occupied: bool, now: float) -> None:
@@ -132,7 +132,7 @@ class WatchedBarrier(Barrier):
 
 
 class LaneField:
-    """One lane's field. `shown` is what its inputs say, which is not always what is there."""
+    """One lane's field. `shown` gives the inputs' values, which are not always true."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class LaneField:
         self.vehicles = 0
 
     def known_in_the_way(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the occupied safety points: those that honest inputs read so, and the others."""
+        """Return the occupied safety points: those that honest inputs showed as occupied, and the others."""
         there = {point: since for point, since in self.barrier.occupied_since.items() if point in {CLOSING, PHOTOCELL}}
         known = tuple(point for point, since in sorted(there.items()) if self._was_read(point, since))
         return known, tuple(sorted(set(there) - set(known)))
@@ -167,7 +167,7 @@ class LaneField:
         return since <= read_at and not self.troubles.lies(point, read_at)
 
     def shown(self, now: float, points: Collection[str]) -> tuple[BarrierState, dict[str, bool]]:
-        """Return what the barrier does and what these of its terminals say to whoever reads them at `now`."""
+        """Return the barrier's state, and the values that these inputs show at `now`."""
         state, troubles = self.barrier.state(now=now), self.troubles
         shown = {ARMING: state.arming_loop, CLOSING: state.closing_loop, PHOTOCELL: state.photocell}
         shown[FIRE] = troubles.fire_until > now
@@ -184,11 +184,11 @@ class LaneField:
         return state, inputs
 
     def drops_out(self, now: float) -> bool:
-        """Return whether a vehicle stands on a closing loop that does not detect it."""
+        """Return whether a vehicle is on a closing loop that drops out."""
         return self.troubles.dropping.until > now and CLOSING in self.barrier.occupied_since
 
     def is_quiet(self, now: float, settle: float) -> bool:
-        """Nothing is here, nothing moves, nothing is wrong, and that for `settle` seconds."""
+        """Return whether nothing was here, moved or was wrong for `settle` seconds."""
         barrier = self.barrier
         if self.vehicles or barrier.occupied_since or now - barrier.touched_at < settle:
             return False

@@ -26,26 +26,26 @@ _LAST_WORDS_SECONDS = 30.0
 _PAGE = 2000
 
 
-class Pulse:
-    """Sign of whether a life of the gateway still goes on; its parts share it."""
+class Liveness:
+    """The sign that a life goes on, shared with what reports for it."""
 
     def __init__(self) -> None:
-        self.beats = True
+        self.alive = True
 
 
 class WitnessedJournal:
-    """Stands where the store's journal stands: what it says to be on disk is seen."""
+    """The store's journal, with a witness of everything that it acknowledges."""
 
-    def __init__(self, *, journal: Journal, witness: Witness, clock: VirtualClock, pulse: Pulse) -> None:
+    def __init__(self, *, journal: Journal, witness: Witness, clock: VirtualClock, liveness: Liveness) -> None:
         self._journal = journal
         self._witness = witness
         self._clock = clock
-        self._pulse = pulse
+        self._liveness = liveness
 
     async def record(self, entry: Entry) -> Recorded:
         """See `Journal.record`."""
         recorded = await self._journal.record(entry)
-        if self._pulse.beats:
+        if self._liveness.alive:
             now = self._clock.monotonic()
             self._witness.see(seen.Acknowledged(now, entry, recorded, self._clock.true_micros()))
         return recorded
@@ -53,7 +53,7 @@ class WitnessedJournal:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Surroundings of a life: everything that is there before and after it."""
+    """Everything that is there before and after a life, and the types of its parts."""
 
     site: Site
     clock: VirtualClock
@@ -72,7 +72,7 @@ class Life:
         around: Around,
         folder: Path,
         boot: str,
-        pulse: Pulse,
+        liveness: Liveness,
         gates: Mapping[int, Gate],
         modules: Mapping[int, Driver],
         proven: int,
@@ -80,7 +80,7 @@ class Life:
         """`proven`: events up to this id were found in the store by an earlier life."""
         self._around = around
         self._boot = boot
-        self._pulse = pulse
+        self._liveness = liveness
         self._drivers: Mapping[int, Driver] = {**gates, **modules}
         self.proven = proven
         self._ended = asyncio.Event()
@@ -89,7 +89,7 @@ class Life:
         clock = around.clock
         self.store = around.store(folder=folder, site_name=around.site.site.name, sends=True)
         self.store.journal = WitnessedJournal(  # type: ignore[assignment]  # fulfils what the store's users use of it
-            journal=self.store.journal, witness=around.witness, clock=clock, pulse=pulse
+            journal=self.store.journal, witness=around.witness, clock=clock, liveness=liveness
         )
         self.lanes = around.lanes(
             site=around.site,
@@ -113,11 +113,11 @@ class Life:
                 lasting.keep("store", self.store.run)
                 lasting.keep("recorder", self.lanes.recorder.run)
                 await self._remember_start()
-                async with Supervisor(clock=clock) as house:
-                    self.lanes.start(house)
+                async with Supervisor(clock=clock) as services:
+                    self.lanes.start(services)
                     for number, driver in self._drivers.items():
-                        house.keep(f"device-{number}", partial(driver.run, self.lanes.report))
-                    house.keep("in step", self.in_step.run)
+                        services.keep(f"device-{number}", partial(driver.run, self.lanes.report))
+                    services.keep("in step", self.in_step.run)
                     self.up = True
                     self.came_up.set()
                     await self._ended.wait()
@@ -128,17 +128,17 @@ class Life:
             await self.store.close()
         if self._clean:
             self._around.witness.see(seen.Ended(clock.monotonic(), self._boot, clean=True))
-        self._pulse.beats = False
+        self._liveness.alive = False
 
     def stop(self) -> None:
         """End in order."""
         self._ended.set()
 
     def die(self) -> None:
-        """Cut the power in this instant. Nobody sees what the tasks that still run do."""
-        if self._pulse.beats:
+        """Cut the power in this instant. Tasks that still run have no effect any more."""
+        if self._liveness.alive:
             self._around.witness.see(seen.Ended(self._around.clock.monotonic(), self._boot, clean=False))
-        self.up = self._pulse.beats = self._clean = False
+        self.up = self._liveness.alive = self._clean = False
         self.in_step.cut()
         self._ended.set()
 

@@ -28,7 +28,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A host: its protocol, the faults on the way, and whether the caller is still alive."""
+    """The far end of a host name: its protocol, the troubles of the line, and the sign that the caller is alive."""
 
     protocol: Callable[[], asyncio.Protocol]
     troubles: Troubles
@@ -44,7 +44,7 @@ class Network:
         self._peers: dict[str, Peer] = {}
 
     def listen(self, name: str, peer: Peer) -> str:
-        """Let a peer be reached from now on; the host under which it is, unlike all before."""
+        """Let a peer be reached from now on; return its host name, which no peer had before."""
         host = f"{name}-{len(self._peers) + 1}.invalid"
         self._peers[host] = peer
         return host
@@ -83,13 +83,13 @@ class _Socket:
 
     @property
     def patience(self) -> float:
-        """Seconds for which what was written is tried."""
+        """Seconds for which undelivered bytes are sent again."""
         milliseconds = self._options.get((socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT), 0)
         return milliseconds / 1000 if milliseconds else _PATIENCE
 
 
 class _End(asyncio.Transport):
-    """One end of a connection, with what it wrote and the other has not got."""
+    """One end of a connection, with the bytes that it wrote and the other end has not received."""
 
     def __init__(self, *, peer: Peer, loop: asyncio.AbstractEventLoop, is_caller: bool) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class _End(asyncio.Transport):
         self._born = loop.time()
 
     def join(self, other: _End, protocol: asyncio.BaseProtocol) -> None:
-        """Be connected."""
+        """Connect to the other end."""
         assert isinstance(protocol, asyncio.Protocol)  # noqa: S101 (both ends are streams)
         self._other, self._protocol = other, protocol
         protocol.connection_made(self)
@@ -145,7 +145,7 @@ class _End(asyncio.Transport):
         self.abort()
 
     def abort(self) -> None:
-        """Close at once. What was written stays on its way, unless the connection is reset by that."""
+        """Close at once. Bytes on their way stay on it, unless closing resets the connection."""
         if self._is_closing:
             return
         if self._socket.takes_back:
@@ -155,7 +155,7 @@ class _End(asyncio.Transport):
             self._hang_up_other()
 
     def _deliver(self) -> None:
-        """Hand over what is ready, when the line lets it through."""
+        """Deliver the next bytes, once the line lets them through."""
         if not self._unsent or self._other is None:
             return
         if self._is_caller and not self._peer.alive():
@@ -181,12 +181,12 @@ class _End(asyncio.Transport):
             self.end(TimeoutError("nothing was acknowledged in time"))
 
     def receive(self, data: bytes) -> None:
-        """Take what the other end sent."""
+        """Pass on bytes of the other end."""
         if not self._is_closing and self._protocol is not None:
             self._protocol.data_received(data)
 
     def end(self, error: Exception | None) -> None:
-        """Be closed, by this end or the other."""
+        """Close this end; the protocol hears of it once."""
         if self._is_closing:
             return
         self._is_closing = True
@@ -200,5 +200,5 @@ class _End(asyncio.Transport):
 
 
 def _back_at(troubles: Troubles) -> float:
-    """Return when the line and the host at its end work again."""
+    """Return the instant at which the line and the device at its end are back."""
     return max(troubles.cut_until, troubles.away_until)

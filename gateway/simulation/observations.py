@@ -1,4 +1,4 @@
-"""Observations from outside while a simulation runs: all that checks see. Instants are loop seconds."""
+"""Observations from outside while a simulation runs: the only input of checks. Instants are loop seconds."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ class Wrote(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Answered(Observation):
-    """The driver came back from a command, with the device's answer or with its loss; `taken`: acknowledged."""
+    """The driver came back from a command: the device acknowledged it, or the answer was lost."""
 
     lane: str
     action: GateAction
-    taken: bool = True
+    acknowledged: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Acknowledged(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Found(Observation):
-    """Contents of a store: the events with these ids, and their texts."""
+    """The contents of a store: the events with these ids, and their texts."""
 
     events: dict[int, tuple[int, int, str]]
     passages: frozenset[int]

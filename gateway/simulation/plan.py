@@ -1,4 +1,4 @@
-"""Plan of a simulation: a frozen value. Everything else follows from it and its seed."""
+"""The plan of a simulation: a frozen value. Everything else follows from it and its seed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Length, size and difficulty of a simulation.
+    """The length of a simulation, its traffic and its faults.
 
     Attributes:
         days: simulated days.
         lanes: lanes of the site; each second one is an exit.
         seed: all chance comes from it.
         vehicles: vehicles per lane and day.
-        faults: how many times the usual number of faults; 0.0 injects none.
+        faults: factor on the usual number of faults; 0.0 injects none.
         poll: seconds between looks at a gate that moves. A gate at rest is looked at on change and at least each 2 s,
             and not at all while the whole site is at rest: then time jumps to the next happening.
     """
@@ -28,5 +28,5 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """The length in seconds."""
         return self.days * 86_400.0

@@ -5,29 +5,34 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from drivers.contract import Gate
 from gateway.simulation.disk import CutAt, Disk
 from gateway.simulation.inputs import SimulatedInputs
 from gateway.simulation.lane_field import LaneField
-from gateway.simulation.life import Around, Life, Pulse
+from gateway.simulation.life import Around, Life, Liveness
 from gateway.simulation.witness import Witness
 
 _COMMIT_WITHIN = 30.0
 
 
 class GateMaker(Protocol):
-    """Makes the driver of a lane's gate for one life."""
+    """A function that makes the driver of a lane's gate for one life."""
 
-    def __call__(self, *, field: LaneField, witness: Witness, dice: random.Random, pulse: Pulse) -> Gate:
-        """One driver."""
+    def __call__(self, *, field: LaneField, witness: Witness, dice: random.Random, alive: Callable[[], bool]) -> Gate:
+        """Make one driver; `alive` says whether this life of the gateway still goes on."""
         ...
 
 
 class Box:
-    """Runs lives until told to end. `life` is the one of this moment, `up_since` when its lanes began."""
+    """The box: one life after the other, until `end`.
+
+    Attributes:
+        life: the present one, or the last while the box is off.
+        up_since: the instant at which its lanes began.
+    """
 
     def __init__(
         self, *, around: Around, disk: Disk, fields: Mapping[int, LaneField], gate: GateMaker, dice: random.Random
@@ -39,7 +44,6 @@ class Box:
         self._dice = dice
         self._off = 1.0
         self._over = False
-        self._pulse = Pulse()
         self._proven = 0
         self._number = 0
         self._dead = asyncio.Event()
@@ -52,7 +56,7 @@ class Box:
         return self.life.up
 
     async def run(self) -> None:
-        """One life after the other, until `end`."""
+        """Run one life after the other, until `end`."""
         while True:
             folder = self._disk.folder
             self.up_since = self._around.clock.monotonic()
@@ -102,10 +106,13 @@ class Box:
 
     def _next_life(self) -> Life:
         self._number += 1
-        self._pulse = Pulse()
-        pulse = self._pulse
+        liveness = Liveness()
+
+        def alive() -> bool:
+            return liveness.alive
+
         gates = {
-            field.gate_id: self._gate(field=field, witness=self._around.witness, dice=self._dice, pulse=pulse)
+            field.gate_id: self._gate(field=field, witness=self._around.witness, dice=self._dice, alive=alive)
             for field in self._fields.values()
         }
         modules = {
@@ -115,7 +122,7 @@ class Box:
                 witness=self._around.witness,
                 monotonic=self._around.clock.monotonic,
                 dice=self._dice,
-                alive=lambda: pulse.beats,
+                alive=alive,
             )
             for field in self._fields.values()
             for number in field.modules
@@ -124,7 +131,7 @@ class Box:
             around=self._around,
             folder=self._disk.folder,
             boot=f"boot{self._number}",
-            pulse=pulse,
+            liveness=liveness,
             gates=gates,
             modules=modules,
             proven=self._proven,

@@ -1,4 +1,4 @@
-"""Report of a simulation, as a value, as JSON and for people."""
+"""The findings of a simulation, as a value, as JSON and for people."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gateway.simulation.witness import Violation
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run. `violated` counts broken promises by name; `violations` are the first of them in full.
+    """The findings of a run. `violated` counts broken promises by name; `violations` are the first of them in full.
 
-    `digest` is equal for equal runs. `simulated_seconds` is how far the virtual clock came.
+    `digest` is equal for equal runs. `simulated_seconds` is the time of the virtual clock at the end.
     """
 
     plan: Plan
@@ -30,11 +30,11 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """True if every promise was kept."""
+        """True when every promise was kept."""
         return not self.violated
 
     def as_json(self) -> str:
-        """Everything, as a JSON text."""
+        """Return everything as a JSON text."""
         facts = asdict(self)
         return json.dumps(facts | {"passed": self.passed}, indent=2, default=str)
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import chain
 
 from gateway.domain.credentials import Card, CardStatus, text_alias
-from gateway.simulation.lane_field import ARMING, CLOSING, FIRE, PHOTOCELL
+from gateway.simulation.lane_field import ARMING, CLOSING, FIRE, PHOTOCELL, LaneField
+from gateway.simulation.surroundings import dice_of
 from gateway.site import Site
 
 START_MICROS = 1_772_323_200_000_000
@@ -49,18 +50,32 @@ def lane_id(number: int) -> str:
 
 
 def gate_id(number: int) -> int:
-    """Its gate's id."""
+    """Return the id of a lane's gate."""
     return 100 + number
 
 
 def reader_id(number: int) -> int:
-    """Its reader's id."""
+    """Return the id of a lane's reader."""
     return 500 + number
 
 
 def modules_of(number: int) -> dict[int, tuple[str, ...]]:
     """List a lane's input modules and points: every second lane has one for its photocell and one for a fire."""
     return {} if number % 2 else {700 + number: (PHOTOCELL,), 800 + number: (FIRE,)}
+
+
+def fields_of(lanes: int, *, seed: int) -> dict[int, LaneField]:
+    """Make the field of each lane, by the lane's number."""
+    return {
+        number: LaneField(
+            lane_id=lane_id(number),
+            gate_id=gate_id(number),
+            reader_id=reader_id(number),
+            modules=modules_of(number),
+            dice=dice_of(seed, f"lane-{number}"),
+        )
+        for number in range(lanes)
+    }
 
 
 def is_wired(number: int) -> bool:
@@ -74,7 +89,7 @@ def refuses_unsure_time(number: int) -> bool:
 
 
 def good_cards(*, days: float = 30.0) -> tuple[Card, ...]:
-    """Cards that may pass; some are valid until some months after the end of so many days.
+    """List the cards that may pass; half of them are valid until two months after the end of so many days.
 
     A clock that steps may find them to be expired or not valid yet.
     """
@@ -84,7 +99,7 @@ def good_cards(*, days: float = 30.0) -> tuple[Card, ...]:
 
 
 def bad_cards() -> tuple[Card, ...]:
-    """Cards that may not."""
+    """List the cards that may not pass."""
     states = (CardStatus.SUSPENDED, CardStatus.LOST, CardStatus.EXPIRED, CardStatus.ACTIVE)
     cards = (_card(6000 + index, states[index % len(states)]) for index in range(_BAD))
     past = START_MICROS - 5 * _YEAR

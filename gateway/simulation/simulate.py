@@ -1,28 +1,27 @@
-"""Put a simulated site together, run it on virtual time, and say what was found."""
+"""Put a simulated site together, run it on virtual time, and report the findings."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from drivers.contract import Gate
 from gateway.domain.access import Stance
 from gateway.lanes import Lanes
-from gateway.runtime.supervision import Supervisor
 from gateway.simulation import observations as seen
 from gateway.simulation.central import CentralFarEnd, SimulatedCentral
 from gateway.simulation.checks import all_checks
-from gateway.simulation.director import SETTLE, Director
+from gateway.simulation.director import Director
 from gateway.simulation.disk import Disk
 from gateway.simulation.gate import SimulatedGate
 from gateway.simulation.in_step import OnlyUp
 from gateway.simulation.lane_field import LaneField
-from gateway.simulation.life import Around, Pulse, read_back
+from gateway.simulation.life import Around, read_back
 from gateway.simulation.network import Network
 from gateway.simulation.plan import Plan
 from gateway.simulation.power import Box
@@ -30,14 +29,12 @@ from gateway.simulation.report import Report
 from gateway.simulation.scene import (
     START_MICROS,
     cards_with_days,
-    gate_id,
+    fields_of,
     is_wired,
-    lane_id,
-    modules_of,
-    reader_id,
     site_of,
 )
-from gateway.simulation.surroundings import failures_to, fresh_folder, own_chance, without_collecting
+from gateway.simulation.script import SETTLE, play
+from gateway.simulation.surroundings import dice_of, failures_to, fresh_folder, own_chance, without_collecting
 from gateway.simulation.virtual_time import DeadEnd, VirtualClock, VirtualLoop
 from gateway.simulation.wired_gate import WiredGate
 from gateway.simulation.witness import Witness
@@ -47,7 +44,7 @@ from gateway.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Parts of a simulation. Tests replace them with broken ones, to prove that the checks notice."""
+    """The types of a simulation's parts. Tests replace them with broken ones, to see that the checks find them."""
 
     lanes: Callable[..., Lanes] = Lanes
     store: Callable[..., Store] = Store
@@ -68,10 +65,10 @@ def simulate(
     While it runs, the process's shared source of chance is seeded and logging goes nowhere; both are put back after.
 
     Args:
-        plan: what to simulate. Equal plans give equal reports.
-        parts: what the site is made of.
+        plan: the days, lanes and seed. Equal plans give equal reports.
+        parts: the types of the site's parts.
         day_begins: called with the number of each simulated day as it begins.
-        enough: asked before each happening; when it says so the run ends early.
+        enough: called before each happening; the run ends early once it returns true.
     """
     site = site_of(plan.lanes)
     lane = site.lanes[0]
@@ -127,23 +124,11 @@ async def _run(
     day_begins: Callable[[int], None],
     enough: Callable[[Witness], bool],
 ) -> None:
-    def dice(of: str) -> random.Random:
-        return random.Random(f"{plan.seed}-{of}")  # noqa: S311 (chance of a simulation)
-
     clock = parts.clock(monotonic=loop.time, start_micros=START_MICROS)
-    disk = parts.disk(base=base, dice=dice("disk"), monotonic=loop.time)
-    loop.work = disk
-    fields = {
-        number: LaneField(
-            lane_id=lane_id(number),
-            gate_id=gate_id(number),
-            reader_id=reader_id(number),
-            modules=modules_of(number),
-            dice=dice(f"lane-{number}"),
-        )
-        for number in range(plan.lanes)
-    }
-    central = CentralFarEnd(dice=dice("central"))
+    disk = loop.work = parts.disk(base=base, dice=dice_of(plan.seed, "disk"), monotonic=loop.time)
+    network = loop.network = Network(loop=loop)
+    fields = fields_of(plan.lanes, seed=plan.seed)
+    central = CentralFarEnd(dice=dice_of(plan.seed, "central"))
     around = Around(
         site=site_of(plan.lanes),
         clock=clock,
@@ -154,56 +139,30 @@ async def _run(
             client=SimulatedCentral(far_end=central, witness=witness, clock=clock), store=store, clock=clock
         ),
     )
+    wired = {field.lane_id for number, field in fields.items() if is_wired(number)}
 
-    network = Network(loop=loop)
-    loop.network = network
-    wired = frozenset(fields[number].lane_id for number in fields if is_wired(number))
-
-    def gate(*, field: LaneField, witness: Witness, dice: random.Random, pulse: Pulse) -> Gate:
+    def gate(*, field: LaneField, **of_a_life: Any) -> Gate:
         if field.lane_id in wired:
-            return WiredGate(
-                field=field,
-                witness=witness,
-                monotonic=loop.time,
-                poll=plan.poll,
-                dice=dice,
-                alive=lambda: pulse.beats,
-                network=network,
-            )
-        return parts.gate(
-            field=field,
-            witness=witness,
-            monotonic=loop.time,
-            poll=plan.poll,
-            rest=SETTLE,
-            dice=dice,
-            alive=lambda: pulse.beats,
-        )
+            return WiredGate(field=field, monotonic=loop.time, poll=plan.poll, network=network, **of_a_life)
+        return parts.gate(field=field, monotonic=loop.time, poll=plan.poll, rest=SETTLE, **of_a_life)
 
-    box = Box(around=around, disk=disk, fields=fields, gate=gate, dice=dice("gates"))
-    async with Supervisor(clock=clock) as outside:
-        living = outside.once("gateway", box.run())
-        world = World(
-            plan=plan,
-            fields=fields,
-            central=central,
-            disk=disk,
-            clock=clock,
-            witness=witness,
-            box=box,
-            dice=dice("world"),
-        )
-        director = Director(world=world, tasks=outside, day_begins=day_begins, enough=enough)
-        loop.quiet_until = director.quiet_until
-        directing = outside.once("director", director.run())
-        await asyncio.wait({living, directing}, return_when=asyncio.FIRST_COMPLETED)
-        box.end()
-        await living
+    world = World(
+        plan=plan,
+        fields=fields,
+        central=central,
+        disk=disk,
+        clock=clock,
+        witness=witness,
+        box=Box(around=around, disk=disk, fields=fields, gate=gate, dice=dice_of(plan.seed, "gates")),
+        dice=dice_of(plan.seed, "world"),
+    )
+    script_with = partial(Director, world=world, day_begins=day_begins, enough=enough)
+    await play(world.box, loop=loop, clock=clock, script_with=lambda tasks: script_with(tasks=tasks))
     await _read_all(parts, disk, witness, loop.time())
 
 
 async def _read_all(parts: Parts, disk: Disk, witness: Witness, now: float) -> None:
-    """Read from disk, after everything, all that was ever acknowledged."""
+    """Read all records from disk once the run is over."""
     store = parts.store(folder=disk.folder, site_name="", sends=True, connect=disk.connect)
     await store.open()
     found = await read_back(store, above=0)

@@ -1,4 +1,4 @@
-"""Surroundings of a simulation: its own randomness, a folder in memory, and a listener for failed tasks."""
+"""The surroundings of a run: chance of its own, a folder in memory, and the report of tasks that fail."""
 
 from __future__ import annotations
 
@@ -25,9 +25,14 @@ def fresh_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="edge-gateway-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
 
 
+def dice_of(seed: int, name: str) -> random.Random:
+    """Make the source of chance of one part of a run, which no other part disturbs."""
+    return random.Random(f"{seed}-{name}")  # noqa: S311 (chance of a simulation)
+
+
 @contextmanager
 def own_chance(seed: int) -> Iterator[None]:
-    """Backoffs take their jitter from the process's shared source."""
+    """Seed the process's shared source of chance, from which backoffs take their jitter."""
     before = random.getstate()
     random.seed(seed)
     try:
@@ -38,7 +43,7 @@ def own_chance(seed: int) -> Iterator[None]:
 
 @contextmanager
 def failures_to(witness: Witness, loop: VirtualLoop) -> Iterator[None]:
-    """Nothing is logged; a task that a supervisor saw fail is an observation."""
+    """Silence the log, and show tasks that failed to the witness."""
     before = structlog.get_config()
 
     def listen(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
@@ -59,7 +64,7 @@ def _error_now() -> str:
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Nearly nothing here goes round in circles: collecting seldom saves a fifth of the time."""
+    """Collect garbage seldom: nearly none of it is cyclic, and that saves a fifth of the time."""
     before = gc.get_threshold()
     gc.set_threshold(200_000, 20, 100)
     try:

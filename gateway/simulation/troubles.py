@@ -1,4 +1,4 @@
-"""Faults as they begin and end: on the way to a gate, at its inputs, in the box and above it."""
+"""The begin and end of faults: on the line to a gate, at its inputs, in the box, at central."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ENDED_BY_HAND = frozenset({Fault.LOCKED, Fault.BROKEN, Fault.HAND})
 
 
 class Injector:
-    """Injects one trouble per call of `inject`, which returns when it is over."""
+    """The injector of faults, one per call of `inject`, which returns when the fault is over."""
 
     def __init__(self, *, world: World, cards: CardList) -> None:
         self._world = world
         self._cards = cards
 
     async def inject(self, trouble: Trouble) -> None:
-        """Let this trouble come, and go."""
+        """Begin a fault, and end it."""
         world, now, field = self._world, self._world.now(), self._world.fields[trouble.lane]
         if trouble.kind in _OF_MODULES and not field.modules:
             return

@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class Work(Protocol):
-    """Work for threads in the daemon: work on the disk."""
+    """Work on the disk, which the daemon gives to threads."""
 
     def do(self, job: Callable[[], Any]) -> tuple[Callable[[], Any], float]:
-        """Do it now. Returns how to get its result (or raise its error), and the seconds until that is known."""
+        """Do it now. Return a function that gives its result or raises its error, and the seconds until then."""
         ...
 
 
@@ -67,7 +67,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return timer
 
     def _run_once(self) -> None:
-        """One turn: what is ready; when nothing is, time moves on to the next timer."""
+        """Run what is ready; when nothing is, move time on to the next timer."""
         ready, timers = self._ready, self._timers
         if not ready and not self._stopping:
             while timers and timers[0][2].cancelled():
@@ -97,7 +97,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         func: Callable[..., T],
         *args: Any,
     ) -> asyncio.Future[T]:
-        """Do the job in place; its outcome is known after the time that `work` says."""
+        """Do the job in place; its outcome is known after the seconds that `work` returns."""
         done: asyncio.Future[T] = self.create_future()
         if self.work is None:
             done.set_result(func(*args))
@@ -125,10 +125,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return transport, transport.get_protocol()
 
     def _process_events(self, event_list: list[Any]) -> None:
-        """Do nothing, because there are no events."""
+        """Do nothing: there are no sockets."""
 
     def _write_to_self(self) -> None:
-        """Nobody sleeps who would have to be woken."""
+        """Do nothing: no thread waits to be woken."""
 
 
 class VirtualClock:

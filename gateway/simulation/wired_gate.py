@@ -121,7 +121,7 @@ class Controller(asyncio.Protocol):
         return Values(tuple(int(value) for value in values[read.address : read.address + read.count]))
 
     def _obey(self, write: Write | WriteMany, now: float) -> tuple[Reply, bool]:
-        """Move the barrier; the reply, and whether it is given."""
+        """Move the barrier; return the reply, and whether it is sent."""
         wish = self._wiring.wish_of(write)
         if wish is not None:
             self._see(seen.Arrived(now, self._field.lane_id, GateAction(wish.value)))
@@ -136,7 +136,7 @@ class Controller(asyncio.Protocol):
 
 
 class WiredGate:
-    """Fulfils `drivers.contract.Gate`. One per life of the gateway; the field behind it stays."""
+    """A driver that fulfils `drivers.contract.Gate`. One per life of the gateway; the field behind it stays."""
 
     def __init__(
         self,
@@ -149,13 +149,13 @@ class WiredGate:
         alive: Callable[[], bool],
         network: Network,
     ) -> None:
-        """`alive`: whether this life of the gateway still goes on; a dead one's words reach nobody."""
+        """`alive`: whether this life of the gateway still goes on; reports of a dead one are dropped."""
         self._field = field
         field.read_at.clear()
         self._witness = witness
         self._monotonic = monotonic
         self._alive = alive
-        self._told: dict[str, object] = {}
+        self._reported: dict[str, object] = {}
         self._deadlines: Mapping[GateAction, float] = {}
         peer = Peer(protocol=self._controller, troubles=field.troubles, alive=alive, dice=dice)
         host = network.listen(field.lane_id, peer)
@@ -182,9 +182,9 @@ class WiredGate:
     async def run(self, reports: Reports) -> None:
         """See `Driver`: serve the line, then the gate."""
 
-        def report(told: Report) -> None:
-            self._note(told)
-            reports(told)
+        def report(one: Report) -> None:
+            self._note(one)
+            reports(one)
 
         async with asyncio.TaskGroup() as group:
             self._tasks = group
@@ -213,15 +213,15 @@ class WiredGate:
         await self._command(GateAction.STOP, deadline, lambda: self._gate.stop(deadline=deadline, forbidden=forbidden))
 
     async def _command(self, action: GateAction, deadline: float, drive: Callable[[], object]) -> None:
-        lane, taken = self._field.lane_id, False
+        lane, acknowledged = self._field.lane_id, False
         self._see(seen.Called(self._monotonic(), lane, action))
         self._deadlines = {**self._deadlines, action: deadline}
         await self._jam()
         try:
             await drive()  # type: ignore[misc]  # a coroutine of the gate's
-            taken = True
+            acknowledged = True
         finally:
-            self._see(seen.Answered(self._monotonic(), lane, action, taken))
+            self._see(seen.Answered(self._monotonic(), lane, action, acknowledged))
 
     async def _jam(self) -> None:
         """Have commands of a neighbour go ahead of the next one, while the line is jammed."""
@@ -255,29 +255,29 @@ class WiredGate:
         self._see(seen.Wrote(at, self._field.lane_id, action, deadline, in_the_way=known, hidden=hidden))
 
     def _note(self, report: Report) -> None:
-        """See what the driver reports."""
+        """Show the driver's reports to the witness."""
         field, lane, at = self._field, self._field.lane_id, self._monotonic()
         match report:
             case DeviceConnected():
-                self._told.clear()
+                self._reported.clear()
                 self._see(seen.GateAway(at, lane, away=False, points=field.gate_points))
             case DeviceLost():
                 self._see(seen.GateAway(at, lane, away=True, points=field.gate_points))
             case PointChanged(point=point, state=state, at=read_at) if point in field.gate_points:
                 if state is PointState.ON:  # between two polls a loop may come and drop out, which nobody can know
                     field.read_at[point] = read_at
-                if self._told.get(point) is state:
+                if self._reported.get(point) is state:
                     self._see(seen.Refreshed(read_at, lane, (point,)), taped=False)
                 else:
-                    self._told[point] = state
+                    self._reported[point] = state
                     self._see(seen.PointReported(read_at, lane, point, state))
             case PollMissed(in_a_row=in_a_row):
                 self._see(seen.PollMissed(at, lane, field.gate_points, in_a_row))
             case GateMoved(position=position, at=read_at):
-                if self._told.get(POSITION) is position:
+                if self._reported.get(POSITION) is position:
                     self._see(seen.Refreshed(read_at, lane, (POSITION,)), taped=False)
                 else:
-                    self._told[POSITION] = position
+                    self._reported[POSITION] = position
                     self._see(seen.PositionReported(read_at, lane, position))
             case _:
                 pass

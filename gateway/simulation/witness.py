@@ -1,4 +1,4 @@
-"""The witness: hands each observation to the checks that want it, keeps the last ones, and sums the run up."""
+"""The witness: it hands each observation to the checks that want it, keeps the last ones, and sums the run up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SUMMED = (seen.Wrote, seen.Called, seen.Presented, seen.Drove, seen.Injected, s
 
 
 class Check(Protocol):
-    """One promise, watched. `wants` are the observations that it is fed; `see` says what is broken, or ""."""
+    """The check of one promise. `wants` are the observations that it is fed; `see` says what is broken, or ""."""
 
     @property
     def promise(self) -> str:
@@ -29,13 +29,13 @@ class Check(Protocol):
         ...
 
     def see(self, observation: seen.Observation) -> str:
-        """Take an observation; one sentence when the promise is broken by it, else ""."""
+        """Judge an observation; return a sentence when it breaks the promise, else ""."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken promise: at which step, and what was seen until then (the last line is the step itself)."""
+    """A broken promise, its step, and the observations until then (the last one is the step itself)."""
 
     promise: str
     text: str
@@ -45,7 +45,7 @@ class Violation:
 
 
 class Witness:
-    """Sees everything. `digest` is equal for equal runs."""
+    """The receiver of all observations. `digest` is equal for equal runs."""
 
     def __init__(self, *, checks: Iterable[Check]) -> None:
         self._by_kind: dict[type[seen.Observation], list[Check]] = {}
@@ -66,7 +66,7 @@ class Witness:
         return frozenset(self._camera_events)
 
     def see(self, observation: seen.Observation, *, taped: bool = True) -> None:
-        """Take an observation. What is not `taped` repeats an earlier one and is only for the checks."""
+        """Record an observation. One that is not `taped` repeats an earlier one and is only for the checks."""
         self.steps += 1
         if taped:
             self._tape.append(observation)

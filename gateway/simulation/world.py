@@ -1,4 +1,4 @@
-"""Everything that is there, whatever the gateway does."""
+"""The surroundings of every gateway of a run: they outlast its lives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gateway.simulation.witness import Witness
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Everything that is there, whatever the gateway does."""
+    """The box, its field and central, with the clock, disk and chance of the run."""
 
     plan: Plan
     fields: Mapping[int, LaneField]
@@ -30,7 +30,7 @@ class World:
     dice: random.Random
 
     def now(self) -> float:
-        """Seconds of virtual time."""
+        """Return the seconds of virtual time."""
         return self.clock.monotonic()
 
     def see(self, observation: seen.Observation) -> None:

@@ -1,17 +1,27 @@
-"""One check per promise: fed with observations, each says in one sentence what breaks its promise."""
+"""The checks, one per promise. Each is fed with observations and says in one sentence what breaks its promise."""
 
-from gateway.simulation.checks.access import AccessCheck
-from gateway.simulation.checks.arrivals import ArrivalsCheck
-from gateway.simulation.checks.books import BooksCheck
+from __future__ import annotations
+
+from gateway.simulation import observations as seen
 from gateway.simulation.checks.clock import ClockCheck
 from gateway.simulation.checks.closing import ClosingCheck, ReopeningCheck
-from gateway.simulation.checks.commands import CommandsCheck, DeadlinesCheck
-from gateway.simulation.checks.delay import DelayCheck
-from gateway.simulation.checks.durable import DurableCheck
+from gateway.simulation.checks.commands import ArrivalsCheck, CommandsCheck, DeadlinesCheck
+from gateway.simulation.checks.decisions import AccessCheck, DelayCheck
 from gateway.simulation.checks.passages import PassagesCheck
+from gateway.simulation.checks.records import BooksCheck, DurableCheck
 from gateway.simulation.checks.stopping import StoppingCheck
-from gateway.simulation.checks.tasks import TasksCheck
 from gateway.simulation.witness import Check
+
+
+class TasksCheck:
+    """The rule that no task ends by an error that nobody expected: its supervisor reports each."""
+
+    promise = "no task fails"
+    wants = (seen.TaskFailed,)
+
+    def see(self, observation: seen.Observation) -> str:
+        """See `Check`."""
+        return f"{observation.task}: {observation.error}" if isinstance(observation, seen.TaskFailed) else ""
 
 
 def all_checks(

@@ -14,9 +14,9 @@ _OF_TIME = frozenset({Reason.EXPIRED, Reason.NOT_YET_VALID})
 
 
 class ClockCheck:
-    """Knows the true time and when the clock could not be trusted.
+    """Comparison of each event's time with the true time, and with the spans in which the clock was not trusted.
 
-    Meanwhile lanes that want a sure time refuse cards with days, and no other lane does.
+    In such a span lanes that need a trusted clock refuse cards with days, and no other lane does.
     """
 
     promise = "9 clock steps do no harm"
@@ -85,7 +85,10 @@ class ClockCheck:
         return ""
 
     def _out_of_order(self, event: Event) -> str:
-        """Return a fault if the event is out of order within its lane, apart from the recording of a command."""
+        """Judge the order of one lane's events.
+
+        A command's recording is left out: it is on disk before earlier events of the lane.
+        """
         if not event.lane_id or event.kind in _BESIDE_THE_LANE:
             return ""
         latest = self._latest.get(event.lane_id, 0)

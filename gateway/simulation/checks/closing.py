@@ -1,6 +1,6 @@
 """Promise 1: close is never sent while a safety point is active, unknown or stale, or has not been clear for a while.
 
-And what comes into the way of a gate that closes on our word has it opened again.
+A gate that closes on the gateway's command is opened again when something comes into its way.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _AT_ONCE = 0.25
 
 
 class ClosingCheck:
-    """Judges each close as it goes out: by what was reported until then, and by what really was there."""
+    """Judgement of each close as it goes out, by the reports until then and by what really was under the gate."""
 
     promise = "1 close is never unsafe"
     wants = (
@@ -35,7 +35,7 @@ class ClosingCheck:
     def __init__(
         self, *, stale: float, clear: float, clear_after_loss: float, fire_lanes: frozenset[str] = frozenset()
     ) -> None:
-        """Seconds, as in the site file. `fire_lanes` have a fire input."""
+        """All times are seconds, as in the site file. `fire_lanes` have a fire input."""
         self._fire_lanes = fire_lanes
         self._stale = stale
         self._clear = clear
@@ -81,8 +81,10 @@ class ClosingCheck:
     def _note_refreshed(self, observation: seen.Refreshed) -> None:
         for point in observation.points:
             place, at = (observation.lane, point), observation.at
-            told = self._points.get(place)
-            is_late = told is not None and at - max(told.at, self._refreshed.get(place, told.at)) > self._stale
+            reported = self._points.get(place)
+            is_late = (
+                reported is not None and at - max(reported.at, self._refreshed.get(place, reported.at)) > self._stale
+            )
             if is_late or place in self._missed:
                 self._returned[place] = at
             self._refreshed[place] = at
@@ -121,39 +123,40 @@ class ClosingCheck:
         return ""
 
     def _not_known_off(self, point: str, close: seen.Wrote) -> str:
-        told = self._points.get((close.lane, point))
-        if told is None or told.state is PointState.UNKNOWN:
+        reported = self._points.get((close.lane, point))
+        if reported is None or reported.state is PointState.UNKNOWN:
             return f"{point} was unknown"
-        if told.state is PointState.ON:
+        if reported.state is PointState.ON:
             return f"{point} was active"
         if (close.lane, point) in self._missed:
             return f"{point} had not answered when it was asked last"
-        age = self._age(told, point, close)
+        age = self._age(reported, point, close)
         return f"{point} was stale, read {age:.1f} s before" if age > self._stale else ""
 
     def _fault_of(self, point: str, close: seen.Wrote) -> str:
         if fault := self._not_known_off(point, close):
             return fault
-        told = self._points[close.lane, point]
+        reported = self._points[close.lane, point]
         returned = self._returned[close.lane, point]
-        if close.at < told.at + self._clear:
-            return f"{point} had been off for {close.at - told.at:.2f} s only"
+        if close.at < reported.at + self._clear:
+            return f"{point} had been off for {close.at - reported.at:.2f} s only"
         if close.at < returned + self._clear_after_loss:
             return f"{point} had been known again for {close.at - returned:.2f} s only"
-        once = self._refreshed.get((close.lane, point), told.at) <= max(told.at, returned)
+        once = self._refreshed.get((close.lane, point), reported.at) <= max(reported.at, returned)
         return f"{point} had been read as off only once" if once else ""
 
-    def _age(self, told: seen.PointReported | seen.PositionReported, point: str, close: seen.Wrote) -> float:
-        return close.at - max(told.at, self._refreshed.get((close.lane, point), told.at))
+    def _age(self, reported: seen.PointReported | seen.PositionReported, point: str, close: seen.Wrote) -> float:
+        return close.at - max(reported.at, self._refreshed.get((close.lane, point), reported.at))
 
 
 class ReopeningCheck:
-    """Check that an open follows a close as soon as the line allows, when something comes into the way or a fire
-    begins.
+    """The rule that a close is undone by an open when something comes into the way, or a fire breaks out.
 
-    Until a person's stop is seen to have worked; and except what is gone again before the close was answered: no open
-    could have gone out on that line until then. And except where the gate was seen to stand still before: the beam may
-    be another device's, which tells later that something is in it.
+    It holds once a close may be on its way, as soon as the line allows. There are three exceptions:
+
+    - A person's stop was seen to have worked.
+    - What came into the way is gone again before the close was answered: no open could go out on that line until then.
+    - The gate was seen to stand still before: the beam may be another device's, which reports later.
     """
 
     promise = "1 what closes onto something is opened again"
@@ -176,7 +179,7 @@ class ReopeningCheck:
         self._due: dict[tuple[str, str], float] = {}
         self._closed: set[str] = set()
         self._asked: set[str] = set()
-        self._taken: set[str] = set()
+        self._stop_acknowledged: set[str] = set()
         self._position: dict[str, GatePosition] = {}
         self._rests: set[str] = set()
 
@@ -187,7 +190,7 @@ class ReopeningCheck:
             case seen.Wrote(action=GateAction.CLOSE) if observation.lane not in self._closed:
                 self._closing[observation.lane] = observation.at
                 self._asked.discard(observation.lane)
-                self._taken.discard(observation.lane)
+                self._stop_acknowledged.discard(observation.lane)
                 self._rests.discard(observation.lane)
                 self._unanswered.add(observation.lane)
             case seen.Answered(action=GateAction.CLOSE):
@@ -196,8 +199,8 @@ class ReopeningCheck:
                 self._note_position(observation)
             case seen.GateAway():
                 self._over(observation.lane)
-            case seen.Answered(action=GateAction.STOP, taken=True):
-                self._taken.add(observation.lane)
+            case seen.Answered(action=GateAction.STOP, acknowledged=True):
+                self._stop_acknowledged.add(observation.lane)
             case seen.Called(action=GateAction.OPEN):
                 self._over(observation.lane)
             case seen.Asked(action=GateAction.STOP):
@@ -228,10 +231,10 @@ class ReopeningCheck:
                 pass
 
     def _has_stopped(self, lane: str) -> bool:
-        """Return whether a person's stop was seen to work; the request alone does not count."""
+        """Return whether a person's stop was seen to work: asking for it is not enough."""
         position = self._position.get(lane)
         stopped = lane in self._asked and position is GatePosition.STOPPED
-        return stopped or (lane in self._taken and position in {GatePosition.OPEN, GatePosition.OPENING})
+        return stopped or (lane in self._stop_acknowledged and position in {GatePosition.OPEN, GatePosition.OPENING})
 
     def _note_position(self, observation: seen.PositionReported) -> None:
         self._position[observation.lane] = observation.position

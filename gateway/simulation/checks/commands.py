@@ -16,10 +16,9 @@ _UNDONE_WITHIN = 30.0
 
 
 class CommandsCheck:
-    """Each open on the wire needs a card or a person of the same life of the gateway, each reason counts once.
+    """The reasons for each open on the wire: a card or a person of the same life of the gateway, each counted once.
 
-    Or it undoes a close onto something, or one of unknown outcome: that may be asked for three times. Or there is a
-    fire.
+    Other reasons are a fire, and a close to undo that meets something or has an unknown outcome: three opens at most.
     """
 
     promise = "2 no command is replayed or late"
@@ -119,7 +118,7 @@ class CommandsCheck:
 
 
 class DeadlinesCheck:
-    """No command goes out later than a command may live, nor after another one was given to the driver."""
+    """The rule that no command goes out after its deadline, nor after another one was given to the driver."""
 
     promise = "2 no command goes out late"
     wants = (seen.Called, seen.Wrote)
@@ -162,7 +161,7 @@ class _Undo:
         self._left: dict[str, tuple[int, float]] = {}
 
     def asked(self, lane: str, *, until: float) -> None:
-        """Count what may still be undone as part of this close, even if nobody sees it go out."""
+        """Begin to count the opens that may undo this close, which may go out unseen."""
         self._asked[lane] = until
         self._unfinished.add(lane)
         self._left.pop(lane, None)
@@ -201,7 +200,7 @@ class _Undo:
                     self._closing[observation.lane] = observation.at
                 self._trip(observation.lane, observation.at)
                 if not observation.away and observation.lane in self._unfinished:
-                    # However long it was away: its inputs are not believed at once, and the close may still go on.
+                    # However long it was away: its inputs are not trusted at once, and the gate may still be closing.
                     self._left[observation.lane] = (_UNDO_TRIES, observation.at + _UNDONE_WITHIN)
             case _:
                 pass
@@ -216,3 +215,42 @@ class _Undo:
     def _trip(self, lane: str, at: float) -> None:
         if at - self._closing.get(lane, -_UNDONE_WITHIN) < _UNDONE_WITHIN:
             self._left.setdefault(lane, (_UNDO_TRIES, at + _UNDONE_WITHIN))
+
+
+class ArrivalsCheck:
+    """A command arrives at the gate's controller while its driver waits for the answer, or not at all."""
+
+    promise = "2 no command arrives after it was given up"
+    wants = (seen.Called, seen.Answered, seen.Arrived, seen.Ended)
+
+    def __init__(self) -> None:
+        self._under_way: dict[tuple[str, GateAction], int] = {}
+        self._given_up: dict[tuple[str, GateAction], float] = {}
+
+    def see(self, observation: seen.Observation) -> str:
+        """See `Check`."""
+        match observation:
+            case seen.Called():
+                self._count(observation, 1)
+            case seen.Answered():
+                self._count(observation, -1)
+                self._given_up[observation.lane, observation.action] = observation.at
+            case seen.Arrived():
+                return self._judge(observation)
+            case seen.Ended():
+                self._under_way.clear()
+            case _:
+                pass
+        return ""
+
+    def _count(self, observation: seen.Called | seen.Answered, more: int) -> None:
+        place = observation.lane, observation.action
+        self._under_way[place] = max(0, self._under_way.get(place, 0) + more)
+
+    def _judge(self, arrived: seen.Arrived) -> str:
+        place = arrived.lane, arrived.action
+        if self._under_way.get(place):
+            return ""
+        since = self._given_up.get(place)
+        late = "" if since is None else f" {arrived.at - since:.2f} s"
+        return f"{arrived.action} arrived in {arrived.lane}{late} after its driver had given it up"

@@ -1,4 +1,4 @@
-"""Check that each vehicle that drove through a lane undisturbed is recorded as one passage."""
+"""Promise 10: a vehicle that drove through a lane without any fault is recorded as a passage, once."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ class _Recorded:
     ended: float
 
     def is_of(self, drove: seen.Drove) -> bool:
-        """Return whether it belongs to this vehicle."""
+        """Return whether it is this vehicle's."""
         return self.card == drove.card and drove.began < self.ended < drove.at + _RECORDED_WITHIN
 
 
 class PassagesCheck:
-    """Compares vehicles that really passed, where nothing was wrong, with the passages that were recorded.
+    """Comparison of the vehicles that really passed, where nothing was wrong, with the recorded passages.
 
-    A passage belongs to the vehicle whose card it names and that was at the gate when it ended, or had just left: the
-    passage of another vehicle never stands in for it.
+    A passage belongs to the vehicle whose card it names and that was at the gate when it ended, or had just left.
     """
 
     promise = "10 each passage is recorded"
@@ -46,7 +45,7 @@ class PassagesCheck:
             case seen.Acknowledged():
                 if observation.entry.passage is not None:
                     self._note(observation.entry.passage, observation)
-            case seen.Ended():  # what was not on disk by then is lost, as it may be
+            case seen.Ended():  # a passage may be lost that was not on disk by then
                 self._owed.clear()
                 self._recorded.clear()
             case _:

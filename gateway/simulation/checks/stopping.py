@@ -1,4 +1,4 @@
-"""Check that a gate that a person stopped stays stopped, over lost controllers and restarts."""
+"""A gate that a person stopped stays where it is, through lost controllers and restarts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _CARD_SECONDS = 1.5
 
 
 class StoppingCheck:
-    """A stop that was acknowledged and seen to work: no gate is moved then, before somebody wants that.
+    """The rule that no gate moves after a stop that was acknowledged and seen to work, until there is a reason.
 
-    Who wants that: a person who commands the gate, a card that may pass, whoever closes it by hand, and a fire. Over a
-    restart it counts when it was on disk that it began.
+    Reasons are a person's command, a card that may pass, a gate that is closed by hand, and a fire. The rule holds
+    through a restart when the begin of the stop was on disk.
     """
 
     promise = "what a person stopped is not moved"
@@ -34,7 +34,7 @@ class StoppingCheck:
 
     def __init__(self) -> None:
         self._position: dict[str, GatePosition] = {}
-        self._taken: set[str] = set()
+        self._stop_acknowledged: set[str] = set()
         self._stopped: dict[str, float] = {}
         self._on_disk: set[str] = set()
         self._card_at: dict[str, float] = {}
@@ -48,8 +48,8 @@ class StoppingCheck:
                 if observation.good is not False:
                     self._card_at[observation.lane] = observation.at
                     self._over(observation.lane)
-            case seen.Answered(action=GateAction.STOP, taken=True):
-                self._taken.add(observation.lane)
+            case seen.Answered(action=GateAction.STOP, acknowledged=True):
+                self._stop_acknowledged.add(observation.lane)
                 self._judge_stop(observation.lane, observation.at)
             case seen.PositionReported():
                 self._position[observation.lane] = observation.position
@@ -72,14 +72,14 @@ class StoppingCheck:
 
     def _judge_stop(self, lane: str, at: float) -> None:
         recent_card = at - self._card_at.get(lane, -_CARD_SECONDS) < _CARD_SECONDS
-        if lane in self._taken and self._position.get(lane) is GatePosition.STOPPED and not recent_card:
+        if lane in self._stop_acknowledged and self._position.get(lane) is GatePosition.STOPPED and not recent_card:
             self._stopped.setdefault(lane, at)
 
     def _judge(self, called: seen.Called) -> str:
         since = self._stopped.get(called.lane)
         if called.action is GateAction.STOP or since is None or called.at <= since + _ON_ITS_WAY_SECONDS:
             if called.action is not GateAction.STOP:
-                self._taken.discard(called.lane)
+                self._stop_acknowledged.discard(called.lane)
             return ""
         self._over(called.lane)
         return f"{called.action} was sent in {called.lane} {called.at - since:.1f} s after a person's stop had worked"
@@ -93,9 +93,9 @@ class StoppingCheck:
 
     def _forget_unrecorded(self) -> None:
         self._stopped = {lane: at for lane, at in self._stopped.items() if lane in self._on_disk}
-        self._taken.clear()
+        self._stop_acknowledged.clear()
         self._position.clear()
 
     def _over(self, lane: str) -> None:
         self._stopped.pop(lane, None)
-        self._taken.discard(lane)
+        self._stop_acknowledged.discard(lane)

@@ -7,7 +7,8 @@ from gateway.simulation.outage.holdings import site_holds
 from gateway.simulation.outage.people import Promised
 from gateway.simulation.outage.plan import BAD_LINE, OutagePlan
 from gateway.simulation.outage.reconcile import Acknowledged, CentralHolds, SiteHolds, faults_between
-from gateway.simulation.outage.simulate import OutageReport, simulate_outage
+from gateway.simulation.outage.report import OutageReport, show_outage
+from gateway.simulation.outage.simulate import simulate_outage
 
 __all__ = [
     "BAD_LINE",
@@ -18,6 +19,7 @@ __all__ = [
     "Promised",
     "SiteHolds",
     "faults_between",
+    "show_outage",
     "simulate_outage",
     "site_holds",
 ]

@@ -15,31 +15,30 @@ from gateway.runtime.supervision import Supervisor
 from gateway.simulation.agenda import Vehicle, day
 from gateway.simulation.disk import CutAt, Disk
 from gateway.simulation.lane_field import LaneField
-from gateway.simulation.outage.house import WiredSync
 from gateway.simulation.outage.people import CentralPeople, SitePeople
 from gateway.simulation.outage.plan import OutagePlan
 from gateway.simulation.outage.technician import Technician
 from gateway.simulation.outage.wire import Line, LineState
+from gateway.simulation.outage.wired_sync import WiredSync
 from gateway.simulation.plan import Plan
 from gateway.simulation.power import Box
 from gateway.simulation.scene import good_cards
+from gateway.simulation.script import HeldReader, Script
 from gateway.simulation.virtual_time import VirtualClock
 
 _DAY = 86_400.0
-_SETTLE = 7.0
-_POLL = 0.5
+POLL = 0.5
 _GATE_CLOSES_WITHIN = 60.0
 _FIRST_PULL_WITHIN = 600.0
 _PULLS_AT_LAST = 4
 _ROUNDS_OF_A_TECHNICIAN = 20
 _UP_WITHIN = 600.0
 _ALL_WELL = Faults()
-_FOREVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everything that is there, whatever the gateway does."""
+    """The surroundings of every gateway of a run, with central and with people."""
 
     plan: OutagePlan
     box: Box
@@ -54,57 +53,40 @@ class Scene:
     dice: random.Random
 
 
-class Course:
-    """Runs a scene. `counts` says what happened; `unsettled` why it never came to rest, "" when it did."""
+class Course(Script):
+    """The script of an outage. `counts` are the happenings; `unsettled` says why it never came to rest, else ""."""
 
     def __init__(self, *, scene: Scene, tasks: Supervisor, day_begins: Callable[[int], None]) -> None:
+        super().__init__(box=scene.box, clock=scene.clock, disk=scene.disk, fields=scene.fields, tasks=tasks)
         self._scene = scene
-        self._tasks = tasks
         self._day_begins = day_begins
-        self._busy = 0
-        self._next_at = 0.0
         self.counts: Counter[str] = Counter()
         self.unsettled = ""
         now = scene.clock.monotonic
         self._lanes = {
             number: DrivingLane(
-                barrier=field.barrier, reader=_Post(scene.box, field), monotonic=now, look_seconds=_POLL
+                barrier=field.barrier, reader=HeldReader(self._present_at(field)), monotonic=now, look_seconds=POLL
             )
             for number, field in scene.fields.items()
         }
 
-    def quiet_until(self) -> float:
-        """Instant until which everything is settled; minus infinity while something happens."""
-        scene, now = self._scene, self._now()
-        box = scene.box
-        if self._busy or self._next_at <= now or not box.is_up or now - box.up_since < _SETTLE:
-            return -_FOREVER
-        if box.life.lanes.recorder.waiting or not all(f.is_quiet(now, _SETTLE) for f in scene.fields.values()):
-            return -_FOREVER
-        return self._next_at
-
     async def run(self) -> None:
-        """Run from the first pull to the last."""
-        self._busy += 1
+        """Run the outage from the first pull to the last."""
+        self.busy += 1
         await self._until(self._has_cards, within=_FIRST_PULL_WITHIN, what="the first pull")
-        self._busy -= 1
+        self.busy -= 1
         for number in range(int(-(-self._scene.plan.days // 1))):
             self._day_begins(number)
             await self._day(number)
-        await self._wait_until(self._scene.plan.days * _DAY)
-        self._busy += 1  # from here on no moment is skipped
+        await self.wait_until(self._scene.plan.days * _DAY)
+        self.busy += 1  # from here on no moment is skipped
         await self._come_back()
         await self._settle()
 
     async def _day(self, number: int) -> None:
         for at, happening in sorted(self._agenda(number), key=lambda item: item[0]):
-            await self._wait_until(at)
-            self._tasks.once("happening", self._counted(happening()))
-
-    async def _wait_until(self, at: float) -> None:
-        self._next_at = max(at, self._now())
-        await asyncio.sleep(self._next_at - self._now())
-        self._next_at = self._now()
+            await self.wait_until(at)
+            self.tasks.once("happening", self.counted(happening()))
 
     def _agenda(self, number: int) -> Iterator[tuple[float, Callable[[], Awaitable[None]]]]:
         """List a day's happenings with their times."""
@@ -128,12 +110,12 @@ class Course:
         if not number:
             yield begins, self._change_line
 
-    async def _counted(self, doing: Awaitable[None]) -> None:
-        self._busy += 1
-        try:
-            await doing
-        finally:
-            self._busy -= 1
+    def _present_at(self, field: LaneField) -> Callable[[str], None]:
+        def present(card: str) -> None:
+            if self._scene.box.is_up:
+                self._scene.box.life.present(field.reader_id, card)
+
+        return present
 
     def _driven(self, vehicle: Vehicle) -> Callable[[], Awaitable[None]]:
         async def drive() -> None:
@@ -180,7 +162,7 @@ class Course:
         await self._until(self._is_up, within=_UP_WITHIN, what="a start")
 
     async def _change_line(self) -> None:
-        """Central is away in another manner."""
+        """Let central be away in another manner."""
         scene, throw = self._scene, self._scene.dice.random()
         scene.central.faults = Faults(error=ErrorKind.PORTAL) if throw < 0.2 else _ALL_WELL
         state = LineState.UP if throw < 0.2 else LineState.SILENT if throw < 0.4 else LineState.REFUSED
@@ -198,16 +180,16 @@ class Course:
         self.counts["card changed at central"] += 1
 
     async def _as_person(self, act: Callable[[WiredSync, Callable[[], bool]], Awaitable[None]], what: str) -> None:
-        """Ask as a person would, who gets no answer when the gateway dies meanwhile."""
+        """Do something as a person, who gets no answer from a gateway that dies meanwhile."""
         box = self._scene.box
         life = box.life
-        house = life.in_step
-        if not life.up or not isinstance(house, WiredSync):
+        wired = life.in_step
+        if not life.up or not isinstance(wired, WiredSync):
             return
         self.counts[what] += 1
         try:
             async with asyncio.timeout(120.0):
-                await act(house, lambda: life is box.life and life.up)
+                await act(wired, lambda: life is box.life and life.up)
         except (StoreError, TimeoutError):
             self.counts[f"{what}: unanswered"] += 1
 
@@ -236,7 +218,7 @@ class Course:
             self.counts[f"at central: {name}"] += often
 
     async def _settle(self) -> None:
-        """Central is well: what waits goes up, and what changed comes down."""
+        """Let the backlog go up and changes come down, while central is well."""
         scene = self._scene
         await self._until(self._is_idle, within=_UP_WITHIN, what="what people and vehicles did")
         scene.central.faults = _ALL_WELL
@@ -256,7 +238,7 @@ class Course:
         return self._scene.box.is_up
 
     async def _is_idle(self) -> bool:
-        return self._busy <= 1
+        return self.busy <= 1
 
     async def _has_cards(self) -> bool:
         box, cards = self._scene.box, self._scene.central.cards
@@ -273,8 +255,8 @@ class Course:
         return (await self._scene.box.life.store.outbox.books()).parked
 
     def _pull_at(self) -> int:
-        house = self._scene.box.life.in_step
-        report = house.down.report if isinstance(house, WiredSync) else None
+        wired = self._scene.box.life.in_step
+        report = wired.down.report if isinstance(wired, WiredSync) else None
         return report.at.micros if report is not None else 0
 
     async def _has_pulled(self) -> bool:
@@ -290,16 +272,3 @@ class Course:
 
     def _now(self) -> float:
         return self._scene.clock.monotonic()
-
-
-class _Post:
-    """The reader of a lane, as drivers of vehicles meet it."""
-
-    def __init__(self, box: Box, field: LaneField) -> None:
-        self._box = box
-        self._field = field
-
-    def present(self, card: str) -> None:
-        """Hold a card to a reader."""
-        if self._box.is_up:
-            self._box.life.present(self._field.reader_id, card)

@@ -1,4 +1,4 @@
-"""Contents of a gateway's data folder, read as its next start would read them."""
+"""The contents of a gateway's data folder, read as its next start would."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def site_holds(folder: Path, *, connect: Connect = Connection) -> SiteHold
             cards={number: json.loads(text) for number, text in cards.items()},
             books=await store.outbox.books(),
             fields=fields,
-            told_dropped=await _told(store, EventKind.RECORD_DROPPED),
+            drop_events=await _count(store, EventKind.RECORD_DROPPED),
         )
     finally:
         await store.close()
@@ -64,6 +64,6 @@ def _fields_of(event: CameraEvent) -> JsonObject:
     }
 
 
-async def _told(store: Store, kind: EventKind) -> int:
+async def _count(store: Store, kind: EventKind) -> int:
     """Count the events of a kind."""
     return (await store.events.page(EventFilter(types=(int(kind),)), limit=1)).count

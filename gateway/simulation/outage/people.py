@@ -14,7 +14,7 @@ from gateway.domain.evidence import KeptAs, Labels
 from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_LIFECYCLE, CARD_UPDATE, WriteOperation
 from gateway.domain.writes import JsonObject as Body
 from gateway.runtime.clock import iso_utc
-from gateway.simulation.outage.house import WiredSync
+from gateway.simulation.outage.wired_sync import WiredSync
 
 _FEWEST_CARDS = 40
 _LARGEST_FILE = 60_000
@@ -25,15 +25,15 @@ _MISTAKES = 0.12  # a new card gets a number that central has given to another o
 
 @dataclass
 class Promised:
-    """Writes that people at the site were told are done.
+    """The changes that people at the site were told are done.
 
     Attributes:
         notes: by card number, what its note must be at central in the end.
         gone: numbers of cards that were deleted.
-        unsure: numbers of cards of whose last change nobody was told what became of it.
-        contested: numbers of cards that people at central changed too: who wins is the gateway's rule.
-        files: by camera event (the site's id), the SHA-256 of files that were taken.
-        let_go: kind and id of records that a technician let go of: central is not to have them.
+        unsure: numbers of cards whose last change has an unknown outcome.
+        contested: numbers of cards that people at central changed too; the gateway's rule says who wins.
+        files: by camera event (the site's id), the SHA-256 of files that were accepted.
+        let_go: kind and id of records that a technician dropped: central is not to have them.
     """
 
     notes: dict[str, str] = field(default_factory=dict)
@@ -45,19 +45,19 @@ class Promised:
 
 
 class SitePeople:
-    """People at the site who change the site's own cards and add files to camera events."""
+    """People at the site: they change cards of the site's own, and add files to camera events."""
 
     def __init__(self, *, dice: random.Random, at_central: Callable[[], Iterable[str]]) -> None:
-        """`at_central`: the numbers of the cards that central has, of which the site may not have heard."""
+        """`at_central`: the numbers of the cards that central has; the site may not know all of them."""
         self._dice = dice
         self._at_central = at_central
         self._number = 0
         self.promised = Promised()
         self.done = 0
 
-    async def change_card(self, house: WiredSync, alive: Callable[[], bool]) -> None:
-        """One change; what it promises counts only if the gateway still lived when it said so."""
-        cards = {number: json.loads(text) for number, text in (await house.store.cards.records()).items()}
+    async def change_card(self, wired: WiredSync, alive: Callable[[], bool]) -> None:
+        """Make one change; its promise counts only if the gateway was still alive when it answered."""
+        cards = {number: json.loads(text) for number, text in (await wired.store.cards.records()).items()}
         ours = [number for number, card in cards.items() if str(card.get("number", "")).startswith("S")]
         self._number += 1
         throw = self._dice.random()
@@ -66,28 +66,28 @@ class SitePeople:
         if taken and self._dice.random() < _MISTAKES:
             number = self._dice.choice(taken)
             self.promised.contested.add(number)
-            await self._write(house, CARD_CREATE, number, {"number": number, "note": "twice"}, note=None, alive=alive)
+            await self._write(wired, CARD_CREATE, number, {"number": number, "note": "twice"}, note=None, alive=alive)
             return
         if not ours or throw < 0.3:
             number = f"S{self._number:06d}"
-            await self._write(house, CARD_CREATE, number, {"number": number, "note": number}, note=number, alive=alive)
+            await self._write(wired, CARD_CREATE, number, {"number": number, "note": number}, note=number, alive=alive)
             return
         record_id = self._dice.choice(ours)
         number = str(cards[record_id]["number"])
         if throw < 0.6:
             note = f"note {self._number}"
-            await self._write(house, CARD_UPDATE, number, {"id": record_id, "note": note}, note=note, alive=alive)
+            await self._write(wired, CARD_UPDATE, number, {"id": record_id, "note": note}, note=note, alive=alive)
         elif throw < 0.85:
             status = self._dice.choice(("active", "suspended", "lost", "blocked"))
             await self._write(
-                house, CARD_LIFECYCLE, number, {"id": record_id, "status": status}, note=None, alive=alive
+                wired, CARD_LIFECYCLE, number, {"id": record_id, "status": status}, note=None, alive=alive
             )
         else:
-            await self._write(house, CARD_DELETE, number, {"id": record_id}, note=None, alive=alive, deletes=True)
+            await self._write(wired, CARD_DELETE, number, {"id": record_id}, note=None, alive=alive, deletes=True)
 
     async def _write(
         self,
-        house: WiredSync,
+        wired: WiredSync,
         operation: WriteOperation,
         number: str,
         body: Body,
@@ -99,7 +99,7 @@ class SitePeople:
         if note is not None or deletes:
             self.promised.unsure.add(number)
         try:
-            await house.writes.write(operation, body)
+            await wired.writes.write(operation, body)
         except GatewayError:
             return
         if not alive():
@@ -112,15 +112,15 @@ class SitePeople:
         if note is not None or deletes:
             self.promised.unsure.discard(number)
 
-    async def add_file(self, house: WiredSync, alive: Callable[[], bool]) -> None:
+    async def add_file(self, wired: WiredSync, alive: Callable[[], bool]) -> None:
         """Add a file to one of the newest camera events."""
-        events = (await house.store.camera_events.page(limit=_RECENT)).events
+        events = (await wired.store.camera_events.page(limit=_RECENT)).events
         if not events:
             return
         event = self._dice.choice(events)
         labels = Labels("scene.jpg", "", KeptAs.INCIDENT, "guard")
         try:
-            async with house.evidence_files.receive() as incoming:
+            async with wired.evidence_files.receive() as incoming:
                 await incoming.write(b"\xff\xd8\xff" + self._dice.randbytes(self._dice.randrange(100, _LARGEST_FILE)))
                 await incoming.finish()
                 evidence = await incoming.keep(event, labels)
@@ -131,12 +131,12 @@ class SitePeople:
 
 
 class CentralPeople:
-    """People who make, change and delete cards at central, for the site to fetch."""
+    """People at central: they add, change and delete cards, which the site is to pull."""
 
     def __init__(
         self, *, cards: Table, dice: random.Random, now: Callable[[], int], contested: Callable[[str], None]
     ) -> None:
-        """`contested` hears the number of a card of the site's own that they change."""
+        """`contested` is called with the number of each card of the site's own that they change."""
         self._contested = contested
         self._cards = cards
         self._dice = dice
@@ -144,7 +144,7 @@ class CentralPeople:
         self._number = 0
 
     def change_card(self) -> None:
-        """One change, of any card but those that open gates in this simulation."""
+        """Make one change, of any card but those that open gates in this simulation."""
         self._number += 1
         at = iso_utc(self._now())
         if self._dice.random() < _MEDDLES:
@@ -161,7 +161,7 @@ class CentralPeople:
             self._cards.remove(self._dice.choice(others))
 
     def _meddle(self, at: str) -> None:
-        """Change a card of the site's own at central."""
+        """Change or remove a card of the site's own."""
         theirs = [number for number, card in self._cards.items() if str(card.get("number", "")).startswith("S")]
         if not theirs:
             return

@@ -1,4 +1,4 @@
-"""Plan of an outage: a frozen value. Everything else follows from it and its seed."""
+"""The plan of an outage: a frozen value. Everything else follows from it and its seed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BAD_LINE = Chances(
 
 @dataclass(frozen=True, slots=True)
 class OutagePlan:
-    """Length of the outage, what happens meanwhile, and the state of the line afterwards.
+    """The length of an outage, its happenings, and the state of the line when central comes back.
 
     Attributes:
         days: days without central.

@@ -19,7 +19,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class SiteHolds:
-    """Contents of the site's files.
+    """The records in the site's own files.
 
     Attributes:
         camera_events: central's id of each, by the site's.
@@ -27,8 +27,8 @@ class SiteHolds:
         files: camera event and SHA-256 of each piece of evidence.
         cards: each card's record.
         books: of the outbox.
-        told_dropped: how many events tell that a person let go of something.
-        fields: by kind and the site's id, what central is to have of a camera event or an entry.
+        drop_events: the number of events that a person dropped something.
+        fields: by kind and the site's id, the fields that central is to have of a camera event or an entry.
     """
 
     camera_events: Mapping[int, int | None]
@@ -36,13 +36,13 @@ class SiteHolds:
     files: frozenset[tuple[int, str]]
     cards: Mapping[int, JsonObject]
     books: Books
-    told_dropped: int
+    drop_events: int
     fields: Mapping[tuple[str, int], JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
 class CentralHolds:
-    """Contents of central's tables."""
+    """The records in central's tables."""
 
     books: CentralBooks
     camera_events: Mapping[int, JsonObject]
@@ -52,14 +52,14 @@ class CentralHolds:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """Records that were acknowledged as on disk: camera events by the site's ids, and writes of people."""
+    """The acknowledged camera events, by the site's ids, and the promises to people."""
 
     camera_events: frozenset[int]
     promised: Promised
 
 
 def faults_between(site: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -> tuple[str, ...]:
-    """Every way in which they are not in step; one sentence each."""
+    """List the differences of the two sides, each in one sentence."""
     return tuple(
         sentence
         for judge in (_camera_events, _entries, _files, _cards, _promises, _books)
@@ -165,8 +165,8 @@ def _books(site: SiteHolds, _central: CentralHolds, acknowledged: Acknowledged) 
     books, let_go = site.books, len(acknowledged.promised.let_go)
     if books.dropped < let_go:
         yield f"{let_go} records were let go of, and {books.dropped} rows counted as dropped"
-    if site.told_dropped != let_go:
-        yield f"{let_go} records were let go of, and {site.told_dropped} events tell so"
+    if site.drop_events != let_go:
+        yield f"{let_go} records were let go of, and {site.drop_events} events tell so"
     if not books.balance():
         yield f"the books do not balance: {books}"
     if books.waiting or books.parked:

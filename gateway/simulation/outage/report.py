@@ -1,11 +1,47 @@
-"""Report of an outage, for people."""
+"""The outcome of an outage, as a value, as JSON and for people."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 
 from rich.console import Console
 from rich.table import Table
 
-from gateway.simulation.outage.simulate import OutageReport
+from gateway.simulation.outage.plan import OutagePlan
+from gateway.store import Books
+
+
+@dataclass(frozen=True, slots=True)
+class OutageReport:
+    """An outage and its outcome.
+
+    Attributes:
+        faults: each difference of the two sides and each broken promise, in one sentence.
+        counts: the happenings, by name.
+        held: numbers of records that both sides hold in the end.
+        books: of the outbox, in the end.
+        simulated_seconds: the time of the virtual clock at the end.
+    """
+
+    plan: OutagePlan
+    faults: tuple[str, ...]
+    counts: Mapping[str, int]
+    held: Mapping[str, int]
+    books: Books
+    simulated_seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """True when both sides hold the same, each record once."""
+        return not self.faults
+
+    def as_json(self) -> str:
+        """Return everything as a JSON text."""
+        facts = asdict(self)
+        facts["plan"]["chances"] = self.plan.chances.model_dump()
+        return json.dumps(facts | {"passed": self.passed}, indent=2)
 
 
 def show_outage(report: OutageReport, console: Console, *, took: float) -> None:

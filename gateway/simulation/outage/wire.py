@@ -15,11 +15,11 @@ from aiohttp.client_reqrep import ClientRequest
 from aiohttp.tracing import Trace
 
 _CALLS = 9
-_A_MOMENT = 0.001  # a loss is told a little after the last bytes, never in the same turn as they
+_A_MOMENT = 0.001  # a loss is reported a little after the last bytes, never in the same turn of the loop
 
 
 class LineState(Enum):
-    """State of the line to central."""
+    """The state of the line to central."""
 
     UP = "up"
     REFUSED = "connections are refused, and those there were are reset"
@@ -27,7 +27,7 @@ class LineState(Enum):
 
 
 class Line:
-    """The line to central. `serve` makes central's protocol for a connection."""
+    """The line to central, for one gateway after the other. `serve` makes central's protocol of a connection."""
 
     def __init__(self, *, serve: Callable[[], asyncio.Protocol]) -> None:
         self.serve = serve
@@ -36,7 +36,7 @@ class Line:
 
     @property
     def state(self) -> LineState:
-        """State of the line."""
+        """The present state."""
         return self._state
 
     def put(self, state: LineState) -> None:
@@ -50,13 +50,13 @@ class Line:
                 plug.deafen()
 
     def plug(self) -> Plug:
-        """One user of the line."""
+        """Connect one gateway to the line."""
         made = Plug(self)
         self._plugs.add(made)
         return made
 
     def forget(self, plug: Plug) -> None:
-        """Note that a user is gone."""
+        """Forget a gateway that is gone."""
         self._plugs.discard(plug)
 
 
@@ -82,13 +82,13 @@ class Plug:
         client.connection_made(near)
 
     def pull(self) -> None:
-        """Nothing goes through it any more, in this instant."""
+        """Cut all connections in this instant."""
         self._pulled = True
         self._line.forget(self)
         self.reset()
 
     def reset(self) -> None:
-        """Every connection breaks."""
+        """Break every connection."""
         for end in tuple(self._ends):
             end.break_off()
 
@@ -143,7 +143,7 @@ class _End(asyncio.Transport):
         self.write(b"".join(list_of_data))
 
     def deliver(self, data: bytes | None) -> None:
-        """Bytes come; None: no more will."""
+        """Deliver bytes, or None as the end of the stream."""
         if self._closing or self.deaf:
             return
         self._come.append(data)

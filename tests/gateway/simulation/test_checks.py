@@ -176,11 +176,11 @@ def test_a_stop_is_no_reason_to_close_onto_something_before_it_is_seen_to_work()
 
 
 def test_what_a_person_stopped_is_moved_only_when_somebody_wants_that():
-    def told(*more, taken=True, recorded=True):
+    def told(*more, obeyed=True, recorded=True):
         check = StoppingCheck()
         began = [acknowledged(1.3, event(EventKind.STOP_BEGAN))] if recorded else []
         steps = [
-            seen.Answered(1.1, LANE, GateAction.STOP, taken),
+            seen.Answered(1.1, LANE, GateAction.STOP, obeyed),
             seen.PositionReported(1.2, LANE, GatePosition.STOPPED),
             *began,
             *more,
@@ -192,7 +192,7 @@ def test_what_a_person_stopped_is_moved_only_when_somebody_wants_that():
     assert "28.8 s after a person's stop" in told(seen.GateAway(5.0, LANE, away=True, points=POINTS))[0]
     assert "28.8 s after a person's stop" in told(seen.Ended(5.0, "boot1", clean=False))[0]
     assert told(seen.Ended(5.0, "boot1", clean=False), recorded=False) == []
-    assert told(taken=False) == []
+    assert told(obeyed=False) == []
     for ends in (
         seen.Asked(5.0, LANE, GateAction.CLOSE),
         seen.Presented(5.0, LANE, "1", good=True, calm=True),
@@ -303,7 +303,7 @@ def test_commands_that_arrive_after_they_were_given_up():
     check = ArrivalsCheck()
     check.see(seen.Called(1.0, LANE, GateAction.CLOSE))
     assert check.see(seen.Arrived(1.1, LANE, GateAction.CLOSE)) == ""
-    check.see(seen.Answered(1.3, LANE, GateAction.CLOSE, taken=False))
+    check.see(seen.Answered(1.3, LANE, GateAction.CLOSE, acknowledged=False))
     assert "0.70 s after its driver had given it up" in check.see(seen.Arrived(2.0, LANE, GateAction.CLOSE))
     assert "open arrived" in check.see(seen.Arrived(2.0, LANE, GateAction.OPEN))
 

@@ -32,7 +32,7 @@ def site():
         files=frozenset((number, SHA) for number in (1, 2, 3)),
         cards={number: {"id": number, "number": f"S{number}", "note": f"note {number}"} for number in (1, 2, 3)},
         books=Books(accepted=12, delivered=9, dropped=1, waiting=0, parked=0, replaced=2),
-        told_dropped=1,
+        drop_events=1,
         fields={
             **{("camera_event", n): {"name": "Passed", "camera_id": 4, "date_at": f"{n}"} for n in (1, 2, 3)},
             **{("entry", n): {"type": "entry", "device_id": 1, "date_at": f"{n}"} for n in (1, 2, 3)},
@@ -114,7 +114,7 @@ AT_SITE = {
     "rows still wait": lambda s: replace(s, books=replace(BALANCED, delivered=8, waiting=1)),
     "are parked": lambda s: replace(s, books=replace(BALANCED, delivered=8, parked=1)),
     "rows counted as dropped": lambda s: replace(s, books=replace(BALANCED, delivered=10, dropped=0)),
-    "events tell so": lambda s: replace(s, told_dropped=0),
+    "events tell so": lambda s: replace(s, drop_events=0),
 }
 
 
@@ -127,7 +127,7 @@ def test_a_fault_at_the_site_is_found(fault):
 def test_what_a_technician_let_go_of_must_not_be_at_central():
     of = promised()
     of.let_go.add(("camera_event", 2))
-    holds = replace(site(), told_dropped=2, books=replace(BALANCED, delivered=8, dropped=2))
+    holds = replace(site(), drop_events=2, books=replace(BALANCED, delivered=8, dropped=2))
     assert any("though they were let go of" in sentence for sentence in told(central(), holds, of))
     tables = central()
     tables.camera_events.remove(5001)

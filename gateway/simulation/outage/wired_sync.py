@@ -1,4 +1,4 @@
-"""All of a life that speaks with central, wired as in the daemon, over a plug in place of a socket."""
+"""The parts of a life that speak with central, wired as in the daemon, over a plug in place of a socket."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ class WiredSync:
         )
 
     async def recall(self) -> None:
-        """Set files and cards right after whatever ended the life before. Raises StoreError, OSError."""
+        """Recover files and cards after the end of the life before. Raises StoreError, OSError."""
         self._media.mkdir(exist_ok=True)
         await self.evidence_files.open()
         await self.writes.recall()
 
     async def run(self) -> None:
-        """Keep in step."""
+        """Synchronise with central."""
         await self.sync.run()
 
     def cut(self) -> None:
