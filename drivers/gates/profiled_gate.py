@@ -1,4 +1,4 @@
-"""The base of gates that a profile describes, whatever they speak."""
+"""The base of gates that a profile describes, over any protocol."""
 
 from __future__ import annotations
 
@@ -64,6 +64,11 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
         """The device's id in the site file."""
         return self._device_id
 
+    @property
+    def stops(self) -> bool:
+        """True when the profile has a command to stop."""
+        return "stop" in self._commands
+
     def watch_closely(self, *, until: MonotonicSeconds) -> None:
         """Poll as fast as the line allows until then."""
         self._pace.watch_closely(until=until)
@@ -99,7 +104,7 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
 
     @contextlib.contextmanager
     def _sending(self, pulse: HeldOutput[Pulse] | None, leads_to: GatePosition) -> Iterator[None]:
-        """Note what the command inside leads to; what was never sent leads nowhere and begins no pulse."""
+        """Note the position that the command inside leads to, unless it was never sent; then no pulse begins either."""
         try:
             yield
             self._commanded = leads_to
@@ -110,13 +115,13 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
             self._pace.wake()
 
     def _interrupted(self, watch: Watch, reports: Reports) -> None:
-        """Report what is unknown now that the line was lost, and look again at once."""
+        """Report the points that a lost line made unknown, and poll again at once."""
         for report in watch.interrupted(at=self._monotonic()):
             reports(report)
         self._pace.wake()
 
     async def _end_all_pulses(self) -> None:
-        """End what is still on when the gateway stops, if the line works."""
+        """Switch off the outputs that are still on when the gateway stops, if the line works."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_RELEASES_SECONDS):
                 await self._pulses.end_all()

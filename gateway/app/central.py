@@ -1,11 +1,11 @@
-"""Wiring of the exchange with central. All of it is None for a site without central, except the keeping of events."""
+"""The wiring of the parts that work with central."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from gateway.app.expiry import EventKeeping
+from gateway.central.central_status import CentralLink
 from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
 from gateway.central.client.session import UsedCodes
@@ -15,6 +15,8 @@ from gateway.central.pull.pull import DownSync
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
 from gateway.central.push.reconcile import Reconcile
+from gateway.central.push.refused import OutboxDesk
+from gateway.central.push.writes import CentralWrites
 from gateway.central.relay.relay import CentralRelay, RelayLimits
 from gateway.central.runner import Sync
 from gateway.central.site_cards import SiteCards
@@ -22,15 +24,94 @@ from gateway.domain.commands import GateAction
 from gateway.lanes import Lanes
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.runtime.clock import Clock
-from gateway.site import Secrets, Site
-from gateway.store import ExpiryLimits, Store
+from gateway.site import CentralSection, Secrets, Site
+from gateway.store import Store
 
 
-def central_client(site: Site, *, secrets: Secrets, store: Store, clock: Clock) -> CentralClient | None:
-    """Build the client of central. Raises ConfigError for a missing secret."""
-    central = site.central
-    if central is None:
-        return None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CentralParts:
+    """The parts that work with central. A site that stands alone has only the first two.
+
+    Attributes:
+        writes: the writes of people and programs.
+        desk: rows of the outbox that wait for a person.
+        sync: the loop that pulls and pushes.
+        relay: the relay of callers' requests.
+        people: the sign-in of central's people.
+        link: the state of the line, for the page.
+    """
+
+    writes: CentralWrites
+    desk: OutboxDesk
+    sync: Sync | None = None
+    relay: CentralRelay | None = None
+    people: CentralPeople | None = None
+    link: CentralLink | None = None
+
+
+def central_parts(
+    site: Site, *, secrets: Secrets, store: Store, clock: Clock, evidence_files: EvidenceFiles, lanes: Lanes
+) -> CentralParts:
+    """Build everything that works with central. Raises ConfigError for a missing secret."""
+    central, zone = site.central, ZoneInfo(site.site.timezone)
+    fields = CardFieldMap.model_validate(dict(central.card_fields) if central else {})
+    client = None if central is None else _client(central, secrets=secrets, store=store, clock=clock)
+    down = None if client is None else DownSync(client=client, store=store, clock=clock, zone=zone, fields=fields)
+    restore = None if down is None else down.restore
+    writes = CentralWrites(client=client, store=store, clock=clock, zone=zone, fields=fields, restore=restore)
+    desk = OutboxDesk(client=client, store=store, clock=clock, zone=zone, fields=fields)
+    if central is None or client is None or down is None:
+        return CentralParts(writes=writes, desk=desk)
+    sync = Sync(
+        client=client,
+        down=down,
+        sender=OutboxSender(
+            client=client,
+            store=store,
+            clock=clock,
+            may_take=central.write_may_take_seconds,
+            ask_after=central.ask_person_hours * 3600,
+            zone=zone,
+            fields=fields,
+            card_renamed=lanes.areas.card_renamed,
+            restore=down.restore,
+        ),
+        store=store,
+        clock=clock,
+        pull_seconds=central.pull_seconds,
+        bytes_per_second=central.pull_bytes_per_second,
+        evidence=EvidenceSender(
+            client=client,
+            store=store,
+            clock=clock,
+            files=evidence_files.lost,
+            may_take=central.write_may_take_seconds,
+            ask_after=central.ask_person_hours * 3600,
+        ),
+        reconcile=Reconcile(
+            client=client,
+            store=store,
+            clock=clock,
+            cards=SiteCards(store=store, clock=clock, zone=zone, fields=fields),
+            restore=down.restore,
+        ),
+        commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),
+        clock_alert_seconds=central.clock_alert_seconds,
+    )
+    how = central.accounts
+    return CentralParts(
+        writes=writes,
+        desk=desk,
+        sync=sync,
+        relay=CentralRelay(
+            client=client, url=central.url, limits=RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)
+        ),
+        people=CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles)),
+        link=CentralLink(client=client, down=down, sync=sync, started_at=clock.wall().micros),
+    )
+
+
+def _client(central: CentralSection, *, secrets: Secrets, store: Store, clock: Clock) -> CentralClient:
     return CentralClient(
         url=central.url,
         username=central.username,
@@ -41,101 +122,6 @@ def central_client(site: Site, *, secrets: Secrets, store: Store, clock: Clock) 
         ca_file=central.ca_file,
         timeout_seconds=central.timeout_seconds,
     )
-
-
-def relay_to_central(site: Site, *, client: CentralClient | None) -> CentralRelay | None:
-    """Build the relay of callers' requests to central."""
-    central = site.central
-    if central is None or client is None:
-        return None
-    limits = RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)
-    return CentralRelay(client=client, url=central.url, limits=limits)
-
-
-def people_of_central(site: Site, *, client: CentralClient | None) -> CentralPeople | None:
-    """Return the sign-in for accounts of central."""
-    if site.central is None or client is None:
-        return None
-    how = site.central.accounts
-    return CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles))
-
-
-def down_from_central(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> DownSync | None:
-    """Build what pulls lists from central."""
-    if client is None:
-        return None
-    zone = ZoneInfo(site.site.timezone)
-    return DownSync(client=client, store=store, clock=clock, zone=zone, fields=card_fields(site))
-
-
-def card_fields(site: Site) -> CardFieldMap:
-    """Return central's names for a card's fields: those of the site file, else the usual ones."""
-    return CardFieldMap.model_validate(dict(site.central.card_fields) if site.central else {})
-
-
-def sync_with_central(
-    site: Site,
-    *,
-    client: CentralClient | None,
-    down: DownSync | None,
-    store: Store,
-    clock: Clock,
-    evidence_files: EvidenceFiles,
-    card_renamed: Callable[[int, int], None],
-    lanes: Lanes,
-) -> Sync | None:
-    """Build the loop that pulls and pushes."""
-    if site.central is None or client is None or down is None:
-        return None
-    zone = ZoneInfo(site.site.timezone)
-    return Sync(
-        client=client,
-        down=down,
-        sender=OutboxSender(
-            client=client,
-            store=store,
-            clock=clock,
-            may_take=site.central.write_may_take_seconds,
-            ask_after=site.central.ask_person_hours * 3600,
-            zone=zone,
-            fields=card_fields(site),
-            card_renamed=card_renamed,
-            restore=down.restore,
-        ),
-        store=store,
-        clock=clock,
-        pull_seconds=site.central.pull_seconds,
-        bytes_per_second=site.central.pull_bytes_per_second,
-        evidence=EvidenceSender(
-            client=client,
-            store=store,
-            clock=clock,
-            files=evidence_files.lost,
-            may_take=site.central.write_may_take_seconds,
-            ask_after=site.central.ask_person_hours * 3600,
-        ),
-        reconcile=Reconcile(
-            client=client,
-            store=store,
-            clock=clock,
-            cards=SiteCards(store=store, clock=clock, zone=zone, fields=card_fields(site)),
-            restore=down.restore,
-        ),
-        commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),
-        clock_alert_seconds=site.central.clock_alert_seconds,
-    )
-
-
-def event_keeping(site: Site, *, store: Store, clock: Clock, forget: Callable[[int], Awaitable[None]]) -> EventKeeping:
-    """Return the keeper that deletes old events and waits for programs that pull them."""
-    limits = ExpiryLimits(
-        days=site.keep.days,
-        most_days=site.keep.most_days,
-        most_events=site.keep.most_events,
-        transaction_days=site.storage.transaction_days,
-        incident_days=site.storage.incident_days,
-    )
-    return EventKeeping(store=store, clock=clock, limits=limits, consumer_days=site.keep.consumer_days, forget=forget)
 
 
 def _commands_of_central(

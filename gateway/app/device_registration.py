@@ -1,4 +1,4 @@
-"""The site's devices and cameras are made known to the store, which knows central's."""
+"""Registration of the site's devices and cameras in the store, beside central's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AGAIN_SECONDS = 5.0
 
 
 class DeviceRegistration:
-    """Notes what the site file names, as soon as the disk takes it."""
+    """The record of the site file's devices and cameras, written as soon as the disk takes it."""
 
     def __init__(self, *, store: Store, clock: Clock, site: Site) -> None:
         self._store = store
@@ -26,7 +26,7 @@ class DeviceRegistration:
         self._wanted = asyncio.Event()
 
     async def begin(self) -> None:
-        """Try at once. What the disk does not take is left to `run`."""
+        """Record them at once; `run` tries again when the disk refuses."""
         if not await self._noted():
             self._wanted.set()
 
@@ -36,7 +36,7 @@ class DeviceRegistration:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Note what is to be noted until the disk takes it, for as long as the gateway runs."""
+        """Record each change until the disk takes it, for as long as the gateway runs."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()

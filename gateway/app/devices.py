@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from drivers.bus.bus import Bus
 from drivers.contract import Driver, Gate, Report, Reports, ShowingReader
 from drivers.gates.limits import LimitedGate, LimitPoint
+from drivers.gates.profiled_gate import ProfiledGate
 from drivers.hikvision.barrier import HikvisionBarrier
 from drivers.http_session import Account
 from drivers.link import LinkSpec
@@ -38,6 +39,7 @@ from gateway.domain.errors import ConfigError
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Supervisor
 from gateway.site import (
+    AxisPlatesDevice,
     DahuaPlatesDevice,
     Device,
     HikvisionBarrierDevice,
@@ -51,6 +53,7 @@ from gateway.site import (
     PlateRecognizerDevice,
     Secrets,
     SerialGateDevice,
+    SerialReaderDevice,
     SerialTagReaderDevice,
     Site,
     find_profile,
@@ -81,14 +84,14 @@ class Field:
     limited: tuple[LimitedGate, ...]
 
     def start_lines(self, supervisor: Supervisor) -> None:
-        """Set lines going. They must outlive the drivers: the last that a driver does is to end what it holds on."""
+        """Start the lines. They must outlive the drivers, which release their outputs last."""
         for name, bus in self.buses.items():
             supervisor.keep(f"bus-{name}", bus.run)
         for name, line in self.osdp_lines.items():
             supervisor.keep(f"osdp-{name}", line.run)
 
     def start(self, supervisor: Supervisor, *, reports: Reports) -> None:
-        """Set drivers going; they report to `reports`."""
+        """Start the drivers; they report to `reports`."""
         for name, listener in self.listeners.items():
             supervisor.keep(f"listener-{name}", listener.run)
 
@@ -104,100 +107,24 @@ class Field:
 
 def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) -> Field:
     """Build the site file's devices. Raises ConfigError for a profile or a secret that cannot be used."""
-    specs = {link.id: link_spec(link) for link in site.links}
-    osdp_lines = _osdp_lines(site, specs=specs, secrets=secrets, clock=clock)
-    folders = profile_folders(site, site_path)
-    tag_profiles = {
-        device.id: _loaded(device.profile, folders, load_tag_reader_profile)
-        for device in site.devices
-        if isinstance(device, SerialTagReaderDevice)
-    }
-    shared = {device.link for device in site.devices if _is_asked(device, tag_profiles)}
-    buses = {name: Bus(name=name, spec=specs[name], monotonic=clock.monotonic) for name in sorted(shared)}
-    gates: dict[int, Gate] = {}
-    stoppable: set[int] = set()
-    others: list[Driver] = []
+    parts = _parts(site, site_path=site_path, clock=clock, secrets=secrets)
+    built: dict[int, Gate] = {d.id: _GATES[type(d)](d, parts) for d in site.devices if type(d) in _GATES}
+    others = {d.id: _OTHERS[type(d)](d, parts) for d in site.devices if type(d) in _OTHERS}
     pushed: dict[str, list[PushedPlates]] = {}
     for device in site.devices:
-        if isinstance(device, ModbusGateDevice):
-            gate_profile = _loaded(device.profile, folders, load_profile)
-            stoppable.update({device.id} if gate_profile.commands.stop else ())
-            gates[device.id] = ModbusGate(
-                device_id=device.id,
-                bus=buses[device.link],
-                profile=gate_profile,
-                unit=device.unit,
-                framing=device.framing,
-                monotonic=clock.monotonic,
-            )
-        elif isinstance(device, SerialGateDevice):
-            serial_profile = _loaded(device.profile, folders, load_gate_profile)
-            stoppable.update({device.id} if serial_profile.commands.stop else ())
-            gates[device.id] = SerialGate(
-                device_id=device.id,
-                bus=buses[device.link],
-                profile=serial_profile,
-                unit=device.unit,
-                monotonic=clock.monotonic,
-            )
-        elif isinstance(device, SerialTagReaderDevice):
-            profile = tag_profiles[device.id]
-            others.append(_tag_reader(device, profile, spec=specs[device.link], buses=buses, clock=clock))
-        elif isinstance(device, HikvisionBarrierDevice):
-            gates[device.id] = HikvisionBarrier(
-                device_id=device.id,
-                url=specs[device.link].url,
-                account=Account(device.username, secrets.get(device.password)),
-                channel=device.channel,
-                monotonic=clock.monotonic,
-            )
-        elif isinstance(device, PlateCamera):
-            camera = _plate_camera(device, url=specs[device.link].url, clock=clock, secrets=secrets)
-            others.append(camera)
-            if isinstance(camera, PushedPlates):
-                pushed.setdefault(device.link, []).append(camera)
-        elif isinstance(device, OsdpReaderDevice):
-            others.append(
-                OsdpReader(
-                    device_id=device.id,
-                    line=osdp_lines[device.link],
-                    address=device.address,
-                    monotonic=clock.monotonic,
-                )
-            )
-        elif isinstance(device, ModbusIoDevice):
-            others.append(
-                ModbusInputs(
-                    device_id=device.id,
-                    bus=buses[device.link],
-                    profile=_loaded(device.profile, folders, load_unit_profile),
-                    unit=device.unit,
-                    framing=device.framing,
-                    monotonic=clock.monotonic,
-                )
-            )
-        else:
-            others.append(
-                SerialReader(
-                    device_id=device.id,
-                    spec=specs[device.link],
-                    terminator=device.terminator,
-                    prefix=device.prefix,
-                    form=device.form,
-                    monotonic=clock.monotonic,
-                )
-            )
-    limited = _limited(site, gates)
-    gates.update({gate.device_id: gate for gate in limited})
+        if isinstance(camera := others.get(device.id), PushedPlates):
+            pushed.setdefault(device.link, []).append(camera)
+    limited = _limited(site, built)
+    gates = built | {gate.device_id: gate for gate in limited}
     return Field(
-        buses=buses,
-        osdp_lines=osdp_lines,
+        buses=parts.buses,
+        osdp_lines=parts.osdp_lines,
         gates=gates,
-        drivers=(*gates.values(), *others),
-        listeners={name: _listener(specs[name].url, cameras) for name, cameras in pushed.items()},
-        stoppable=frozenset(stoppable),
+        drivers=(*gates.values(), *others.values()),
+        listeners={name: _listener(parts.specs[name].url, cameras) for name, cameras in pushed.items()},
+        stoppable=frozenset(number for number, gate in built.items() if isinstance(gate, ProfiledGate) and gate.stops),
         limited=limited,
-        showing={driver.device_id: driver for driver in others if isinstance(driver, ShowingReader)},
+        showing={number: driver for number, driver in others.items() if isinstance(driver, ShowingReader)},
     )
 
 
@@ -214,56 +141,154 @@ def _limited(site: Site, gates: Mapping[int, Gate]) -> tuple[LimitedGate, ...]:
     )
 
 
-def _osdp_lines(site: Site, *, specs: Mapping[str, LinkSpec], secrets: Secrets, clock: Clock) -> Mapping[str, OsdpLine]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """The lines of a site, and everything else that its drivers are built from.
+
+    Attributes:
+        specs: of each link, by its id.
+        buses: of the links whose devices only answer.
+        tag_profiles: by the id of the tag reader.
+        folders: those that are searched for profiles.
+    """
+
+    specs: Mapping[str, LinkSpec]
+    buses: Mapping[str, Bus]
+    osdp_lines: Mapping[str, OsdpLine]
+    tag_profiles: Mapping[int, TagReaderProfile]
+    folders: tuple[Path, ...]
+    secrets: Secrets
+    monotonic: Callable[[], float]
+
+    def account(self, username: str, password: str) -> Account:
+        """Look up the password of this name."""
+        return Account(username, self.secrets.get(password))
+
+
+def _parts(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) -> _Parts:
+    specs = {link.id: link_spec(link) for link in site.links}
+    folders = profile_folders(site, site_path)
+    tag_profiles = {
+        device.id: _loaded(device.profile, folders, load_tag_reader_profile)
+        for device in site.devices
+        if isinstance(device, SerialTagReaderDevice)
+    }
+    shared = {device.link for device in site.devices if _only_answers(device, tag_profiles)}
     keys: dict[str, dict[int, bytes]] = {}
     for device in site.devices:
         if isinstance(device, OsdpReaderDevice):
             keys.setdefault(device.link, {})[device.address] = key_of(secrets.get(device.key))
-    return {
-        name: OsdpLine(name=name, spec=specs[name], keys=keys[name], monotonic=clock.monotonic) for name in sorted(keys)
-    }
+    return _Parts(
+        specs=specs,
+        buses={name: Bus(name=name, spec=specs[name], monotonic=clock.monotonic) for name in sorted(shared)},
+        osdp_lines={
+            name: OsdpLine(name=name, spec=specs[name], keys=keys[name], monotonic=clock.monotonic)
+            for name in sorted(keys)
+        },
+        tag_profiles=tag_profiles,
+        folders=folders,
+        secrets=secrets,
+        monotonic=clock.monotonic,
+    )
 
 
-def _is_asked(device: Device, tag_profiles: Mapping[int, TagReaderProfile]) -> bool:
-    """Return whether the device speaks only when asked, so that a bus owns its line."""
+def _only_answers(device: Device, tag_profiles: Mapping[int, TagReaderProfile]) -> bool:
+    """Return whether the device speaks only when asked, so that its line needs a bus."""
     if isinstance(device, SerialTagReaderDevice):
         return tag_profiles[device.id].poll is not None
     return isinstance(device, ModbusDevice | SerialGateDevice)
 
 
-def _tag_reader(
-    device: SerialTagReaderDevice, profile: TagReaderProfile, *, spec: LinkSpec, buses: Mapping[str, Bus], clock: Clock
-) -> Driver:
+def _modbus_gate(device: ModbusGateDevice, parts: _Parts) -> ModbusGate:
+    return ModbusGate(
+        device_id=device.id,
+        bus=parts.buses[device.link],
+        profile=_loaded(device.profile, parts.folders, load_profile),
+        unit=device.unit,
+        framing=device.framing,
+        monotonic=parts.monotonic,
+    )
+
+
+def _modbus_inputs(device: ModbusIoDevice, parts: _Parts) -> ModbusInputs:
+    return ModbusInputs(
+        device_id=device.id,
+        bus=parts.buses[device.link],
+        profile=_loaded(device.profile, parts.folders, load_unit_profile),
+        unit=device.unit,
+        framing=device.framing,
+        monotonic=parts.monotonic,
+    )
+
+
+def _serial_gate(device: SerialGateDevice, parts: _Parts) -> SerialGate:
+    return SerialGate(
+        device_id=device.id,
+        bus=parts.buses[device.link],
+        profile=_loaded(device.profile, parts.folders, load_gate_profile),
+        unit=device.unit,
+        monotonic=parts.monotonic,
+    )
+
+
+def _serial_reader(device: SerialReaderDevice, parts: _Parts) -> SerialReader:
+    return SerialReader(
+        device_id=device.id,
+        spec=parts.specs[device.link],
+        terminator=device.terminator,
+        prefix=device.prefix,
+        form=device.form,
+        monotonic=parts.monotonic,
+    )
+
+
+def _tag_reader(device: SerialTagReaderDevice, parts: _Parts) -> SpeakingTagReader | PolledTagReader:
+    profile = parts.tag_profiles[device.id]
     if profile.poll is None:
         return SpeakingTagReader(
             device_id=device.id,
-            spec=spec,
+            spec=parts.specs[device.link],
             profile=profile,
             unit=device.unit,
             hold_seconds=device.hold_seconds,
-            monotonic=clock.monotonic,
+            monotonic=parts.monotonic,
         )
     return PolledTagReader(
         device_id=device.id,
-        bus=buses[device.link],
+        bus=parts.buses[device.link],
         profile=profile,
         query=profile.poll,
         unit=device.unit,
         hold_seconds=device.hold_seconds,
-        monotonic=clock.monotonic,
+        monotonic=parts.monotonic,
     )
 
 
-def _plate_camera(device: PlateCamera, *, url: str, clock: Clock, secrets: Secrets) -> PlateStream | PushedPlates:
+def _osdp_reader(device: OsdpReaderDevice, parts: _Parts) -> OsdpReader:
+    line = parts.osdp_lines[device.link]
+    return OsdpReader(device_id=device.id, line=line, address=device.address, monotonic=parts.monotonic)
+
+
+def _hikvision_barrier(device: HikvisionBarrierDevice, parts: _Parts) -> HikvisionBarrier:
+    return HikvisionBarrier(
+        device_id=device.id,
+        url=parts.specs[device.link].url,
+        account=parts.account(device.username, device.password),
+        channel=device.channel,
+        monotonic=parts.monotonic,
+    )
+
+
+def _plate_camera(device: PlateCamera, parts: _Parts) -> PlateStream | PushedPlates:
     dialect = _dialect(device)
     if isinstance(device, DahuaPlatesDevice | HikvisionPlatesDevice) and device.username and device.password:
         return PlateStream(
             device_id=device.id,
-            url=url,
+            url=parts.specs[device.link].url,
             dialect=dialect,
-            account=Account(device.username, secrets.get(device.password)),
+            account=parts.account(device.username, device.password),
             silence_seconds=device.silence_seconds,
-            monotonic=clock.monotonic,
+            monotonic=parts.monotonic,
         )
     if isinstance(device, DahuaPlatesDevice):
         raise ConfigError(f"device {device.id} needs an account")
@@ -271,10 +296,27 @@ def _plate_camera(device: PlateCamera, *, url: str, clock: Clock, secrets: Secre
         device_id=device.id,
         dialect=dialect,
         source=device.source or "",
-        token=secrets.get(device.token) if device.token else "",
+        token=parts.secrets.get(device.token) if device.token else "",
         silence_seconds=device.silence_seconds,
-        monotonic=clock.monotonic,
+        monotonic=parts.monotonic,
     )
+
+
+_GATES: Mapping[type, Callable[[Any, _Parts], Gate]] = {
+    ModbusGateDevice: _modbus_gate,
+    SerialGateDevice: _serial_gate,
+    HikvisionBarrierDevice: _hikvision_barrier,
+}
+_OTHERS: Mapping[type, Callable[[Any, _Parts], Driver]] = {
+    ModbusIoDevice: _modbus_inputs,
+    SerialReaderDevice: _serial_reader,
+    SerialTagReaderDevice: _tag_reader,
+    OsdpReaderDevice: _osdp_reader,
+    AxisPlatesDevice: _plate_camera,
+    DahuaPlatesDevice: _plate_camera,
+    HikvisionPlatesDevice: _plate_camera,
+    PlateRecognizerDevice: _plate_camera,
+}
 
 
 def _dialect(device: PlateCamera) -> Dialect:

@@ -1,5 +1,7 @@
-"""Expiry of events, camera events and parking entries. Records stay for their days, longer while a program has not
-read them, and never beyond a maximum number. An event names records that go unread.
+"""Expiry of events, camera events and entries.
+
+They stay for their days, then longer for consumers that have not read them yet, up to a fixed most. An event says what
+expired unread.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.recording.settled_time import SettledTime
 from gateway.runtime.clock import Clock, iso_utc
+from gateway.site import Site
 from gateway.store import LISTS, Entry, ExpiryLimits, ListName, ReadCursor, Store
 from gateway.store.events.expiry import Range
 
@@ -26,9 +29,9 @@ _WORDS: dict[ListName, str] = {"event": "events", "camera_event": "camera events
 
 
 class EventKeeping:
-    """Takes out what is old. Keep `run` alive as a task.
+    """The removal of expired records. Keep `run` alive as a task.
 
-    By a clock that is not trusted, or was set forward within the last day, nothing grows old.
+    While the clock is not trusted, or was set forward within the last day, nothing expires.
     """
 
     def __init__(
@@ -40,18 +43,19 @@ class EventKeeping:
         consumer_days: int,
         forget: Callable[[int], Awaitable[None]],
     ) -> None:
-        """`consumer_days`: whoever has not read for so long holds nothing. `forget` is told of each camera event that
-        has gone.
+        """`consumer_days`: a consumer that has not read for so long holds nothing back.
+
+        `forget` is called with each camera event that expired.
         """
         self._store = store
         self._clock = clock
         self._limits = limits
-        self._reader_days = consumer_days
+        self._consumer_days = consumer_days
         self._forget = forget
         self._time: SettledTime | None = None
 
     async def run(self) -> None:
-        """Look now and then until cancelled."""
+        """Remove expired records now and then, until cancelled."""
         await asyncio.sleep(_FIRST_LOOK_SECONDS)
         while True:
             try:
@@ -61,7 +65,7 @@ class EventKeeping:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Take out what is to go now. Raises StoreError."""
+        """Remove the records that have expired now. Raises StoreError."""
         now = self._settled()
         for name in LISTS:
             await self._thin(name, now)
@@ -71,8 +75,8 @@ class EventKeeping:
         if not soft and not hard:
             return
         marks = [mark for mark in await self._store.read_cursors.all() if mark.consumer.list == name]
-        # Without a trusted clock nobody is known to stay away: every mark holds.
-        holding = [mark for mark in marks if now is None or mark.holds(now=now, consumer_days=self._reader_days)]
+        # Without a trusted clock no consumer is known to stay away: every mark holds.
+        holding = [mark for mark in marks if now is None or mark.holds(now=now, consumer_days=self._consumer_days)]
         upto = max(hard, min([soft, *(mark.read_to for mark in holding)]))
         await self._tell_what_is_unread(name, [mark for mark in marks if mark.read_to < upto], upto, now)
         count = above = 0
@@ -88,7 +92,7 @@ class EventKeeping:
             await self._store.read_cursors.forget(left)
 
     async def _tell_what_is_unread(self, name: ListName, passed: list[ReadCursor], upto: int, now: int | None) -> None:
-        """Record unread drops before the first deletion, so that a crash may repeat the event but never omit it."""
+        """Record what expires unread, before the first record goes: a crash in between may repeat the event."""
         if not passed:
             return
         above = min(mark.read_to for mark in passed)
@@ -121,8 +125,20 @@ class EventKeeping:
         )
 
     def _settled(self) -> int | None:
-        """Return wall micros of a clock that was not set forward lately; None while the clock is not trusted."""
+        """Return wall micros that nobody has set forward lately; None while the clock is not trusted."""
         wall, uptime = self._clock.wall(), self._clock.monotonic()
         known = self._time or SettledTime(wall.micros, uptime, wall.trusted)
         self._time = known.seen(wall, uptime)
         return self._time.at(uptime) if wall.trusted else None
+
+
+def event_keeping(site: Site, *, store: Store, clock: Clock, forget: Callable[[int], Awaitable[None]]) -> EventKeeping:
+    """Build the expiry of events, camera events and entries."""
+    limits = ExpiryLimits(
+        days=site.keep.days,
+        most_days=site.keep.most_days,
+        most_events=site.keep.most_events,
+        transaction_days=site.storage.transaction_days,
+        incident_days=site.storage.incident_days,
+    )
+    return EventKeeping(store=store, clock=clock, limits=limits, consumer_days=site.keep.consumer_days, forget=forget)

@@ -1,4 +1,4 @@
-"""The only wiring: a Site becomes every collaborator, handed over by keyword, run in one tree of owned tasks."""
+"""The wiring of the daemon: every part is built here, handed over by keyword, and run in one tree of owned tasks."""
 
 from __future__ import annotations
 
@@ -9,26 +9,15 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import structlog
 
-from gateway.app.central import (
-    card_fields,
-    central_client,
-    down_from_central,
-    event_keeping,
-    people_of_central,
-    relay_to_central,
-    sync_with_central,
-)
+from gateway.app.central import central_parts
 from gateway.app.device_registration import DeviceRegistration
 from gateway.app.devices import build_field
-from gateway.app.systemd import Notify, feed_watchdog
-from gateway.app.watchdog import Watchdog
-from gateway.central.central_status import CentralLink
-from gateway.central.push.refused import OutboxDesk
-from gateway.central.push.writes import CentralWrites
+from gateway.app.expiry import event_keeping
+from gateway.app.systemd import Notify
+from gateway.app.watchdog import Watchdog, feed_watchdog
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes import Lanes
@@ -102,7 +91,7 @@ def run(
 
 
 class Gateway:
-    """Everything of one site, from start to stop. `live` is its whole life."""
+    """The gateway of one site. `live` is its whole life, from start to stop."""
 
     def __init__(
         self,
@@ -121,30 +110,16 @@ class Gateway:
         self._folder = folder
         self._notify = notify
         self._secrets = secrets
-        self._clock = SystemClock()
-        if (last := read_trusted_time(folder.path)) is not None:
-            self._clock.recall(last, boot_id=boot_id())
+        self._clock = _clock_of(folder)
         self._trusted_time = TrustedTimeFile(folder=folder.path, clock=self._clock, boot_id=boot_id())
         self._progress = Progress(clock=self._clock)
         self._stop = asyncio.Event()
         self._reload_asked = asyncio.Event()
         self._interface_fault = "the interface is not served yet"
-        self._store = Store(
-            folder=folder.path,
-            site_name=site.site.name,
-            sends=site.central is not None,
-            offset=partial(offset_of, self._clock, boot_id()),
-            places=places_of(site),
-            now=self._now,
-            backlog_bytes=round(site.central.backlog_gigabytes * GIGABYTE) if site.central else DEFAULT_BYTES,
-        )
+        self._store = _store_of(site, folder=folder, clock=self._clock)
         self._registration = DeviceRegistration(store=self._store, clock=self._clock, site=site)
         self._site_file = RunningSite(
-            path=site_path,
-            site=site,
-            secrets=secrets,
-            take=self._take_cameras,
-            read=self._store.changes.bump,
+            path=site_path, site=site, secrets=secrets, take=self._take_cameras, read=self._store.changes.bump
         )
         self._field = build_field(site, site_path=site_path, clock=self._clock, secrets=secrets)
         self._lanes = Lanes(
@@ -158,50 +133,13 @@ class Gateway:
             progress=self._progress,
             boot=randomness.token_hex(6),
         )
-        self._recording = Recording(
-            site=site,
-            store=self._store,
-            media=folder.media,
-            run_folder=folder.run,
-            clock=self._clock,
-            progress=self._progress,
-            secrets=secrets,
-            media_fault=partial(media_fault, folder.path),
-            marker=MEDIA_MARKER,
+        self._recording = _recording_of(
+            site, store=self._store, folder=folder, clock=self._clock, progress=self._progress, secrets=secrets
         )
-        client = central_client(site, secrets=secrets, store=self._store, clock=self._clock)
-        down = down_from_central(site, client=client, store=self._store, clock=self._clock)
-        self._writes = CentralWrites(
-            client=client,
-            store=self._store,
-            clock=self._clock,
-            zone=ZoneInfo(site.site.timezone),
-            fields=card_fields(site),
-            restore=None if down is None else down.restore,
+        evidence, lanes = self._recording.evidence_files, self._lanes
+        self._central = central_parts(
+            site, secrets=secrets, store=self._store, clock=self._clock, evidence_files=evidence, lanes=lanes
         )
-        self._outbox_desk = OutboxDesk(
-            client=client,
-            store=self._store,
-            clock=self._clock,
-            zone=ZoneInfo(site.site.timezone),
-            fields=card_fields(site),
-        )
-        self._sync = sync_with_central(
-            site,
-            client=client,
-            down=down,
-            store=self._store,
-            clock=self._clock,
-            evidence_files=self._recording.evidence_files,
-            card_renamed=self._lanes.areas.card_renamed,
-            lanes=self._lanes,
-        )
-        self._relay = relay_to_central(site, client=client)
-        self._people = people_of_central(site, client=client)
-        self._central_link = None
-        if client is not None and down is not None and self._sync is not None:
-            started_at = self._clock.wall().micros
-            self._central_link = CentralLink(client=client, down=down, sync=self._sync, started_at=started_at)
         self._keeping = event_keeping(site, store=self._store, clock=self._clock, forget=self._recording.forget)
         hooks = site.webhooks
         self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
@@ -209,14 +147,14 @@ class Gateway:
         self._webhook_desk = WebhookDesk(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
 
     async def live(self) -> None:
-        """Start, serve until told to stop, and end in order: who asks and acts, lines, who remembers."""
+        """Start, serve until asked to stop, and end in order: services, then buses, then the store."""
         loop = asyncio.get_running_loop()
-        # Whoever reads from a disk that hangs holds a thread, until that is known: signing in, and looking up the names
+        # A read from a disk that hangs holds its thread until that is known: signing in, and looking up the names
         # of devices, must still find one.
         loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="work"))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        # not by the loop, which gives the signal its deadly meaning back when it is closed
+        # not by the loop, which restores the default, to end the process, when it is closed
         signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(self._reload_asked.set))
         await self._store.open()
         try:
@@ -244,13 +182,13 @@ class Gateway:
         self._lanes.start(services)
         self._field.start(services, reports=self._lanes.report)
         services.keep("recording", self._recording.run)
-        if self._sync is not None:
-            services.keep("sync", self._sync.run)
+        if self._central.sync is not None:
+            services.keep("sync", self._central.sync.run)
         services.keep("trusted time", self._trusted_time.run)
         services.keep("webhooks", self._webhooks.run)
         services.keep("event keeping", self._keeping.run)
-        if self._relay is not None:
-            services.keep("relay", self._relay.run)
+        if self._central.relay is not None:
+            services.keep("relay", self._central.relay.run)
         services.keep("site file", self._reload_when_asked)
         services.keep("web", self._serve)
         services.once("readiness", self._tell_when_ready())
@@ -273,16 +211,16 @@ class Gateway:
                 lanes=self._lanes,
                 areas=self._lanes.areas,
                 recording=self._recording,
-                central=self._central_link,
-                writes=self._writes,
+                central=self._central.link,
+                writes=self._central.writes,
                 clock=self._clock,
                 accounts=accounts,
                 data=self._folder.path,
                 readiness=self._not_ready,
                 webhooks=self._webhook_desk,
-                outbox=self._outbox_desk,
-                relay=self._relay,
-                central_accounts=self._people,
+                outbox=self._central.desk,
+                relay=self._central.relay,
+                central_accounts=self._central.people,
                 extra_routes=self._extra_routes,
                 demo_cards=self._demo_cards,
                 site_file=self._site_file,
@@ -290,7 +228,7 @@ class Gateway:
             try:
                 await serve(app, host=site.api.listens_on, port=site.api.port, started=self._serving, tls=site.api.tls)
             except ConfigError as error:
-                # Somebody has the port: gates work without a page, so they are not stopped for it.
+                # Another program has the port. Gates work without a page, so they are not stopped for it.
                 if self._interface_fault != str(error):
                     log.error("interface_not_served", error=str(error))  # noqa: TRY400 (the sentence says it all)
                 self._interface_fault = str(error)
@@ -298,7 +236,7 @@ class Gateway:
             await asyncio.sleep(_SERVE_AGAIN_SECONDS)
 
     async def _known_hashes(self) -> dict[str, str]:
-        """Return the known hashes of the site file's passwords; empty when they cannot be read."""
+        """Return the known hashes of the site file's passwords; none when they cannot be read."""
         try:
             return await self._store.accounts.site_file_hashes()
         except StoreError as error:
@@ -345,11 +283,11 @@ class Gateway:
         return "; ".join((*(fault for fault in faults if fault), text))
 
     def _unrecorded(self) -> str:
-        """Why nothing can be recorded just now, "" while it can."""
+        """Return why nothing can be recorded now; "" while it can."""
         return f"nothing can be recorded: {self._store.failing}" if self._store.failing else ""
 
     async def _remember_start(self) -> None:
-        """Note the start, and take up what the last end left behind: also when the disk takes nothing for now."""
+        """Record the start, and restore what the last run left: also while the disk takes nothing."""
         site = self._site
         events = [self._event(EventKind.GATEWAY_STARTED, f"the gateway of {site.site.name} has started")]
         if self._store.was_unclean:
@@ -360,11 +298,11 @@ class Gateway:
             self._lanes.areas.recall,
             self._lanes.settle_unfinished,
             self._lanes.resume,
-            self._writes.recall,
+            self._central.writes.recall,
         ):
             try:
                 await recall()
-            except StoreError as error:  # what cannot be read any more must not keep the rest from being known
+            except StoreError as error:  # a part that cannot be read must not keep the others from being restored
                 log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
         log.info("gateway_started", site=site.site.name, data=str(self._folder.path))
 
@@ -378,18 +316,51 @@ class Gateway:
         self._site = site
         self._recording.change_cameras(site.cameras)
         self._registration.declare(site)
-        if self._sync is not None:
-            await self._sync.trust_anew()
+        if self._central.sync is not None:
+            await self._central.sync.trust_anew()
 
     async def _last_words(self) -> None:
-        """Everything that lanes said goes to disk, then that the gateway stopped."""
+        """Write the last records of lanes to disk, then that the gateway stopped."""
         self._lanes.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, "the gateway was stopped"),)))
         if not await self._lanes.recorder.drained(within=_LAST_WORDS_SECONDS):
             log.error("records_lost_at_stop", waiting=self._lanes.recorder.waiting)
 
-    def _now(self) -> int:
-        return self._clock.wall().micros
-
     def _event(self, kind: EventKind, text: str) -> Event:
         stamp = self._clock.wall()
         return Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
+
+
+def _clock_of(folder: DataFolder) -> SystemClock:
+    """Make the clock, which knows the last trusted time."""
+    clock = SystemClock()
+    if (last := read_trusted_time(folder.path)) is not None:
+        clock.recall(last, boot_id=boot_id())
+    return clock
+
+
+def _store_of(site: Site, *, folder: DataFolder, clock: SystemClock) -> Store:
+    return Store(
+        folder=folder.path,
+        site_name=site.site.name,
+        sends=site.central is not None,
+        offset=partial(offset_of, clock, boot_id()),
+        places=places_of(site),
+        now=lambda: clock.wall().micros,
+        backlog_bytes=round(site.central.backlog_gigabytes * GIGABYTE) if site.central else DEFAULT_BYTES,
+    )
+
+
+def _recording_of(
+    site: Site, *, store: Store, folder: DataFolder, clock: SystemClock, progress: Progress, secrets: Secrets
+) -> Recording:
+    return Recording(
+        site=site,
+        store=store,
+        media=folder.media,
+        run_folder=folder.run,
+        clock=clock,
+        progress=progress,
+        secrets=secrets,
+        media_fault=partial(media_fault, folder.path),
+        marker=MEDIA_MARKER,
+    )

@@ -1,27 +1,23 @@
-"""Notifications to systemd: ready, status text, watchdog and stopping.
+"""Messages to systemd: ready, the status in words, the watchdog's heartbeat, and stopping.
 
 The protocol of sd_notify(3): lines of `NAME=value` in one datagram to the socket that `$NOTIFY_SOCKET` names.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 
 import structlog
-
-from gateway.runtime.supervision import Progress
 
 log = structlog.get_logger(__name__)
 
 _MAX_STATUS = 400
-_LONGEST_PERIOD = 5.0
 
 
 class Notify:
-    """Tells systemd. Without a socket every message goes nowhere; a message that fails is logged once, never raised.
+    """The socket of systemd. Without one no message is sent; a failure is logged once, never raised.
 
     Attributes:
         watchdog_seconds: systemd ends this process when it is not fed for so long; None when it does not watch.
@@ -35,7 +31,7 @@ class Notify:
 
     @classmethod
     def take_from(cls, environ: MutableMapping[str, str] = os.environ) -> Notify:
-        """Read systemd's variables from the environment and remove them, so that child processes cannot notify."""
+        """Read the environment and remove its variables, so that children do not speak for this process."""
         address = environ.pop("NOTIFY_SOCKET", "")
         seconds = _watchdog_seconds(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
         if address and not address.startswith(("/", "@")):
@@ -49,7 +45,7 @@ class Notify:
         self._send(_status_line(status))
 
     def status(self, status: str) -> None:
-        """One sentence for `systemctl status`."""
+        """Send one sentence for `systemctl status`."""
         self._send(_status_line(status))
 
     def feed(self, status: str) -> None:
@@ -76,29 +72,6 @@ class Notify:
             self._failing = True
         else:
             self._failing = self._undelivered_ready = False
-
-
-async def feed_watchdog(*, notify: Notify, progress: Progress, status: Callable[[], str]) -> None:
-    """Feed systemd's watchdog while every expected part moves on; runs until cancelled.
-
-    As long as a part is stuck the watchdog goes hungry and the status names the part. `status` gives the sentence
-    shown otherwise; it is asked at each feeding and must not block.
-    """
-    period = min(notify.watchdog_seconds / 4, _LONGEST_PERIOD) if notify.watchdog_seconds else _LONGEST_PERIOD
-    told: tuple[str, ...] = ()
-    while True:
-        stuck = progress.stuck()
-        if stuck:
-            notify.status(f"stuck: {', '.join(stuck)}")
-        else:
-            notify.feed(status())
-        if stuck != told:
-            if stuck:
-                log.error("parts_stuck", parts=stuck)
-            else:
-                log.info("parts_moving_again", parts=told)
-            told = stuck
-        await asyncio.sleep(period)
 
 
 def _status_line(status: str) -> str:

@@ -1,15 +1,21 @@
-"""The watchdog's checks: the event loop, the store's writer and the lines must each show progress."""
+"""The watchdog: it supervises the loop, the store's writer and the lines, and feeds systemd's while all move on."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+import structlog
 
 from drivers.bus.bus import Bus
+from gateway.app.systemd import Notify
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Progress
 from gateway.store import Store
 
+log = structlog.get_logger(__name__)
+
+_LONGEST_PERIOD = 5.0
 _LOOP_MOVES_WITHIN = 5.0
 _STORE_MOVES_WITHIN = 30.0
 _BUS_MOVES_WITHIN = 5.0
@@ -18,7 +24,7 @@ _BEAT_SECONDS = 1.0
 
 
 class Watchdog:
-    """Watchdog that looks once a second and reports to `progress` what has moved on."""
+    """A look once a second at each part, which reports to `progress` those that moved on."""
 
     def __init__(self, *, progress: Progress, store: Store, buses: Mapping[str, Bus], clock: Clock) -> None:
         self._progress = progress
@@ -27,14 +33,14 @@ class Watchdog:
         self._clock = clock
 
     def expect(self) -> None:
-        """Begin to watch the progress of these parts."""
+        """Expect each part to move on from now on."""
         self._progress.expect("loop", within=_LOOP_MOVES_WITHIN)
         self._progress.expect("store", within=_STORE_MOVES_WITHIN)
         for name in self._buses:
             self._progress.expect(f"bus {name}", within=_BUS_MOVES_WITHIN)
 
     async def run(self) -> None:
-        """Tell of the loop by being here, of the writer and the lines by what they did since. Until cancelled."""
+        """Report the loop by running, and the writer and the lines by their progress, until cancelled."""
         commits = -1
         while True:
             self._progress.beat("loop")
@@ -45,3 +51,26 @@ class Watchdog:
                 if bus.busy_since is None or self._clock.monotonic() - bus.busy_since < _BUS_ANSWERS_WITHIN:
                     self._progress.beat(f"bus {name}")
             await asyncio.sleep(_BEAT_SECONDS)
+
+
+async def feed_watchdog(*, notify: Notify, progress: Progress, status: Callable[[], str]) -> None:
+    """Feed systemd's watchdog while every expected part moves on; runs until cancelled.
+
+    While a part is stuck the watchdog is not fed and the status names the part. `status` gives the sentence shown
+    otherwise; it is called at each feeding and must not block.
+    """
+    period = min(notify.watchdog_seconds / 4, _LONGEST_PERIOD) if notify.watchdog_seconds else _LONGEST_PERIOD
+    reported: tuple[str, ...] = ()
+    while True:
+        stuck = progress.stuck()
+        if stuck:
+            notify.status(f"stuck: {', '.join(stuck)}")
+        else:
+            notify.feed(status())
+        if stuck != reported:
+            if stuck:
+                log.error("parts_stuck", parts=stuck)
+            else:
+                log.info("parts_moving_again", parts=reported)
+            reported = stuck
+        await asyncio.sleep(period)

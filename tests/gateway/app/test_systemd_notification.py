@@ -8,7 +8,8 @@ import uuid
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.app.systemd import Notify, feed_watchdog
+from gateway.app.systemd import Notify
+from gateway.app.watchdog import feed_watchdog
 from gateway.runtime.clock import Stamp
 from gateway.runtime.supervision import Progress
 
