@@ -1,4 +1,4 @@
-"""Child processes. Starting one delays nothing else.
+"""Child processes, started without delay of the event loop.
 
 asyncio starts a child on the loop, and by `vfork`, which stops the whole interpreter until the child runs its program:
 on a busy machine for a quarter of a second. Here it is forked in a thread, which costs the loop a millisecond or two.
@@ -29,7 +29,7 @@ class ChildProcess:
     Attributes:
         stdin: what the child reads, if it was asked for.
         stdout: what it writes, likewise.
-        stderr: what it complains of, likewise.
+        stderr: its errors, likewise.
     """
 
     def __init__(self, started: subprocess.Popen[bytes]) -> None:
@@ -53,14 +53,14 @@ class ChildProcess:
         return self._started.returncode
 
     async def wait(self) -> int:
-        """Wait for its end, however long; the exit status."""
+        """Wait for its end, however long; return the exit status."""
         await self._ended.wait()
         return self._started.returncode
 
     async def ended(self, *, within: float) -> int | None:
-        """Its exit status, once it has ended; None when so many seconds are not enough for that.
+        """Wait for its end at most so many seconds; return the exit status, or None.
 
-        One that was killed may take long, too, in a disk or a driver that hangs: whoever waits for it needs a bound.
+        A killed process may take long, too, in a disk or a driver that hangs: a wait for it needs a bound.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
@@ -123,7 +123,7 @@ async def start_child(
     stderr: int | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> ChildProcess:
-    """Start a program in its own session, so that Ctrl-C in a terminal does not reach it.
+    """Start a program in a session of its own: Ctrl-C in a terminal does not reach it.
 
     Args:
         words: the program and its arguments.
@@ -155,7 +155,7 @@ async def start_child(
 
 
 async def _forked(make: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-    """Fork in a thread of its own, because the threads of the pool may all wait for a disk that hangs."""
+    """Fork in a thread of its own: those of the pool may all wait for a disk that hangs."""
     starting: Future[subprocess.Popen[bytes]] = Future()
     thread = threading.Thread(target=_start_and_stay, args=(make, starting), name="start-child", daemon=True)
     try:
@@ -172,8 +172,7 @@ async def _forked(make: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Pop
 def _start_and_stay(make: Callable[[], subprocess.Popen[bytes]], starting: Future[subprocess.Popen[bytes]]) -> None:
     """Start a child, and stay until it ends.
 
-    To the system the parent is the thread: a child that asked to be told of its parent's end (PR_SET_PDEATHSIG) would
-    be told when that thread is over.
+    To the system the parent is the thread: a child with PR_SET_PDEATHSIG gets its signal when that thread ends.
     """
     starting.set_running_or_notify_cancel()
     try:

@@ -1,4 +1,4 @@
-"""Contract of every driver with its caller, and the values that drivers report.
+"""The contract of every driver, and the values that it reports.
 
 A driver owns its connection: `run()` connects, reconnects with backoff and reports through `Reports` until it is
 cancelled, and it stops within a second of that. All instants are seconds on the monotonic clock of the process.
@@ -15,7 +15,7 @@ MonotonicSeconds = float
 
 
 class DriverError(Exception):
-    """Base of what drivers raise; callers react to the subclass."""
+    """The base of drivers' errors; callers react to the subclass."""
 
 
 class LinkError(DriverError):
@@ -23,7 +23,7 @@ class LinkError(DriverError):
 
 
 class TooLate(LinkError):
-    """The device answers, but so late that its answers cannot be told from those to earlier requests."""
+    """The device answers so late that its answers cannot be matched to their requests."""
 
 
 class LineDown(LinkError):
@@ -43,11 +43,11 @@ class DeadlinePassed(DriverError):
 
 
 class NotPermitted(DriverError):
-    """A reason that forbids the command appeared before its first byte was written. Nothing was sent."""
+    """The command became forbidden before its first byte was written. Nothing was sent."""
 
 
 class GatePosition(StrEnum):
-    """Position of the gate as the device itself reports it. `UNKNOWN` is never a reason to move."""
+    """The position of the leaf or arm, as far as the device itself reports it. `UNKNOWN` is never a reason to move."""
 
     UNKNOWN = "unknown"
     CLOSED = "closed"
@@ -132,7 +132,7 @@ class PlateSeen:
         device_id: the plate camera's id.
         plate: as the camera gave it, upper case, without blanks and dashes.
         confidence: 0.0 to 1.0; 1.0 when the camera says nothing of it.
-        vehicle: what the camera itself calls this vehicle, so that readings of one vehicle can be told; "" for none.
+        vehicle: the camera's own name of this vehicle, by which its readings belong together; "" for none.
         direction: "approaching", "leaving" or "" when not known.
         at: when the reading was complete here.
     """
@@ -175,7 +175,7 @@ class DeviceConnected:
 class DeviceLost:
     """The device stopped answering. Sent once per loss; every point of it is `UNKNOWN` from now on.
 
-    `answers` tells what is there and of no use (another key, every request refused) from what is not there at all.
+    `answers`: the device is there but of no use (another key, every request refused), and not gone.
     """
 
     device_id: int
@@ -186,7 +186,7 @@ class DeviceLost:
 
 @dataclass(frozen=True, slots=True)
 class LossExplained:
-    """A lost device is still lost, for another reason than reported last; otherwise like `DeviceLost`."""
+    """A lost device is still lost, for another reason than the last report gave; otherwise as `DeviceLost`."""
 
     device_id: int
     reason: str
@@ -207,7 +207,7 @@ Report = (
     | LossExplained
 )
 Reports = Callable[[Report], None]
-"""Where a driver reports. Called on the loop's thread; never blocks, never raises."""
+"""The receiver of a driver's reports. Called on the loop's thread; never blocks, never raises."""
 
 
 Forbidden = Callable[[], str]
@@ -229,23 +229,23 @@ class Driver(Protocol):
 
 @runtime_checkable
 class PolledDriver(Driver, Protocol):
-    """A driver that asks its device again and again."""
+    """A driver that polls its device."""
 
     def watch_closely(self, *, until: MonotonicSeconds) -> None:
-        """Ask as fast as the line allows until then. Returns at once."""
+        """Poll as fast as the line allows until then. Returns at once."""
         ...
 
 
 class Gate(Driver, Protocol):
     """A barrier, door or turnstile that can be commanded.
 
-    A command returns once the device acknowledged it: that is *not* yet movement, which only `GateMoved` tells.
+    A command returns once the device acknowledged it: that is *not* yet movement, which only `GateMoved` reports.
     It raises `LinkError` when the device does not answer, `DeviceFault` when it refuses and `DeadlinePassed` when
     the line was not free before `deadline`; it is never queued for a device that is away, and never tried again.
 
-    `forbidden` is asked once, right before the first byte is written, after every report that came in until then: what
-    it says stops the command with `NotPermitted`. So nothing that changes while the line is busy is missed, neither an
-    input nor a later command that takes the place of this one.
+    `forbidden` is called once, right before the first byte is written, after every report that came in until then: a
+    reason that it returns stops the command with `NotPermitted`. So no change while the line is busy is missed, neither
+    an input nor a later command that takes the place of this one.
     """
 
     async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
@@ -253,7 +253,7 @@ class Gate(Driver, Protocol):
         ...
 
     async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
-        """Command the gate to close. What makes it unsafe is for `forbidden` to say, so it is never left out."""
+        """Command the gate to close. `forbidden` says what makes it unsafe, so it is never left out."""
         ...
 
     async def stop(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
@@ -262,7 +262,7 @@ class Gate(Driver, Protocol):
 
 
 class Feedback(StrEnum):
-    """Signals that a reader can show to people. `AWAITING` asks for a PIN or a second card."""
+    """Feedback of a reader to the person before it. `AWAITING`: a PIN or a second card is wanted."""
 
     GRANTED = "granted"
     DENIED = "denied"
@@ -276,8 +276,8 @@ class Reader(Driver, Protocol):
 
 @runtime_checkable
 class ShowingReader(Reader, Protocol):
-    """A reader with lamps or a buzzer. Whatever has `show` is one, and is found by that."""
+    """A reader with lamps or a buzzer. Any driver with `show` is one."""
 
     def show(self, feedback: Feedback) -> None:
-        """Show this. Returns at once; a reader that is away shows nothing, and nothing is kept for later."""
+        """Show feedback. Returns at once; a reader that is away never shows it."""
         ...

@@ -116,7 +116,7 @@ class TcpState:
 
 
 class Delivery:
-    """Watch over the delivery of bytes written on one connection. Only TCP needs it.
+    """The watch over the bytes written on one connection. Lines other than TCP need none.
 
     Args:
         transport: the connection's; it must be open.
@@ -130,7 +130,7 @@ class Delivery:
 
     @property
     def why_not_write(self) -> str:
-        """Why nothing may be written now, or ""."""
+        """The reason why nothing may be written now; "" for none."""
         if not self._carrier.is_lost():
             return ""
         return f"{self._carrier.interface} has no carrier: its network cable is unplugged"
@@ -159,11 +159,11 @@ class Delivery:
         retransmissions: int,
         settled_at: float,
     ) -> None:
-        """See whether everything is acknowledged, and look again soon.
+        """Check whether everything is acknowledged, and check again soon.
 
         Args:
             until: whether the watch is over.
-            take_back: told why.
+            take_back: called with the reason.
             retransmissions: of the connection, when the watch began.
             settled_at: the loop's time of the last look that found nothing unacknowledged.
         """
@@ -191,4 +191,4 @@ class Delivery:
         try:
             return TcpState.of(self._line)
         except OSError:
-            return None  # the connection is gone: its loss is told where it is read
+            return None  # the connection is gone: its loss is reported where it is read

@@ -1,7 +1,7 @@
 """HTTP towards devices: digest authentication, errors by reaction, and requests that are never repeated.
 
-aiohttp repeats a PUT by itself when its connection breaks before the answer. A gate that had obeyed already would be
-commanded twice, so what breaks becomes a driver's error before aiohttp sees it.
+aiohttp repeats a PUT by itself when its connection breaks before the answer. A gate that had obeyed already would get
+the command twice, so a broken connection becomes a driver's error before aiohttp sees it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ BeforeBytes = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """User name and password of the gateway at a device."""
+    """The gateway's account at a device."""
 
     username: str
     password: str
 
     def __repr__(self) -> str:
-        """Leave the password out."""
+        """Show the account without its password."""
         return f"Account({self.username!r})"
 
     def digest(self) -> aiohttp.DigestAuthMiddleware:
@@ -81,7 +81,7 @@ def _reset(conn: aiohttp.connector.Connection, reason: str) -> None:
 
 
 class OneAttempt:
-    """The innermost middleware: sees each attempt, and turns what breaks into LineDown (nothing sent) or LinkError."""
+    """The innermost middleware: it turns each broken attempt into LineDown (nothing sent) or LinkError."""
 
     def __init__(self, *, name: str, before_bytes: BeforeBytes | None = None) -> None:
         self._name = name
@@ -160,7 +160,7 @@ def refuse_status(status: int, name: str) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Say what broke in a few words that hold no header and no body."""
+    """Return the reason of an error in a few words, without headers and body."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
             return "its certificate is not trusted"

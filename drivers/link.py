@@ -1,4 +1,4 @@
-"""One seam for serial ports and TCP: a byte stream that can be opened again."""
+"""Serial ports and TCP behind one interface: a byte stream that can be opened again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PARITIES = {"none": serial.PARITY_NONE, "even": serial.PARITY_EVEN, "odd": seri
 
 @dataclass(frozen=True, slots=True)
 class LinkSpec:
-    """Address and settings of a line. Baud rate, parity and stop bits apply only to serial ports.
+    """The address of a line and its settings. Baud rate, parity and stop bits matter to serial ports alone.
 
     Attributes:
         url: `tcp://host:port` or `serial:/dev/…`.
@@ -53,11 +53,11 @@ class LinkSpec:
 
     @property
     def is_serial(self) -> bool:
-        """True for a serial port of this machine."""
+        """True when this is a serial port of this machine."""
         return self.url.startswith("serial:")
 
     def seconds_for(self, count: int) -> float:
-        """Return how long this many bytes take on a serial port, with 11 bits each; 0.0 elsewhere."""
+        """Return how long so many bytes are on the line: of a serial port, with 11 bits each; 0.0 elsewhere."""
         return count * 11 / self.baud if self.is_serial else 0.0
 
     @property
@@ -106,16 +106,16 @@ class Connection:
 
     @property
     def lost(self) -> str | None:
-        """Why the line is gone, or None while it is up."""
+        """The reason why the line is gone, None while it is up."""
         return self._reason
 
     @property
     def has_arrivals(self) -> bool:
-        """True if bytes wait to be read."""
+        """True when bytes wait to be read."""
         return bool(self._arrivals)
 
     async def read(self) -> Arrival:
-        """Wait for the next bytes. Bytes that came before a hang-up are still given; then LinkError."""
+        """Wait for the next bytes. Bytes from before a hang-up are still returned; then LinkError."""
         while not self._arrivals:
             if self._reason is not None:
                 raise LinkError(self._reason)
@@ -134,7 +134,7 @@ class Connection:
         self._transport.write(data)
 
     def discard(self) -> bytes:
-        """Throw away what waits to be read, and say what it was."""
+        """Drop the bytes that wait to be read, and return them."""
         dropped = b"".join(arrival.data for arrival in self._arrivals)
         self._arrivals.clear()
         self._unread = 0
@@ -156,7 +156,7 @@ class Connection:
             raise LineDown(f"{self._url} sends no break: {system_words(error)}") from error
 
     async def drain_to_quiet(self, *, quiet: float, longest: float) -> bytes:
-        """Read and drop until nothing came for `quiet` seconds, for at most `longest`; what was dropped.
+        """Read and drop until nothing came for `quiet` seconds, for at most `longest`; return what was dropped.
 
         Raises LinkError when the line is lost meanwhile.
         """
@@ -167,7 +167,7 @@ class Connection:
                 async with asyncio.timeout(quiet):
                     dropped += (await self.read()).data
             except TimeoutError:
-                if not self._arrivals:  # else they came in the very moment, and whoever waits was late
+                if not self._arrivals:  # else they came in the very moment, and the reader was late
                     break
         return bytes(dropped)
 
@@ -187,7 +187,7 @@ class Connection:
 
     @property
     def why_not_write(self) -> str:
-        """Why a command must not be written now, or "": it would not leave this machine at once."""
+        """The reason why a command would not leave this machine at once, and must not be written now; "" for none."""
         return "" if self._delivery is None else self._delivery.why_not_write
 
     @contextlib.contextmanager
@@ -220,11 +220,11 @@ class Connection:
         if self._transport is None:
             return
         if self._breaking is not None:
-            # Its thread must not come upon a descriptor that is somebody else's by then.
+            # Its thread must not use a descriptor that belongs to another file by then.
             await asyncio.wait({self._breaking}, timeout=_CLOSE_SECONDS)
         self._discard_output()
         if not self._transport.is_closing() or self._transport.get_write_buffer_size():
-            # A serial port that hung up and owes no bytes closes already; told again, it would close twice.
+            # A serial port that hung up and owes no bytes closes already; a second call would close it twice.
             self._transport.abort()
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
@@ -288,7 +288,7 @@ class Connection:
 
 
 class _Feed(asyncio.Protocol):
-    """Hands a transport's callbacks to its Connection."""
+    """The protocol that passes a transport's callbacks to its Connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -370,7 +370,7 @@ def _serial_port(spec: LinkSpec) -> serial.Serial:
 
 
 def _hold_break(port: serial.Serial, seconds: float) -> None:
-    """Hold a break. pyserial's own `send_break` knows only multiples of a quarter of a second. For a thread."""
+    """Hold the break, in a thread. pyserial's own `send_break` knows only multiples of a quarter of a second."""
     port.break_condition = True
     try:
         time.sleep(seconds)  # noqa: TID251 (in a thread of its own)

@@ -1,4 +1,4 @@
-"""A device that is lost: told once, and why it still is as often as that changes."""
+"""The loss of a device: reported once, and again with each other reason."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ _NUMBERS = re.compile(r"\d+(\.\d+)?")
 
 
 def is_answering(error: Exception) -> bool:
-    """Return whether the error shows that the device answers."""
+    """Return whether the error shows that the device is there."""
     return isinstance(error, DeviceFault | ProtocolViolation | TooLate)
 
 
 class Loss:
-    """Reports of one device's absence. It has no clock of its own: instants come with each call.
+    """The reported absence of one device. No clock of its own: instants come with each call.
 
     Args:
-        device_id: whose reports these are.
-        apart: seconds between two explanations. One that comes sooner is dropped, so 0 for who says each but once.
+        device_id: the id that the reports carry.
+        apart: seconds between two explanations; a sooner one is dropped. 0 for a driver that gives each reason once.
     """
 
     def __init__(self, *, device_id: int, apart: float = 1.0) -> None:
         self._device_id = device_id
         self._apart = apart
-        self._told: tuple[str, bool] | None = None
-        self._told_at: MonotonicSeconds = float("-inf")
+        self._reported: tuple[str, bool] | None = None
+        self._reported_at: MonotonicSeconds = float("-inf")
 
     @property
-    def is_told(self) -> bool:
-        """True if the device was reported lost and not found since."""
-        return self._told is not None
+    def is_reported(self) -> bool:
+        """True while the device is reported as lost."""
+        return self._reported is not None
 
     def over(self) -> None:
         """Note that the device is there."""
-        self._told = None
+        self._reported = None
 
-    def told(self, reason: str, *, at: MonotonicSeconds, answers: bool = False) -> tuple[Report, ...]:
-        """Return the reports due to the device's being away for this reason; numbers alone make no other reason."""
-        known, says = self._told, (_NUMBERS.sub("", reason), answers)
+    def lost(self, reason: str, *, at: MonotonicSeconds, answers: bool = False) -> tuple[Report, ...]:
+        """Return the reports due to a loss for this reason; another number in it makes no other reason."""
+        known, says = self._reported, (_NUMBERS.sub("", reason), answers)
         if known is None:
-            self._told, self._told_at = says, at
+            self._reported, self._reported_at = says, at
             return (DeviceLost(self._device_id, reason, at, answers),)
-        if known == says or at - self._told_at < self._apart:
+        if known == says or at - self._reported_at < self._apart:
             return ()
-        self._told, self._told_at = says, at
+        self._reported, self._reported_at = says, at
         return (LossExplained(self._device_id, reason, at, answers),)

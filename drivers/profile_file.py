@@ -1,4 +1,4 @@
-"""A device's profile as a file: read, held against its model, and every fault of it told with its place."""
+"""A device's profile as a file: read, validated by its model, with each fault and its place."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def profile_of(path: Path, raw: Mapping[str, object], kind: type[Profile]) -> Pr
 
 
 def numbers_for_keys(values: object) -> object:
-    """TOML's keys are strings; where they stand for numbers they are decimal or 0x…."""
+    """Convert TOML's keys, which are strings, to numbers: decimal or 0x…."""
     if not isinstance(values, dict):
         return values
     return {int(key, 0) if isinstance(key, str) else key: value for key, value in values.items()}

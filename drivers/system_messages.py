@@ -12,7 +12,7 @@ _UNKNOWN = "nothing that can be understood comes from there"
 
 
 def system_words(error: BaseException) -> str:
-    """Return the system's message for an error, without its number, address or a library's phrases.
+    """Return the system's message of an error, without its number, its address or a library's own phrases.
 
     Libraries often keep the system's error only as the cause of theirs; asyncio joins several into one text.
     """

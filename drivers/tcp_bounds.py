@@ -1,4 +1,4 @@
-"""Bounds on what the kernel holds of a TCP connection to a device."""
+"""Bounds on the unsent bytes that the kernel holds for a TCP connection to a device."""
 
 from __future__ import annotations
 

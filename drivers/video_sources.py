@@ -1,4 +1,4 @@
-"""Contract of video sources, and the source for each kind of address."""
+"""The contract of video sources, and the choice of the one that reads an address."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ class Source(Protocol):
     """
 
     why_silent: str
-    """Why a camera that was asked for audio sends none, in one sentence."""
+    """The reason why a camera that was asked for audio sends none, in one sentence."""
 
     @property
     def sound(self) -> AudioFormat | None:
-        """The sound beside the frames, once the source is open; None: none."""
+        """The format of the sound that comes with the frames, once it is open; None for no sound."""
         ...
 
     def open(self) -> VideoFormat | None:
-        """Connect and start the stream; the format as announced, or None when it comes in-band only."""
+        """Connect and start the stream; return the format as announced, or None when it comes in-band only."""
         ...
 
     def frames(self) -> Iterator[EncodedFrame | EncodedAudio | FootageLost]:
-        """Frames as they arrive, whole access units in decoding order, beginning at a keyframe; sound among them."""
+        """Iterate over frames as they arrive: access units in decoding order from a keyframe on, and sound."""
         ...
 
     def gather(self, size: int) -> None:
-        """Allow frames to be delayed until this many bytes are there, half a second at most; 1: no delay. A hint
-        for the reader in `frames` that saves work while nobody watches.
+        """Let frames wait until so many bytes are there, half a second at most; 1: at once.
+
+        A hint that saves work where nobody watches.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Small XML documents of devices, read without any of XML's dangerous parts.
+"""Parsing of small XML documents of devices, without any of XML's dangerous parts.
 
 No DOCTYPE, so no entities to expand; nothing is fetched; depth and size are bounded.
 """
@@ -17,7 +17,7 @@ _DEEPEST = 32
 
 @dataclass(frozen=True, slots=True)
 class XmlTexts:
-    """A document's texts.
+    """The texts of a document.
 
     Attributes:
         root: the name of the root element, without its namespace.

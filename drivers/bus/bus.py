@@ -1,10 +1,10 @@
 """The scheduler of a shared line: one owner, one transaction at a time, commands before polls.
 
-What it keeps:
+Promises:
 - A command is on the wire at the next turn: at most one transaction is ahead of it, besides earlier commands.
-- A command past its deadline, or for a line that is down, is refused; it is never kept for later.
-- A command that gets no answer of its own has the line reset first, so that no byte of it arrives later. That takes
-  back what others wrote on the line, too; a reset connection is opened again at once.
+- A command past its deadline, or for a line that is down, is refused; it never waits for the line to return.
+- After a command without an answer of its own the line is reset, so that no byte of it arrives later. That takes back
+  what others wrote on the line, too; a reset connection is opened again at once.
 - A command is written only when everything before it was acknowledged, and taken back before the kernel would send it
   again (`drivers.delivery`).
 - After a time-out the line is drained to quiet, and an answer that comes late never answers the next request: where
@@ -28,8 +28,8 @@ from drivers.bus.transactions import (
     Reply,
     Transaction,
     TransactionQueue,
+    next_turn,
 )
-from drivers.bus.turns import next_turn
 from drivers.bus.units import LineUnits
 from drivers.bus.wire import Trace, Wire
 from drivers.contract import (
@@ -44,7 +44,7 @@ from drivers.contract import (
 from drivers.link import Connection, LinkSpec, open_link, reconnect_wait
 
 OPEN_SECONDS = 3.0
-"""How long a line may take to open; then it says why it did not."""
+"""The longest time for opening a line; then it reports the reason."""
 _PAUSE_LOOK = 0.02
 _SETTLE_SECONDS = 0.3
 """The longest wait of a command for the acknowledgement of earlier bytes: time for one packet to be sent again."""
@@ -60,7 +60,7 @@ class Bus:
         name: for people: the link's id.
         spec: where the line is.
         monotonic: the clock of deadlines and stamps.
-        trace: hears every byte of the line.
+        trace: called with every byte of the line.
         queue_limit: how many transactions may wait, of each priority.
         silent_limit: after so many lost answers in a row the line is opened anew; None for what suits its kind.
     """
@@ -81,7 +81,7 @@ class Bus:
         self._queue = TransactionQueue(limit=queue_limit)
         self._units = LineUnits(line=name)
         self._silent_limit = silent_limit or (_SILENT_LIMIT_SERIAL if spec.is_serial else _SILENT_LIMIT)
-        self._wire = Wire(name=name, spec=spec, monotonic=monotonic, trace=trace, dropped=self._heard_beside)
+        self._wire = Wire(name=name, spec=spec, monotonic=monotonic, trace=trace, dropped=self._take_beside)
         self._wake = asyncio.Event()
         self._connection: Connection | None = None
         self._down_reason = f"line {name} is not open yet"
@@ -99,24 +99,24 @@ class Bus:
 
     @property
     def down_reason(self) -> str | None:
-        """Why the line is not open, or None when it is. An open line says nothing of the units on it."""
+        """The reason why the line is down, None while it is open. An open line says nothing of the units on it."""
         if self._connection is None:
             return self._down_reason
         return self._connection.lost
 
     @property
     def busy_since(self) -> MonotonicSeconds | None:
-        """Start of the present transaction, None between transactions. Each ends within its time-out."""
+        """The begin of the transaction under way, None between transactions. One ends within its time-out."""
         return self._busy_since
 
     @property
     def silent_units(self) -> frozenset[int]:
         """The units that were asked and do not answer."""
-        return self._units.standings.silent
+        return self._units.occupancy.silent
 
     @property
     def last_command_written_at(self) -> MonotonicSeconds | None:
-        """Instant at which the first byte of the last command was written."""
+        """The instant at which the first byte of the last command was handed to the system."""
         return self._command_written_at
 
     def tag(self) -> int:
@@ -153,7 +153,7 @@ class Bus:
                     for told in tuple(self._interrupted):
                         told()
             if self._is_reset:
-                self._is_reset = False  # the next commands are as far apart as people and lanes give them
+                self._is_reset = False  # the next commands come when people and lanes give them
             else:
                 await asyncio.sleep(reconnect_wait(failures))
 
@@ -222,7 +222,7 @@ class Bus:
             self._units.refuse_resting(unit, now=now)
 
     async def _serve_until_lost(self, connection: Connection) -> bool:
-        """Serve until the line is lost. Return whether any unit answered meanwhile."""
+        """Serve until the line is lost; return whether any unit answered meanwhile."""
         answered = False
         self._silent = 0
         try:
@@ -254,7 +254,7 @@ class Bus:
                 await asyncio.sleep(gap)
                 if connection.has_arrivals:
                     continue
-            transaction = next_turn(self._queue, self._units.standings, quiet=self._wire.quiet, now=self._monotonic())
+            transaction = next_turn(self._queue, self._units.occupancy, quiet=self._wire.quiet, now=self._monotonic())
             if transaction is not None:
                 return transaction
             if self._queue:
@@ -262,7 +262,7 @@ class Bus:
         return None
 
     async def _await_pause(self) -> None:
-        """Probes alone wait, and no pause is long enough: until something is asked, or it is time to look again."""
+        """Wait until another request comes, or a probe may go; no pause is long enough for one now."""
         try:
             async with asyncio.timeout(_PAUSE_LOOK):
                 await self._wake.wait()
@@ -270,7 +270,7 @@ class Bus:
             return
 
     async def _serve(self, connection: Connection, transaction: Transaction) -> bool:
-        """Make one transaction; whether it was answered. LinkError when the line is lost while it is drained."""
+        """Make one transaction; return whether it was answered. LinkError when the line is lost while it is drained."""
         exchange = transaction.exchange
         received = bytearray()
         written_at = self._monotonic()
@@ -317,7 +317,7 @@ class Bus:
         return True
 
     def _take_back(self, connection: Connection, transaction: Transaction) -> None:
-        """Withdraw the bytes of an unanswered command that are still on this machine, before anything else."""
+        """Reset the line first of all after a command without an answer, so that its unsent bytes are dropped."""
         if transaction.priority is Priority.COMMAND and transaction.sent and connection.lost is None:
             connection.reset(f"line {self._name} was reset: a command was not answered in time")
             self._is_reset = True
@@ -340,7 +340,7 @@ class Bus:
         return not transaction.answer.done()
 
     async def _is_settled(self, connection: Connection) -> bool:
-        """Wait a moment until everything sent before is acknowledged; whether it is.
+        """Wait a moment until everything sent before is acknowledged; return whether it is.
 
         Behind bytes that are lost, the kernel would send a command again within milliseconds, and out of turn.
         """
@@ -352,7 +352,7 @@ class Bus:
         return True
 
     def _refuse(self, connection: Connection, transaction: Transaction, reason: str) -> None:
-        """Refuse a command of which no byte was sent, and open the line again."""
+        """Refuse a command of which nothing was sent, and reset the line."""
         connection.reset(reason)
         transaction.fail(LineDown(connection.lost or reason))
 
@@ -368,15 +368,15 @@ class Bus:
             transaction.fail(NotPermitted(reason))
 
     def _is_wanted(self, transaction: Transaction) -> bool:
-        """Return whether the transaction is still wanted and before its deadline."""
+        """Return whether nobody gave the transaction up, its deadline included."""
         if self._monotonic() >= transaction.deadline:
             transaction.expire()
         return not transaction.answer.done()
 
     def _is_dead_session(self) -> bool:
-        """Return whether nothing answers on an open line, so that opening it again may help."""
+        """Return whether nobody answers on a line that looks open: opening it anew is what may help."""
         return self._silent >= self._silent_limit
 
-    def _heard_beside(self, data: bytes, at: MonotonicSeconds) -> None:
-        if self._units.heard(data, now=at):
+    def _take_beside(self, data: bytes, at: MonotonicSeconds) -> None:
+        if self._units.take(data, now=at):
             self._silent = 0  # somebody is there: to open the line anew would not make it faster

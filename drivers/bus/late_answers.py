@@ -1,7 +1,7 @@
 """Late answers without transaction numbers, pure: when is an answer proven to belong to its request?
 
-A line keeps the order of what it carries, but may hold it back. So an answer can only be taken for another's where an
-earlier request is still owed one of the same form. Then nothing is believed until it is known which it was: if it was
+A line keeps the order of its bytes, but may delay them. So an answer can be mistaken for another's only where an
+earlier request still waits for one of the same form. Then nothing is believed until it is known which it was: if it was
 the earlier one's, the answer that is owed to the next request follows it by as much as the requests were apart. Nobody
 asks the unit meanwhile. If nothing follows, what was owed is lost, and the next answer is believed; if something
 follows, the line is late, and the unit is not asked again before what it owes has come, or half as long again as it
@@ -104,7 +104,7 @@ class Lateness:
         return known.late_by
 
     def words(self, unit: int, *, now: MonotonicSeconds) -> str:
-        """Say for people why a unit is not believed."""
+        """Return the reason, for people, why a unit's answers do not count."""
         late_by = self.late_by(unit, now=now)
         if late_by:
             return f"answers too late, {late_by:.1f} s after it was asked"
@@ -129,7 +129,7 @@ class Lateness:
         asked_at: MonotonicSeconds,
         at: MonotonicSeconds,
     ) -> bool:
-        """Return whether these bytes, all that came since the request, are the request's own answer.
+        """Return whether the answer in these bytes, all that came since the request, is the request's own.
 
         If not, the unit is left alone for a while. The answer to a command that is owed one already counts anyway:
         either way the unit took just that command.
@@ -143,18 +143,18 @@ class Lateness:
         answer, behind = received[:end], received[end:]
         rivals = [owed for owed in unit.owed if _answers(owed.exchange, answer)]
         if not rivals:
-            # The order is kept: what was owed before can come no more.
+            # The order is kept: earlier answers cannot come any more.
             unit.owed.clear()
             unit.proves_at, unit.left_alone_until = None, float("-inf")
             return True
         unit.owed.remove(rivals[0])
         unit.owed.append(_Owed(exchange, asked_at))
         unit.listen(at, first_asked_at=rivals[0].asked_at)
-        self.heard(behind, now=at)
+        self.take(behind, now=at)
         return is_command and all(rival.exchange.request == exchange.request for rival in rivals)
 
-    def heard(self, data: bytes, *, now: MonotonicSeconds) -> bool:
-        """Take bytes that answered no request in time. Return whether they complete a late answer."""
+    def take(self, data: bytes, *, now: MonotonicSeconds) -> bool:
+        """Take bytes that answered no request in time; return whether they complete a late answer."""
         if not any(unit.owed for unit in self._units.values()):
             self._strays.clear()
             return False
@@ -166,14 +166,14 @@ class Lateness:
         del self._strays[:-_LONGEST_STRAY]
         return has_settled
 
-    def heard_beside(self, received: bytes, *, unit: int, now: MonotonicSeconds) -> None:
-        """Bytes came while another unit was asked: late answers may be among them."""
+    def take_beside(self, received: bytes, *, unit: int, now: MonotonicSeconds) -> None:
+        """Take bytes that came while another unit was asked: late answers may be among them."""
         for other, known in self._units.items():
             if other != unit and known.owed:
                 self._settle_first(known, received, now)
 
     def _settled(self, strays: bytes, now: MonotonicSeconds) -> int | None:
-        """Find one late answer; how many bytes it took with what was before it."""
+        """Find one late answer; return its length with what was before it."""
         for unit in self._units.values():
             settled = self._settle_first(unit, strays, now)
             if settled is not None:
@@ -196,7 +196,7 @@ class Lateness:
         return _end_of_answer(owed.exchange, received)
 
     def forget(self) -> None:
-        """Forget everything, because the line was opened again."""
+        """Forget all late answers: the line was opened anew, and delays none over that."""
         for unit in self._units.values():
             unit.owed.clear()
             unit.proves_at = None
@@ -211,7 +211,7 @@ def _answers(exchange: AnyExchange, received: bytes) -> bool:
 
 
 def _end_of_answer(exchange: AnyExchange, received: bytes) -> int:
-    """Return how many bytes belong to the answer."""
+    """Return how many of the bytes it takes until the exchange is answered."""
     low, high = 1, len(received)
     while low < high:
         middle = (low + high) // 2

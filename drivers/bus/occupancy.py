@@ -1,4 +1,4 @@
-"""State of the units on a line: which answer, how fast, and how long a silent one is left alone.
+"""State of a line's units: which answer, how fast, which are silent, and how long each is left alone.
 
 Rules, so that a silent unit costs its neighbours next to nothing:
 - A unit that did not answer twice in a row, or never yet, is silent. Its polls are probes: they go when no live unit is
@@ -43,7 +43,7 @@ def rest_after(*, failures: int, timeout: float, silent_units: int = 1, beside_l
 
 
 @dataclass(slots=True)
-class _Standing:
+class _Unit:
     """One unit.
 
     Attributes:
@@ -69,74 +69,74 @@ class _Standing:
         return self.has_answered and self.failures < SILENT_AFTER
 
     def expected_at(self, now: MonotonicSeconds) -> MonotonicSeconds | None:
-        """Instant of the next expected poll, by the pauses between the last ones."""
+        """Return when its next poll is to be expected, by the pauses between the last ones."""
         return min((at for pause in self.intervals if (at := self.asked_at + pause) > now), default=None)
 
 
-class Standings:
+class Occupancy:
     """All units of one line. Instants come with each call."""
 
     def __init__(self) -> None:
-        self._units: dict[int, _Standing] = {}
+        self._units: dict[int, _Unit] = {}
         self._full_probe_at = float("-inf")
         self.poll_is_owed = False
         """A late probe went before a poll: that poll goes before the next late probe."""
 
     def is_live(self, unit: int) -> bool:
         """Return whether the unit answers."""
-        standing = self._units.get(unit)
-        return standing is not None and standing.is_live
+        known = self._units.get(unit)
+        return known is not None and known.is_live
 
     @property
     def has_live(self) -> bool:
-        """True while any unit of the line answers."""
-        return any(standing.is_live for standing in self._units.values())
+        """True when any unit of the line answers."""
+        return any(known.is_live for known in self._units.values())
 
     @property
     def silent(self) -> frozenset[int]:
         """The units that were asked and do not answer."""
-        return frozenset(unit for unit, standing in self._units.items() if not standing.is_live and standing.failures)
+        return frozenset(unit for unit, known in self._units.items() if not known.is_live and known.failures)
 
     def rest_left(self, unit: int, *, now: MonotonicSeconds) -> float:
         """Seconds for which the unit's polls still rest; 0.0 when they do not."""
-        standing = self._units.get(unit)
-        return 0.0 if standing is None else max(0.0, standing.rests_until - now)
+        known = self._units.get(unit)
+        return 0.0 if known is None else max(0.0, known.rests_until - now)
 
     def asked(self, unit: int, *, now: MonotonicSeconds) -> None:
         """Note that a poll of the unit was asked for."""
-        standing = self._of(unit)
-        if 0 < now - standing.asked_at <= _LONGEST_INTERVAL:
-            standing.intervals.append(now - standing.asked_at)
-        standing.asked_at = now
+        known = self._of(unit)
+        if 0 < now - known.asked_at <= _LONGEST_INTERVAL:
+            known.intervals.append(now - known.asked_at)
+        known.asked_at = now
 
     def answered(self, unit: int, *, took: float) -> None:
         """Note that the unit answered, so many seconds after the request."""
-        standing = self._of(unit)
-        standing.failures, standing.has_answered = 0, True
-        standing.rests_until = standing.full_probe_at = float("-inf")
-        standing.answers.append(took)
+        known = self._of(unit)
+        known.failures, known.has_answered = 0, True
+        known.rests_until = known.full_probe_at = float("-inf")
+        known.answers.append(took)
 
     def failed(self, unit: int, *, timeout: float, now: MonotonicSeconds) -> None:
         """Note that the unit did not answer within `timeout`."""
-        standing = self._of(unit)
-        standing.failures += 1
-        standing.rests_until = now + rest_after(
-            failures=standing.failures,
+        known = self._of(unit)
+        known.failures += 1
+        known.rests_until = now + rest_after(
+            failures=known.failures,
             timeout=timeout,
             silent_units=max(1, len(self.silent)),
             beside_live=self.has_live,
         )
 
     def live_timeout(self, unit: int, allowed: float) -> float:
-        """Return how long to wait for a live unit's answer; the full time-out after a lost one."""
-        standing = self._of(unit)
-        if standing.failures or not standing.answers:
+        """Return how long to wait for an answer of a live unit; as long as allowed after a lost one."""
+        known = self._of(unit)
+        if known.failures or not known.answers:
             return allowed
-        return min(allowed, max(_LIVE_FLOOR, _LIVE_FACTOR * max(standing.answers)))
+        return min(allowed, max(_LIVE_FLOOR, _LIVE_FACTOR * max(known.answers)))
 
     def pause(self, *, now: MonotonicSeconds) -> float:
-        """Seconds until a live unit is expected to ask; infinite when there is none."""
-        expected = [at for standing in self._units.values() if standing.is_live and (at := standing.expected_at(now))]
+        """Seconds until some live unit is expected to ask; infinite when none is."""
+        expected = [at for known in self._units.values() if known.is_live and (at := known.expected_at(now))]
         return min(expected) - now if expected else float("inf")
 
     def probe_timeout(self, unit: int, allowed: float, *, pause: float, now: MonotonicSeconds) -> float | None:
@@ -148,26 +148,26 @@ class Standings:
         slowest = max((max(s.answers) for s in self._units.values() if s.is_live and s.answers), default=None)
         if slowest is None:
             return allowed
-        standing = self._of(unit)
+        known = self._of(unit)
         usual = min(allowed, max(_PROBE_FLOOR, _PROBE_FACTOR * slowest))
-        own_turn = now - standing.full_probe_at >= FULL_PROBE_SECONDS * max(1, len(self.silent))
+        own_turn = now - known.full_probe_at >= FULL_PROBE_SECONDS * max(1, len(self.silent))
         is_full_due = own_turn and now - self._full_probe_at >= FULL_PROBE_SECONDS
         wanted = allowed if is_full_due else usual
         if pause >= wanted:
-            self._note_full(standing, wanted, allowed, now)
+            self._note_full(known, wanted, allowed, now)
             return wanted
         if not is_full_due and pause >= min(usual, max(_SHORT_PROBE_FLOOR, _SHORT_PROBE_FACTOR * slowest)):
             return pause
         return None
 
     def late_probe_timeout(self, unit: int, allowed: float, *, now: MonotonicSeconds) -> float:
-        """Return how long to wait for a silent unit that found no pause and is asked all the same."""
+        """Return how long to wait for a silent unit that found no pause and goes all the same."""
         timeout = self.probe_timeout(unit, allowed, pause=float("inf"), now=now)
         return allowed if timeout is None else timeout
 
-    def _note_full(self, standing: _Standing, wanted: float, allowed: float, now: MonotonicSeconds) -> None:
+    def _note_full(self, known: _Unit, wanted: float, allowed: float, now: MonotonicSeconds) -> None:
         if wanted == allowed:
-            standing.full_probe_at = self._full_probe_at = now
+            known.full_probe_at = self._full_probe_at = now
 
-    def _of(self, unit: int) -> _Standing:
-        return self._units.setdefault(unit, _Standing())
+    def _of(self, unit: int) -> _Unit:
+        return self._units.setdefault(unit, _Unit())

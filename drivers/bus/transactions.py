@@ -1,4 +1,7 @@
-"""Transactions on a shared line, and their queue."""
+"""Transactions on a shared line, and their order: exchanges, the queue, and the next turn.
+
+Commands go first, then polls, then probes of silent units in the others' pauses.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,18 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, TypeVar
 
+from drivers.bus.occupancy import LONGEST_PROBE_WAIT, Occupancy
 from drivers.contract import DeadlinePassed, Forbidden, LineDown, LinkError, MonotonicSeconds
 
 Reply = TypeVar("Reply")
 
 
 class UnitRests(LinkError):
-    """The poll was not sent, or its answer not believed: the unit did not answer lately, and is left alone for now."""
+    """The poll was not sent, or its answer does not count: the unit did not answer lately, and rests for now."""
 
 
 class Priority(IntEnum):
-    """Order of transactions. Commands are tried while a unit rests; polls are not.
+    """The priority of a transaction. Commands are tried while a unit rests; polls are not.
 
     The line itself makes a poll of a silent unit a probe, which goes in the pauses of the others.
     """
@@ -31,7 +35,7 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prelude:
-    """Signals that some lines need before a frame.
+    """The conditions of some lines before a frame.
 
     Attributes:
         silence: seconds for which nothing may have been on the line.
@@ -95,7 +99,7 @@ class Transaction:
     added_at: MonotonicSeconds = 0.0
 
     def expire(self) -> None:
-        """End the wait at the deadline. What is on the wire already stays."""
+        """End the wait at the deadline. A request on the wire stays there."""
         if not self.sent:
             self.fail(DeadlinePassed("the line was not free before the deadline; nothing was sent"))
 
@@ -122,7 +126,7 @@ class TransactionQueue:
 
     @property
     def has_untagged(self) -> bool:
-        """True if a waiting exchange has frames that only silence separates."""
+        """True when a transaction waits whose frames are separated by silence alone."""
         return any(not waiting.exchange.tagged for queue in self._waiting.values() for waiting in queue)
 
     def add(self, transaction: Transaction) -> None:
@@ -145,12 +149,49 @@ class TransactionQueue:
         return None
 
     def take(self, transaction: Transaction) -> Transaction:
-        """Take out what `first` gave."""
+        """Remove the transaction that `first` returned."""
         self._waiting[transaction.priority].remove(transaction)
         return transaction
 
     def refuse_all(self, reason: str) -> None:
-        """Fail all that waits for a line that is down: nothing is kept for later."""
+        """Fail all that waits for a line that is down."""
         for queue in self._waiting.values():
             while queue:
                 queue.popleft().fail(LineDown(reason))
+
+
+def next_turn(
+    queue: TransactionQueue, occupancy: Occupancy, *, quiet: float, now: MonotonicSeconds
+) -> Transaction | None:
+    """Take the next transaction out of the queue and set its time-out; None when only probes wait, or nothing.
+
+    A probe that waited long goes before polls, but no second one before a poll that waits. `quiet` is what the line
+    needs to fall silent after a time-out.
+    """
+    command = queue.first(Priority.COMMAND, now=now)
+    if command is not None:
+        return queue.take(command)
+    poll, probe = queue.first(Priority.POLL, now=now), queue.first(Priority.PROBE, now=now)
+    if probe is not None:
+        timeout = _probe_timeout(probe, occupancy, is_alone=poll is None, quiet=quiet, now=now)
+        if timeout is not None:
+            probe.timeout = timeout
+            occupancy.poll_is_owed = poll is not None
+            return queue.take(probe)
+    if poll is None:
+        return None
+    occupancy.poll_is_owed = False
+    if occupancy.is_live(poll.exchange.unit):
+        poll.timeout = occupancy.live_timeout(poll.exchange.unit, poll.timeout)
+    return queue.take(poll)
+
+
+def _probe_timeout(
+    probe: Transaction, occupancy: Occupancy, *, is_alone: bool, quiet: float, now: MonotonicSeconds
+) -> float | None:
+    unit, allowed = probe.exchange.unit, probe.timeout
+    if now - probe.added_at >= LONGEST_PROBE_WAIT and (is_alone or not occupancy.poll_is_owed):
+        return occupancy.late_probe_timeout(unit, allowed, now=now)
+    if not is_alone:
+        return None
+    return occupancy.probe_timeout(unit, allowed, pause=occupancy.pause(now=now) - quiet, now=now)

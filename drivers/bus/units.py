@@ -1,4 +1,4 @@
-"""Bookkeeping of a line's units: which to ask, which rest, whose answer is proven, and how late answers come.
+"""Judgement of units' answers: which unit may be asked, whose answer is proven, and how late one comes.
 
 It uses `drivers.bus.occupancy` (who answers, and how fast) and `drivers.bus.late_answers` (whose answers come late).
 """
@@ -6,7 +6,7 @@ It uses `drivers.bus.occupancy` (who answers, and how fast) and `drivers.bus.lat
 from __future__ import annotations
 
 from drivers.bus.late_answers import Lateness
-from drivers.bus.occupancy import Standings
+from drivers.bus.occupancy import Occupancy
 from drivers.bus.transactions import Priority, Transaction, UnitRests
 from drivers.contract import LinkError, MonotonicSeconds, TooLate
 
@@ -17,11 +17,11 @@ class LineUnits:
     def __init__(self, *, line: str) -> None:
         self._line = line
         self._lateness = Lateness()
-        self.standings = Standings()
+        self.occupancy = Occupancy()
 
     def refuse_resting(self, unit: int, *, now: MonotonicSeconds) -> None:
         """Raise UnitRests when the unit may not be polled now."""
-        rest = self.standings.rest_left(unit, now=now)
+        rest = self.occupancy.rest_left(unit, now=now)
         if rest > 0:
             raise UnitRests(f"unit {unit} on {self._line} does not answer; asked again in {rest:.1f} s")
         if self._lateness.rest_left(unit, now=now) > 0:
@@ -29,8 +29,8 @@ class LineUnits:
 
     def polled(self, unit: int, *, now: MonotonicSeconds) -> Priority:
         """Return whether this is a poll, or a probe of a silent unit beside others that answer."""
-        is_probe = self.standings.has_live and not self.standings.is_live(unit)
-        self.standings.asked(unit, now=now)
+        is_probe = self.occupancy.has_live and not self.occupancy.is_live(unit)
+        self.occupancy.asked(unit, now=now)
         return Priority.PROBE if is_probe else Priority.POLL
 
     def unproven(
@@ -38,7 +38,7 @@ class LineUnits:
     ) -> LinkError | None:
         """Return why an answer without a number may not be this request's own; None when it is."""
         exchange, is_command = transaction.exchange, transaction.priority is Priority.COMMAND
-        self._lateness.heard_beside(received, unit=exchange.unit, now=at)
+        self._lateness.take_beside(received, unit=exchange.unit, now=at)
         if self._lateness.is_proven(exchange, received, is_command=is_command, asked_at=asked_at, at=at):
             return None
         reason = self._words(exchange.unit, at)
@@ -46,12 +46,12 @@ class LineUnits:
 
     def answered(self, unit: int, *, took: float) -> None:
         """Note that the unit answered, so many seconds after the request."""
-        self.standings.answered(unit, took=took)
+        self.occupancy.answered(unit, took=took)
 
     def timed_out(self, transaction: Transaction, *, now: MonotonicSeconds) -> LinkError:
         """Note that the unit did not answer in time; return the error for its caller."""
         unit, waited = transaction.exchange.unit, transaction.timeout
-        self.standings.failed(unit, timeout=waited, now=now)
+        self.occupancy.failed(unit, timeout=waited, now=now)
         if self._lateness.late_by(unit, now=now) > waited:
             return TooLate(self._words(unit, now))
         return LinkError(f"unit {unit} on {self._line} did not answer within {waited * 1000:.0f} ms")
@@ -59,18 +59,18 @@ class LineUnits:
     def owes(
         self, transaction: Transaction, received: bytes, *, asked_at: MonotonicSeconds, now: MonotonicSeconds
     ) -> None:
-        """Note a transaction whose own answer did not come; it may still come, or be in `received`."""
+        """Note a transaction without a proven answer: the answer may still come, or be in `received`."""
         exchange = transaction.exchange
         if exchange.answered and not exchange.tagged and transaction.sent:
             self._lateness.unanswered(exchange, asked_at=asked_at, now=now)
-            self._lateness.heard(received, now=now)
+            self._lateness.take(received, now=now)
 
-    def heard(self, data: bytes, *, now: MonotonicSeconds) -> bool:
-        """Bytes came that no request is waiting for; whether they are an answer that was awaited before."""
-        return self._lateness.heard(data, now=now)
+    def take(self, data: bytes, *, now: MonotonicSeconds) -> bool:
+        """Take bytes that no request waits for; return whether they are an answer that was awaited before."""
+        return self._lateness.take(data, now=now)
 
     def forget_late_answers(self) -> None:
-        """No answer to an earlier request can come any more."""
+        """Forget all late answers: the line was opened anew."""
         self._lateness.forget()
 
     def _words(self, unit: int, now: MonotonicSeconds) -> str:

@@ -1,6 +1,6 @@
-"""Traffic of one line: a request out, its answer in, and the silence between.
+"""The bytes of one line: a request out, its answer in, and how quiet the line has been meanwhile.
 
-Whose turn it is, and what an answer is worth, is the bus's to say.
+The bus decides which request goes next, and whether an answer counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _QUIET_FLOOR = 0.02
 
 
 class Direction(StrEnum):
-    """Direction of traced bytes, seen from this end."""
+    """The direction of traced bytes, as seen from here."""
 
     SENT = "sent"
     RECEIVED = "received"
@@ -27,7 +27,7 @@ class Direction(StrEnum):
 
 
 Trace = Callable[[Direction, bytes, MonotonicSeconds], None]
-"""Where a technician's trace of the line goes. Called on the loop's thread; never blocks, never raises."""
+"""The receiver of a technician's trace of the line. Called on the loop's thread; never blocks, never raises."""
 
 
 class Wire:
@@ -37,8 +37,8 @@ class Wire:
         name: for people: the link's id.
         spec: where the line is.
         monotonic: the clock of stamps.
-        trace: hears every byte of the line.
-        dropped: hears what no request asked for, and when it came.
+        trace: called with every byte of the line.
+        dropped: called with bytes that no request asked for, and their time.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class Wire:
         self._tell(Direction.SENT, request, at)
 
     def drop(self, data: bytes) -> None:
-        """Note what came without having been asked for."""
+        """Drop bytes that no request asked for, and report them."""
         if data:
             self._last_byte_at = self._monotonic()
             self._dropped(data, self._last_byte_at)
             self._tell(Direction.DROPPED, data, self._last_byte_at)
 
     async def quieten(self, connection: Connection) -> None:
-        """Drop what still comes, until nothing does. Raises LinkError."""
+        """Drop bytes until the line is quiet. Raises LinkError."""
         self.drop(await connection.drain_to_quiet(quiet=self.quiet, longest=_LONGEST_DRAIN))
 
     async def prepare(self, connection: Connection, prelude: Prelude) -> None:
@@ -94,9 +94,9 @@ class Wire:
     async def reply(
         self, connection: Connection, exchange: Exchange[object], received: bytearray
     ) -> tuple[object, MonotonicSeconds]:
-        """Return the answer, and when it came. All that came since but the echo is added to `received`."""
+        """Return the answer and its time. All bytes since the request, except the echo, are added to `received`."""
         if not exchange.answered:
-            # Nobody says that it arrived. The system says that it is out, but not what an adapter still holds.
+            # No arrival is reported. The system says that it is out, but not what an adapter still holds.
             self._last_byte_at += self._spec.seconds_for(len(exchange.request))
             await connection.sent()
             return exchange.parse(b""), self._last_byte_at

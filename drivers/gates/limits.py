@@ -1,4 +1,4 @@
-"""A gate whose limit switches are points of another device, an input module say."""
+"""A gate whose limit switches are points of another device, for example an input module."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LimitPoint:
 class LimitedGate:
     """`drivers.contract.Gate`: the commands of one gate, and its position by two points of other devices.
 
-    What the gate itself says of its position does not count. `hear` must be given every report of the limits' devices.
+    The gate's own reports of its position are ignored. `hear` must be called with every report of the limits' devices.
 
     Args:
         gate: takes the commands.
@@ -56,7 +56,7 @@ class LimitedGate:
         return self._gate.device_id
 
     async def run(self, reports: Reports) -> None:
-        """Run the gate without reporting its own position."""
+        """Run the gate; drop its own position."""
 
         def without_position(report: Report) -> None:
             if not isinstance(report, GateMoved):
@@ -85,7 +85,7 @@ class LimitedGate:
         self._commanded = GatePosition.STOPPED
 
     def hear(self, report: Report) -> tuple[Report, ...]:
-        """Give the position that is due after this report: as old as the older of the two points."""
+        """Return the position that is due after this report: as old as the older of the two points."""
         if isinstance(report, DeviceLost):
             return self._lost(report)
         if not isinstance(report, PointChanged):

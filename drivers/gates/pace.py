@@ -13,7 +13,7 @@ CLOSE_WATCH_SECONDS = 0.02
 
 
 class PollPace:
-    """Says when the next poll is due, and waits for it.
+    """The pace of one device's polls: when the next one is due.
 
     Args:
         poll_seconds: between two polls of a device that nobody watches closely.

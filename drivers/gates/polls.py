@@ -1,15 +1,15 @@
-"""Meaning of polls, pure, for every family: when a device counts as lost, and which reports are due.
+"""Judgement of a device's polls, pure, for every family: when it counts as lost, and which reports are due.
 
 Rules:
-- Lost after 3 failed polls in a row, or after 2 s without an answer, whichever is first; said once, and again why when
-  that changes. A poll that was not even sent is no reason where a better one is known.
-- Back with the first answer: said once, and all that is known is reported anew.
+- Lost after 3 failed polls in a row, or after 2 s without an answer, whichever is first; reported once, and again with
+  each other reason. A poll that was not even sent is no reason where a better one is known.
+- Back with the first answer: reported once, with all that is known.
 - Each missed poll is reported until then, and every point again with the next answer.
 - A point with a staleness of its own is unknown that long after the last answer.
 - Every point is unknown from the moment in which the line is lost, until it is read again.
 - A change is reported with the poll that shows it; what did not change is reported again after 1 s.
 - Between its limit switches a gate moves away from the limit that it left last; an acknowledged command that came
-  later says it better. On a limit, only the limit counts.
+  later overrides that. On a limit, only the limit counts.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def position_between(before: GatePosition, commanded: GatePosition | None) -> Ga
 
 
 class Watch:
-    """Converter of polls into reports. It has no clock of its own: instants come with each call.
+    """The reports due to one device's polls. No clock of its own: instants come with each call.
 
     `stale` says for some points how many seconds after the last answer they are unknown.
     """
@@ -83,9 +83,9 @@ class Watch:
         self._loss = Loss(device_id=device_id)
         self._newest: tuple[str, bool] | None = None
         self._failures = 0
-        self._heard_at = started_at
+        self._answered_at = started_at
         self._position = GatePosition.UNKNOWN
-        self._position_told_at = float("-inf")
+        self._position_reported_at = float("-inf")
         self._points: dict[str, tuple[PointState, MonotonicSeconds]] = {}
 
     @property
@@ -95,15 +95,15 @@ class Watch:
 
     @property
     def is_online(self) -> bool:
-        """True if the device answered and was not lost since."""
+        """True when the device answered and was not lost since."""
         return bool(self._online)
 
     @property
     def lost_at(self) -> MonotonicSeconds:
-        """Instant at which the device counts as lost if it stays silent."""
-        return self._heard_at + LOST_AFTER_SECONDS
+        """The instant at which the device counts as lost without an answer before."""
+        return self._answered_at + LOST_AFTER_SECONDS
 
-    def heard(
+    def answered(
         self, position: GatePosition | None, points: Mapping[str, PointState], *, at: MonotonicSeconds
     ) -> tuple[Report, ...]:
         """Return the reports due to a poll asked at `at` and answered; `position` is None for what is no gate."""
@@ -113,13 +113,15 @@ class Watch:
         self._online, self._newest = True, None
         self._loss.over()
         self._failures = 0
-        self._heard_at = at
-        if position is not None and (position is not self._position or at - self._position_told_at >= REFRESH_SECONDS):
-            self._position, self._position_told_at = position, at
+        self._answered_at = at
+        if position is not None and (
+            position is not self._position or at - self._position_reported_at >= REFRESH_SECONDS
+        ):
+            self._position, self._position_reported_at = position, at
             reports.append(GateMoved(self._device_id, position, at))
         for name, state in points.items():
-            told = self._points.get(name)
-            if told is None or told[0] is not state or at - told[1] >= REFRESH_SECONDS:
+            known = self._points.get(name)
+            if known is None or known[0] is not state or at - known[1] >= REFRESH_SECONDS:
                 self._points[name] = (state, at)
                 reports.append(PointChanged(self._device_id, name, state, at))
         return tuple(reports)
@@ -142,15 +144,15 @@ class Watch:
             self._newest = reason, answers
         reason, answers = self._newest
         if self._online is False:
-            return self._loss.told(reason, at=at, answers=answers) if asked else ()
+            return self._loss.lost(reason, at=at, answers=answers) if asked else ()
         if self._failures < LOST_AFTER_POLLS and at < self.lost_at:
             missed = (PollMissed(self._device_id, self._failures, at),) if asked else ()
             self._points = {name: (state, float("-inf")) for name, (state, _) in self._points.items()}
             return (*missed, *self._gone_stale(at))
         self._online = False
-        self._position, self._position_told_at = GatePosition.UNKNOWN, float("-inf")
+        self._position, self._position_reported_at = GatePosition.UNKNOWN, float("-inf")
         self._points.clear()
-        return self._loss.told(reason, at=at, answers=answers)
+        return self._loss.lost(reason, at=at, answers=answers)
 
     def interrupted(self, *, at: MonotonicSeconds) -> tuple[Report, ...]:
         """Return the reports due to a lost line, however soon it is back: the points are unknown until read again.
@@ -164,11 +166,11 @@ class Watch:
     def _gone_stale(self, at: MonotonicSeconds) -> Iterator[Report]:
         for name, seconds in self._stale.items():
             state, _ = self._points.get(name, (PointState.UNKNOWN, at))
-            if state is not PointState.UNKNOWN and at - self._heard_at >= seconds:
+            if state is not PointState.UNKNOWN and at - self._answered_at >= seconds:
                 self._points[name] = (PointState.UNKNOWN, at)
                 yield PointChanged(self._device_id, name, PointState.UNKNOWN, at)
 
 
 def poll_deadline(watch: Watch, *, now: MonotonicSeconds) -> MonotonicSeconds:
-    """Return until when a poll may wait for the line: not past the instant at which the device counts as lost."""
+    """Return until when a poll may wait for the line: not past the instant at which the device would count as lost."""
     return min(now + _POLL_PATIENCE, watch.lost_at) if watch.lost_at > now else now + _POLL_PATIENCE

@@ -1,6 +1,6 @@
 """The parts that the profiles of all gates have, whatever they speak: commands and limit switches.
 
-A profile is refused whose commands would do the same at the device, or with other writes that would give one.
+A profile is refused when two of its commands do the same at the device, or when another write would give a command.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Command = TypeVar("Command", bound=Part)
 
 
 class Commands(Part, Generic[Command]):
-    """The commands of a gate. What a profile does not name, the gate cannot do."""
+    """The commands of a gate. A gate has only those that its profile names."""
 
     open: Command
     close: Command | None = None
@@ -36,7 +36,7 @@ class LimitPosition(Part):
     open_point: PartName
 
     def check(self, points: Collection[str]) -> None:
-        """Raise ValueError if a limit switch is not among these points."""
+        """Raise ValueError when a switch is not one of these points."""
         for name in (self.closed_point, self.open_point):
             if name not in points:
                 raise ValueError(f"position names the point {name!r}, which is not in points")

@@ -1,4 +1,4 @@
-"""Pulses that the host ends: outputs that stay on until they are switched off."""
+"""Outputs that stay on until they are switched off: pulses that the host has to end."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class HeldOutput(Generic[Pulse]):
     """An output that is, or may be, on.
 
     Attributes:
-        pulse: what switched it on.
-        due: when it is to be off.
-        instead_of: what an equal pulse had left on before; one release ends both.
+        pulse: the pulse that switched it on.
+        due: the instant to switch it off.
+        instead_of: outputs that an equal pulse had left on before; one release ends both.
     """
 
     pulse: Pulse
@@ -33,7 +33,7 @@ class HeldOutput(Generic[Pulse]):
 
 
 class HostPulses(Generic[Pulse]):
-    """Remembers which outputs are on, and switches each off when its pulse is over; never forgets one.
+    """The outputs that are on, each switched off when its pulse is over; none is ever forgotten.
 
     Args:
         release: switches off what a pulse switched on, by the deadline given; raises DriverError.
@@ -45,57 +45,57 @@ class HostPulses(Generic[Pulse]):
     ) -> None:
         self._release = release
         self._monotonic = monotonic
-        self._held: list[HeldOutput[Pulse]] = []
+        self._outputs: list[HeldOutput[Pulse]] = []
 
     @property
     def next_due(self) -> MonotonicSeconds:
-        """End of the next pulse; infinite when none is on."""
-        return min((output.due for output in self._held), default=float("inf"))
+        """The end of the next pulse; infinite when none is on."""
+        return min((output.due for output in self._outputs), default=float("inf"))
 
     @property
-    def held(self) -> tuple[HeldOutput[Pulse], ...]:
+    def outputs(self) -> tuple[HeldOutput[Pulse], ...]:
         """The outputs that are, or may be, on."""
-        return tuple(self._held)
+        return tuple(self._outputs)
 
     def begin(self, pulse: Pulse, *, seconds: float) -> HeldOutput[Pulse]:
         """Note a pulse before it is sent: an output whose answer is lost may be on all the same."""
-        before = tuple(output for output in self._held if output.pulse == pulse)
-        self._held = [output for output in self._held if output not in before]
+        before = tuple(output for output in self._outputs if output.pulse == pulse)
+        self._outputs = [output for output in self._outputs if output not in before]
         output = HeldOutput(pulse, self._monotonic() + seconds, before)
-        self._held.append(output)
+        self._outputs.append(output)
         return output
 
     def never_sent(self, output: HeldOutput[Pulse] | None) -> None:
-        """Forget a pulse that was not sent after all; what it took the place of is on as before."""
-        if output is not None and output in self._held:
-            self._held.remove(output)
-            self._held += output.instead_of
+        """Forget a pulse that was not sent after all; an output that it replaced is on as before."""
+        if output is not None and output in self._outputs:
+            self._outputs.remove(output)
+            self._outputs += output.instead_of
 
     def found_on(self, pulse: Pulse, *, at: MonotonicSeconds) -> None:
-        """Note an output that may be on and that nothing else will switch off; it is due at once."""
-        if all(output.pulse != pulse for output in self._held):
-            self._held.append(HeldOutput(pulse, at))
+        """Note an output that may be on, and that only the host will switch off; it is due at once."""
+        if all(output.pulse != pulse for output in self._outputs):
+            self._outputs.append(HeldOutput(pulse, at))
 
     async def end(self, output: HeldOutput[Pulse], *, deadline: MonotonicSeconds) -> None:
         """Switch off one output. Raises what `release` raises; the output is not forgotten then."""
         await self._release(output.pulse, min(deadline, self._monotonic() + RELEASE_SECONDS))
-        if output in self._held:  # else the command was given once more meanwhile, and its own pulse is on
-            self._held.remove(output)
+        if output in self._outputs:  # else the command was given once more meanwhile, and its own pulse is on
+            self._outputs.remove(output)
 
     async def end_due(self, *, until: MonotonicSeconds) -> None:
-        """Switch off what is due by `until`; what cannot be switched off now is tried again until it is."""
-        for output in [output for output in self._held if output.due <= until]:
+        """Switch off the outputs that are due by `until`; each is tried again until it is off."""
+        for output in [output for output in self._outputs if output.due <= until]:
             try:
                 await self.end(output, deadline=float("inf"))
             except DriverError:
                 # The poll beside it reports the device's state; what matters here is that the output is not forgotten.
-                if output in self._held:
-                    self._held.remove(output)
-                    self._held.append(HeldOutput(output.pulse, self._monotonic() + RELEASE_AGAIN_SECONDS))
+                if output in self._outputs:
+                    self._outputs.remove(output)
+                    self._outputs.append(HeldOutput(output.pulse, self._monotonic() + RELEASE_AGAIN_SECONDS))
 
     async def end_all(self) -> None:
         """Switch off all that is on, and try until it is off."""
-        while self._held:
+        while self._outputs:
             await self.end_due(until=float("inf"))
-            if self._held:
+            if self._outputs:
                 await asyncio.sleep(RELEASE_AGAIN_SECONDS)

@@ -45,8 +45,8 @@ _REFUSED_WAIT = 30.0
 class HikvisionBarrier:
     """`drivers.contract.Gate` over ISAPI.
 
-    The barrier says where it stands and not that it moves, so `OPENING` and `CLOSING` are never reported. It cannot be
-    told to stop.
+    The barrier reports where it stands and not that it moves, so `OPENING` and `CLOSING` are never reported. It has no
+    command to stop.
 
     A command is one request on a line of its own. Only an attempt with the right credentials has an effect; when the
     barrier's challenge has changed, there is one attempt before it that the barrier turns down. What forbids a close is
@@ -98,7 +98,7 @@ class HikvisionBarrier:
                 try:
                     position = await self._poll(session)
                 except AccountRefused as refusal:
-                    # Once is enough, and more would lock the account: this counts as all the polls that it takes.
+                    # One refusal is enough to count as lost: more tries would lock the account.
                     for _ in range(LOST_AFTER_POLLS):
                         self._tell(watch.missed(str(refusal), at=self._monotonic(), asked=True, answers=True), reports)
                     due = self._monotonic() + _REFUSED_WAIT
@@ -106,15 +106,15 @@ class HikvisionBarrier:
                     self._tell(watch.failed(error, at=self._monotonic()), reports)
                 else:
                     self._away = ""
-                    self._tell(watch.heard(position, {}, at=asked_at), reports)
+                    self._tell(watch.answered(position, {}, at=asked_at), reports)
                 await self._pace.rest(until=due)
 
     async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
-        """Command the barrier to open; returns once it said OK, which a locked barrier says too."""
+        """Command the barrier to open; returns once it answered OK, as a locked barrier does, too."""
         await self._command(Control.OPEN, deadline, forbidden)
 
     async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
-        """Command the barrier to close; returns once it said OK."""
+        """Command the barrier to close; returns once it answered OK."""
         await self._command(Control.CLOSE, deadline, forbidden)
 
     async def stop(
@@ -123,11 +123,11 @@ class HikvisionBarrier:
         deadline: MonotonicSeconds,  # noqa: ARG002 (the contract's signature)
         forbidden: Forbidden | None = None,  # noqa: ARG002 (the contract's signature)
     ) -> None:
-        """Refused with DeviceFault: the interface has no such command."""
+        """Raise DeviceFault: the interface has no such command."""
         raise DeviceFault("a Hikvision barrier has no command to stop")
 
     async def lock(self, *, deadline: MonotonicSeconds) -> None:
-        """Keep the barrier where it is: from now on it says OK to open and close, and obeys neither."""
+        """Lock the barrier: from now on it answers OK to open and close, and obeys neither."""
         await self._command(Control.LOCK, deadline)
 
     async def unlock(self, *, deadline: MonotonicSeconds) -> None:
@@ -210,7 +210,7 @@ class HikvisionBarrier:
 
 
 async def _judge(response: aiohttp.ClientResponse) -> None:
-    """Judge the answer to a command: DeviceFault when refused, LinkError when the outcome is unknown."""
+    """Judge the answer to a command: DeviceFault when refused, LinkError when its outcome is unknown."""
     body = await read_answer(response)
     if response.status == 200:
         isapi.check_answer(body)

@@ -1,4 +1,4 @@
-"""Messages to and from a barrier, pure (ISAPI, vehicle access control)."""
+"""Requests to a barrier and its answers, pure (ISAPI, vehicle access control)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _POSITIONS = {"0": GatePosition.UNKNOWN, "1": GatePosition.CLOSED, "2": GatePosi
 
 
 class Control(StrEnum):
-    """A `ctrlMode`. Locked, the barrier says OK to open and close and obeys neither."""
+    """A `ctrlMode`. Locked, the barrier answers OK to open and close and obeys neither."""
 
     OPEN = "open"
     CLOSE = "close"
@@ -22,12 +22,12 @@ class Control(StrEnum):
 
 
 def control_path(channel: int) -> str:
-    """Return the path for commands."""
+    """Return where a command is put."""
     return f"/ISAPI/Parking/channels/{channel}/barrierGate"
 
 
 def status_path(channel: int) -> str:
-    """Return the path of the position."""
+    """Return where the position is read."""
     return f"/ISAPI/Parking/channels/{channel}/barrierGate/barrierGateStatus"
 
 
@@ -41,7 +41,7 @@ def control_body(control: Control) -> bytes:
 
 
 def read_position(body: bytes) -> GatePosition:
-    """Read the position in a status: 0 no signal, 1 closed, 2 open. Movement is never told."""
+    """Read the position in a status: 0 no signal, 1 closed, 2 open. It never shows movement."""
     said = read_xml(body).first.get("barrierGateStatus")
     if said not in _POSITIONS:
         raise ProtocolViolation("a status without a known position")
@@ -49,7 +49,7 @@ def read_position(body: bytes) -> GatePosition:
 
 
 def check_answer(body: bytes) -> None:
-    """DeviceFault when the answer to a command is not OK, ProtocolViolation when it is not readable as one."""
+    """Raise DeviceFault for an answer to a command other than OK, ProtocolViolation for an unreadable one."""
     answer = read_xml(body)
     if answer.root != "ResponseStatus":
         raise ProtocolViolation(f"a {answer.root[:40]} instead of an answer")

@@ -1,6 +1,6 @@
 """Modbus frames, pure: both ends, both framings.
 
-pymodbus builds and takes apart the bytes. What belongs to what is judged here, because a transaction must check the
+pymodbus builds and parses the bytes. This module matches answers to requests, because a transaction must check the
 unit, the function code and the length (and over TCP the number) before an answer may count.
 """
 
@@ -44,9 +44,9 @@ class Asked:
     """A request as the far end reads it.
 
     Attributes:
-        unit: whom it is for.
+        unit: its address.
         tag: its transaction id; 0 with RTU framing.
-        request: what is asked; None for a function that this module does not speak.
+        request: the request; None for a function that this module does not know.
         function: the function code.
         length: how many bytes of the buffer it took.
     """
@@ -139,7 +139,7 @@ def _parse_tcp(unit: int, tag: int, request: Request, received: bytes) -> Reply 
 
 
 def _first_mbap_frame(received: bytes) -> tuple[int, int, bytes, int] | None:
-    """Transaction id, unit, PDU and whole length of the first frame; None while it is incomplete."""
+    """Return transaction id, unit, PDU and whole length of the first frame; None while it is incomplete."""
     if len(received) < _MBAP.size:
         return None
     tag, protocol, length, unit = _MBAP.unpack_from(received)
@@ -175,7 +175,7 @@ def _parse_rtu(unit: int, _tag: int, request: Request, received: bytes) -> Reply
 
 
 def _may_begin_answer(unit: int, request: Request, rest: bytes) -> bool:
-    """Return whether a frame with these first three bytes would answer the request if its checksum fits."""
+    """Return whether a frame with these first three bytes would answer the request, if its check sum fits."""
     function = _function(request)
     if rest[0] != unit or rest[1] & 0x7F != function:
         return False
@@ -221,7 +221,7 @@ def _function(request: Request) -> int:
 
 
 def _rtu_reply_length(frame: bytes) -> int:
-    """Return the length of a frame with these first three bytes; an exception's length is the least."""
+    """Return how long a frame with these first three bytes is; no answer is shorter than that of an exception."""
     function = frame[1]
     if function in _READ_TABLES:
         return frame[2] + 5

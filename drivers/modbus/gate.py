@@ -37,12 +37,12 @@ _NO_STEP: dict[GatePosition, frozenset[GatePosition]] = {
     _P.CLOSING: frozenset({_P.CLOSED, _P.CLOSING, _P.UNKNOWN}),
     _P.STOPPED: frozenset({_P.OPEN, _P.CLOSED, _P.STOPPED, _P.UNKNOWN}),
 }
-"""Where a step command towards the key would do something else, or nobody knows what it would do."""
+"""The positions from which a step command towards the key would, or might, do something else."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pulse:
-    """A pulse of the host, and the write that ends it. A second pulse of a command ends separately."""
+    """A pulse of the host, and the write that ends it. Two pulses of one command end separately."""
 
     name: str
     release: Write | WriteMany
@@ -50,7 +50,7 @@ class _Pulse:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A command that must not be given twice, as it was last sent."""
+    """The last command of the kind that must not be given twice."""
 
     leads_to: GatePosition
     position: GatePosition
@@ -99,7 +99,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
     async def run(self, reports: Reports) -> None:
         """Poll and report until cancelled. A host's pulse still on then is ended first, if the line works.
 
-        So is one that is found on when the device comes, or comes back: whoever began it is not there to end it.
+        So is an output that is on when the device comes (back): a gateway that died had begun its pulse.
         """
         self._has_ended = False
         watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
@@ -130,7 +130,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         step: _Step | None = None
 
         def stands_against() -> str:
-            """Asked right before the first byte: a step that is noted here is one that goes out."""
+            """Return what forbids the step. Called right before the first byte: a step that is noted here goes out."""
             nonlocal step
             reason = forbidden() if forbidden is not None else ""
             reason = reason or self._why_no_step(name, leads_to)
@@ -169,7 +169,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
             raise
 
     def _why_no_step(self, name: str, leads_to: GatePosition) -> str:
-        """Why no step is given now, or "".
+        """Return why no step is given now, or "".
 
         Step-by-step inputs answer a second pulse with the opposite; one is given only where its meaning is known.
         """
@@ -204,14 +204,14 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         position = position_of(self._profile, held, points, before=watch.position, commanded=self._commanded)
         self._commanded = None
         self._position = position
-        return watch.heard(position, points, at=at)
+        return watch.answered(position, points, at=at)
 
     async def _release_others(self, name: str, deadline: MonotonicSeconds) -> None:
         """End the pulses of other commands before this one is sent: no two opposite outputs are ever on together.
 
         Raises NotPermitted when that is not done by the deadline, and LineDown.
         """
-        while others := [output for output in self._pulses.held if output.pulse.name != name]:
+        while others := [output for output in self._pulses.outputs if output.pulse.name != name]:
             try:
                 await self._pulses.end(others[0], deadline=deadline)
             except LineDown:
@@ -223,12 +223,12 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
                 await asyncio.sleep(RELEASE_AGAIN_SECONDS)
 
     async def _release_what_is_found_on(self, watch: Watch) -> None:
-        """Before anything else of a device that has come: a gateway that died in a pulse left its output on."""
+        """Switch off outputs that are on when the device comes: a gateway that died in a pulse left them on."""
         if self._outputs_are_known:
             return
         for command in self._pulsed:
             release = self._profile.release_of(command)
-            is_ours = any(output.pulse.release == release for output in self._pulses.held)
+            is_ours = any(output.pulse.release == release for output in self._pulses.outputs)
             if not is_ours and await self._may_be_on(command, watch):
                 await self._session.write(release, deadline=self._monotonic() + RELEASE_SECONDS)
         self._outputs_are_known = True
@@ -239,5 +239,5 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         try:
             (found,), _ = await self._session.read(read, deadline=poll_deadline(watch, now=self._monotonic()))
         except DeviceFault:
-            return True  # its outputs cannot be read: to switch one off that is off changes nothing
+            return True  # its outputs cannot be read; switching off one that is off changes nothing
         return found == kept_value(write)

@@ -72,7 +72,7 @@ class ModbusInputs:
             if not watch.is_online:
                 self._unit.forget()
             return told
-        return watch.heard(None, points_of(self._profile, held), at=at)
+        return watch.answered(None, points_of(self._profile, held), at=at)
 
     def _interrupted(self, watch: Watch, reports: Reports) -> None:
         self._unit.forget()

@@ -1,4 +1,4 @@
-"""Late answers on a Modbus line, and answers from other addresses."""
+"""Unexpected answers on a Modbus line: those from other addresses, and late ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drivers.bus.wire import Direction
 from drivers.modbus.frames import Framing
 
 LATE_SECONDS = 0.7
-"""How long somebody who did not answer in time is listened for."""
+"""The seconds for which late answers are collected."""
 
 _MBAP = struct.Struct(">HHHB")
 _READS = frozenset({1, 2, 3, 4})
@@ -28,8 +28,8 @@ class Voice:
     after: float | None
 
 
-class Heard:
-    """Listener on a line's trace that recognises answers in it."""
+class AnswerListener:
+    """A listener to a line's trace, which finds the answers in it."""
 
     def __init__(self, *, framing: Framing) -> None:
         self._framing = framing
@@ -38,7 +38,7 @@ class Heard:
         self._voices: dict[int, Voice] = {}
 
     def __call__(self, direction: Direction, data: bytes, at: float) -> None:
-        """One piece of bytes."""
+        """Take one piece of bytes."""
         if direction is Direction.SENT:
             place = 0 if self._framing == "rtu" else _MBAP.size - 1
             if len(data) > place:
@@ -54,12 +54,12 @@ class Heard:
         del stretch[:taken]
 
     def voices(self) -> tuple[Voice, ...]:
-        """Return the units that answered, each with its first answer, by address."""
+        """Return the first answer of each unit that was heard, by address."""
         return tuple(self._voices[unit] for unit in sorted(self._voices))
 
 
 def _answers(framing: Framing, received: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the end of each whole answer and the unit that gave it. Noise between answers is skipped."""
+    """Return where each whole answer ends, and the unit that gave it. Noise between them is skipped."""
     start = 0
     while start < len(received):
         length = _rtu_length(received[start:]) if framing == "rtu" else _tcp_length(received[start:])

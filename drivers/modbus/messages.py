@@ -17,12 +17,12 @@ class Table(StrEnum):
 
     @property
     def holds_bits(self) -> bool:
-        """True if its values are 0 or 1; otherwise they are 0 to 65535."""
+        """True when its values are 0 or 1; otherwise 0 to 65535."""
         return self in {Table.COIL, Table.DISCRETE_INPUT}
 
     @property
     def longest_read(self) -> int:
-        """Most values that one request may read."""
+        """The most values that one request may read."""
         return 2000 if self.holds_bits else 125
 
 
@@ -80,7 +80,7 @@ class Refusal:
 
     @property
     def words(self) -> str:
-        """Meaning of the code (Modbus application protocol 1.1b3, section 7)."""
+        """The meaning of the code (Modbus application protocol 1.1b3, section 7)."""
         return _REFUSALS.get(self.code, f"exception code {self.code}")
 
 

@@ -1,4 +1,4 @@
-"""Model of a Modbus device profile."""
+"""The model of a profile file, which describes a device on Modbus."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class Line(Part):
-    """The maker's settings of the line, for people and for `probe`; the site file decides."""
+    """The maker's settings of the device's line. For people and for `probe`; a site file decides."""
 
     framing: Literal["tcp", "rtu"] = "rtu"
     baud: int | None = None

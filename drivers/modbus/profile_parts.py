@@ -158,14 +158,14 @@ class Reading(Part):
 
 
 class PulseBy(StrEnum):
-    """The side that ends the pulse of a command."""
+    """The one who ends the pulse of a command: the device or the host."""
 
     DEVICE = "device"
     HOST = "host"
 
 
 class Command(Part):
-    """A value to write for a command.
+    """The write that gives a command.
 
     Attributes:
         write: coils (function 5) or holding registers (function 6, or 16 with `many`).
@@ -214,17 +214,17 @@ class Command(Part):
 
     @property
     def pulse_seconds(self) -> float | None:
-        """Length of the pulse that the host makes; None when the device makes it."""
+        """The seconds for which the host holds the output; None when the device does."""
         return self.pulse_ms / 1000 if self.pulse_by is PulseBy.HOST else None
 
     @property
     def written(self) -> bool | int:
-        """The value to write, or the pulse's length in the device's unit."""
+        """The number that is written: the value, or the pulse's length in the device's unit."""
         return self.value if self.pulse_unit_ms is None else int(self.pulse_ms / self.pulse_unit_ms)
 
 
 class Preparation(Part):
-    """A value to write whenever the device connects, before it counts as connected.
+    """A write whenever the device comes (back), before it counts as connected.
 
     Attributes:
         what: for people, when the device does not take it.
@@ -245,7 +245,7 @@ class Preparation(Part):
 
 
 class Expired(Part):
-    """The place where the device reports that its watchdog expired; it is then prepared again."""
+    """The place where the device shows that its watchdog ran out; it is prepared anew then."""
 
     table: Table
     address: Address

@@ -1,4 +1,4 @@
-"""One unit on a bus: requests in, values or the reaction to a failure out."""
+"""One unit on a bus: requests in, values or the error of a failure out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from drivers.modbus.messages import (
 
 
 class Session:
-    """Reads and writes of one unit, each a single transaction that is never tried again by itself."""
+    """Reads and writes of one unit, each a single transaction that is never repeated."""
 
     def __init__(self, *, bus: Bus, unit: int, framing: Framing, timeout: float) -> None:
         self._bus = bus
@@ -50,7 +50,7 @@ class Session:
     async def write(
         self, write: Write | WriteMany, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None
     ) -> None:
-        """Write what commands the device, and return once it acknowledged it. Goes before polls.
+        """Write a command, and return once the device acknowledged it. Goes before polls.
 
         Raises LinkError when the device does not answer or its answer is garbled (it may have obeyed), DeviceFault when
         it refuses; LineDown, DeadlinePassed and, for what `forbidden` says, NotPermitted when nothing was sent.
@@ -62,7 +62,7 @@ class Session:
         self._judge(answer.reply, write)
 
     async def put(self, write: Write | WriteMany, *, deadline: MonotonicSeconds) -> None:
-        """Write what commands nothing (a setting, a heartbeat). Goes behind commands, as polls do.
+        """Write a setting or a heartbeat, which is no command. Goes behind commands, as polls do.
 
         Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
         """

@@ -1,4 +1,4 @@
-"""Meaning of a device's values, pure: its points and its position."""
+"""Points and position from the values of a gate or an input module, pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from drivers.modbus.messages import Table
 from drivers.modbus.profile import GateProfile, RegisterPosition, UnitProfile
 
 Held = Mapping[tuple[Table, int], int]
-"""What a device holds, by table and wire address."""
+"""The values of a device, by table and wire address."""
 
 
 def points_of(profile: UnitProfile, held: Held) -> dict[str, PointState]:

@@ -1,4 +1,4 @@
-"""Looking at a line as a technician does: who is on it, and what one unit holds. Reads alone, nothing is set."""
+"""A technician's survey of a line: the units on it, and the values of one unit. It only reads."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from drivers.modbus.session import Session
 from drivers.modbus.state import points_of
 
 _PATIENCE = 5.0
-_OPEN_PATIENCE = OPEN_SECONDS + 1.0  # so that the line itself has said why it does not
+_OPEN_PATIENCE = OPEN_SECONDS + 1.0  # so that the line itself has reported why it does not open
 _LOOK = 0.02
 _FIRST_REGISTER = Read(Table.HOLDING_REGISTER, 0, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A unit that is there.
+    """A unit that answered.
 
     Attributes:
         unit: its address.
         words: how it answered the read of its first holding register.
-        is_clear: False when what came was garbled, as at another speed or with two units of one address.
+        is_clear: False when the answer was garbled, as at another speed or with two units of one address.
     """
 
     unit: int
@@ -38,8 +38,8 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """The state of one unit, in words for people."""
+class UnitValues:
+    """The values of one unit, in words for people."""
 
     position: str
     points: dict[str, str]
@@ -58,7 +58,7 @@ async def line_up(bus: Bus, *, monotonic: Callable[[], float] = time.monotonic, 
 async def ask_for_unit(
     bus: Bus, unit: int, *, framing: Framing, timeout: float, monotonic: Callable[[], float] = time.monotonic
 ) -> Answered | None:
-    """Return whether a unit answers; a refusal counts too. None if nothing came within `timeout`."""
+    """Return whether a unit is there: any answer counts, a refusal too. None when nothing came within `timeout`."""
     session = Session(bus=bus, unit=unit, framing=framing, timeout=timeout)
     while True:
         await line_up(bus, monotonic=monotonic)
@@ -75,8 +75,10 @@ async def ask_for_unit(
         return Answered(unit, f"register 0 holds {values[0]}", is_clear=True)
 
 
-async def read_unit(session: Session, profile: UnitProfile, *, monotonic: Callable[[], float] = time.monotonic) -> Held:
-    """Everything that the profile names. A reading that the device refuses says so; for the rest as `Session.read`."""
+async def read_unit(
+    session: Session, profile: UnitProfile, *, monotonic: Callable[[], float] = time.monotonic
+) -> UnitValues:
+    """Read everything that the profile names; a refused reading says so. Raises as `Session.read`."""
     held: dict[tuple[Table, int], int] = {}
     for read in profile.reads():
         values, _ = await session.read(read, deadline=monotonic() + _PATIENCE)
@@ -93,7 +95,7 @@ async def read_unit(session: Session, profile: UnitProfile, *, monotonic: Callab
         words = tuple(profile.ordered(reading.table, value) for value in values)
         readings[name] = reading.words_of(words, word_order=profile.word_order)
     points = points_of(profile, held)
-    return Held(_position(profile, held, points), {name: state.value for name, state in points.items()}, readings)
+    return UnitValues(_position(profile, held, points), {name: state.value for name, state in points.items()}, readings)
 
 
 def _position(profile: UnitProfile, held: dict[tuple[Table, int], int], points: dict[str, PointState]) -> str:

@@ -1,4 +1,4 @@
-"""One unit that is asked again and again: prepared when it comes, its watchdog kept content, its tables read."""
+"""One polled unit: prepared when it comes, its watchdog fed, its tables read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drivers.modbus.state import Held
 
 
 class PolledUnit:
-    """Asks one unit for everything that its profile names.
+    """A unit that is polled for everything that its profile names.
 
     Args:
         session: the way to it.
@@ -101,7 +101,7 @@ class PolledUnit:
 
 
 def kept_value(write: Write | WriteMany) -> int:
-    """Return what a read gives where this write was obeyed."""
+    """Return the value that a read gives after this write."""
     if isinstance(write, WriteMany):
         return write.values[0]
     return int(bool(write.value)) if write.table is Table.COIL else write.value

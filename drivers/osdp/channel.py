@@ -1,4 +1,4 @@
-"""Byte channel between a line and libosdp: it never waits, and writes all bytes or none."""
+"""The bytes of a line for libosdp: never waiting, all or nothing, with a copy for the parser of replies."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _PARITIES = {"none": serial.PARITY_NONE, "even": serial.PARITY_EVEN, "odd": seri
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """The last reply of a reader: when its head was there, and its code."""
+class LastReply:
+    """The last reply of a reader: the time of its first bytes, and its code."""
 
     at: float
     code: int
@@ -42,11 +42,11 @@ class Line:
         self._port = port
         self._fd = port.fileno()
         self._hang_up = select.poll()
-        self._hang_up.register(self._fd, 0)  # hang-up and error are told unasked
+        self._hang_up.register(self._fd, 0)  # hang-up and error are reported unasked
 
     @property
     def is_hung_up(self) -> bool:
-        """True if the port was pulled out or the peer is gone."""
+        """True when the port was pulled out or the peer is gone."""
         return bool(self._hang_up.poll(0))
 
     def read(self, size: int) -> bytes:
@@ -75,7 +75,7 @@ class Line:
 
     def close(self) -> None:
         """Close the descriptor; what was not sent is dropped, since a serial port would wait for it."""
-        with contextlib.suppress(OSError, serial.SerialException, termios.error):  # gone is as good as closed
+        with contextlib.suppress(OSError, serial.SerialException, termios.error):  # a lost line counts as closed
             self._drop_unsent()
         with contextlib.suppress(OSError, serial.SerialException):
             self._port.close()
@@ -96,8 +96,8 @@ def open_line(setup: Setup) -> Line:
 class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
     """`osdp.Channel` on a line.
 
-    libosdp calls it from C and cannot be told of an exception: a line that is gone takes and gives nothing, and
-    `lost` says why.
+    libosdp calls it from C, where an exception has no effect: a lost line carries nothing, and `lost` has the
+    reason.
     """
 
     def __init__(self, line: Line, *, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -105,7 +105,7 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
         self._line = line
         self._monotonic = monotonic
         self._replies = ReplyFrames()
-        self.heard: dict[int, Heard] = {}
+        self.last_replies: dict[int, LastReply] = {}
         self.lost = ""
 
     def read(self, max_bytes: int) -> bytes:
@@ -118,7 +118,7 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
         reply = self._replies.feed(data) if data else None
         if reply is None:
             return b""
-        self.heard[reply.address] = Heard(self._monotonic(), reply.code)
+        self.last_replies[reply.address] = LastReply(self._monotonic(), reply.code)
         return reply.frame[:max_bytes]
 
     def write(self, buf: bytes) -> int:
@@ -133,7 +133,7 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
 
     def flush(self) -> None:
         """Drop what has come."""
-        with contextlib.suppress(OSError):  # the next read says so
+        with contextlib.suppress(OSError):  # the next read raises it
             for _ in range(_MOST_STALE_READS):
                 if self.lost or not self._line.read(_READ_SIZE):
                     break

@@ -1,4 +1,4 @@
-"""Lamp and buzzer commands of libosdp for each feedback. Pure."""
+"""Commands of libosdp for the lamp and buzzer of a reader, by feedback. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TONE = 2
 
 
 def orders(feedback: Feedback) -> tuple[tuple[int, Order], ...]:
-    """Commands in order, each with the capability that a reader needs for it.
+    """List the commands in order, each with the capability that a reader needs for it.
 
     Granted is 3 s of green and one tone, denied 3 s of blinking red and three tones, awaiting 3 s of slowly blinking
     amber and two short tones. Ready ends each early, and the reader shows again what it shows by itself.

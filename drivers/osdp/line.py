@@ -1,4 +1,4 @@
-"""The gateway's side of an OSDP line: owns the line's process, and hands what it says to the readers."""
+"""The gateway's side of an OSDP line: it owns the line's process, and passes its messages to the readers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class OsdpLine:
             del self._listeners[address]
 
     def show(self, address: int, feedback: Feedback) -> None:
-        """Have the reader show this. Nothing while it is not connected, and nothing is kept for later."""
+        """Show feedback at the reader. It is dropped while the reader is not connected."""
         if self._process is None or not isinstance(self._standing.get(address), Connected):
             return
         pipe = self._process.stdin
@@ -121,13 +121,13 @@ class OsdpLine:
             yield process
         finally:
             self._process = None
-            process.kill()  # it keeps nothing that would have to be brought to an end
+            process.kill()  # it holds nothing that must be finished first
             process.close()
             if await process.ended(within=_END_SECONDS) is None:
                 log.error("osdp_line_process_does_not_die", line=self._name, pid=process.pid)
 
     async def _listen(self, process: ChildProcess) -> None:
-        """Take what the process says until it ends or falls silent, which is a LinkError."""
+        """Pass on the process's messages until it ends or falls silent, which is a LinkError."""
         assert process.stdout is not None  # noqa: S101 (it was asked for)
         while True:
             try:

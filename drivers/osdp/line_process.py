@@ -1,4 +1,4 @@
-"""The process of one OSDP line: opens it, goes round its readers, says on stdout what happens and hears stdin.
+"""The process of one OSDP line: it polls the readers, reports on stdout and takes orders from stdin.
 
 `python -m drivers.osdp.line_process`, started by `line.OsdpLine` alone. The setup is the first line of stdin, so that
 keys are in no argument and no environment. It ends when stdin does, and keeps nothing.
@@ -23,7 +23,7 @@ _TURN_SECONDS = 0.01
 _BEAT_SECONDS = 1.0
 _LONGEST_REOPEN = 2.0
 _DEAF_SECONDS = 60.0
-"""A line on which nobody was heard for so long is opened anew: a converter may have forgotten us."""
+"""Seconds without a reply after which the line is opened anew: a converter may have lost the connection."""
 
 _MOST_OPENINGS = 200
 """Then the process ends, to be started anew: libosdp loses some kilobytes with each panel."""
@@ -32,7 +32,7 @@ _MOST_UNHANDLED = 64 * 1024
 
 
 class _ParentGone(Exception):
-    """Nobody listens any more."""
+    """The parent is gone."""
 
 
 class Conversation:
@@ -46,7 +46,7 @@ class Conversation:
         os.set_blocking(hears, False)
 
     def setup(self) -> Setup:
-        """Wait for the first line. Raises ValidationError, free of what it said, when it is no setup."""
+        """Wait for the first line. Raises ValidationError, without the line's text, when it is no setup."""
         while not (lines := self.lines(wait=None)):
             pass
         return Setup.model_validate_json(lines[0])
@@ -63,7 +63,7 @@ class Conversation:
         return lines
 
     def say(self, happening: Happening) -> None:
-        """Tell the parent."""
+        """Send a message to the parent."""
         data = happening.to_line()
         while data:
             try:
@@ -72,41 +72,41 @@ class Conversation:
                 raise _ParentGone from error
 
     def beat(self, now: float) -> None:
-        """Tell the parent once a second that this process goes round."""
+        """Send the heartbeat once a second."""
         if now >= self._next_beat:
             self._next_beat = now + _BEAT_SECONDS
             self.say(Beat())
 
 
 def serve(conversation: Conversation) -> None:
-    """Keep the line open and poll its readers. Ends after many openings, to be started again."""
+    """Keep the line open and poll its readers. Ends after many openings, to be started anew."""
     setup = conversation.setup()
-    reason_told = ""
+    reason_reported = ""
     failures = openings = 0
     while openings < _MOST_OPENINGS:
         opened_at = time.monotonic()
         try:
             line = open_line(setup)
             try:
-                failures, reason_told = 0, ""
+                failures, reason_reported = 0, ""
                 openings += 1
                 _go_round(setup, line, conversation)
             finally:
                 line.close()
         except LinkError as error:
             failures += 1
-            if str(error) != reason_told:
-                reason_told = str(error)
+            if str(error) != reason_reported:
+                reason_reported = str(error)
                 for reader in setup.readers:
-                    conversation.say(Lost(address=reader.address, reason=reason_told[:300]))
+                    conversation.say(Lost(address=reader.address, reason=reason_reported[:300]))
         until = opened_at + reconnect_wait(failures, longest=_LONGEST_REOPEN)
         while (left := until - time.monotonic()) > 0:
             conversation.beat(time.monotonic())
-            conversation.lines(wait=min(left, _BEAT_SECONDS))  # what is to be shown now is shown by nobody
+            conversation.lines(wait=min(left, _BEAT_SECONDS))  # no reader can show it now
 
 
 def _go_round(setup: Setup, line: Line, conversation: Conversation) -> None:
-    """One open line until it is lost, which is a LinkError, or deaf."""
+    """Poll the readers of an open line until it is lost, which is a LinkError, or no reader answers."""
     channel = LineChannel(line)
     panel = Panel(setup=setup, channel=channel)
     opened_at = time.monotonic()
@@ -121,7 +121,7 @@ def _go_round(setup: Setup, line: Line, conversation: Conversation) -> None:
             conversation.beat(now)
             if channel.lost or line.is_hung_up:
                 raise LinkError(f"{setup.url} hung up" + (f": {channel.lost}" if channel.lost else ""))
-            if now - max((opened_at, *(heard.at for heard in channel.heard.values()))) > _DEAF_SECONDS:
+            if now - max((opened_at, *(reply.at for reply in channel.last_replies.values()))) > _DEAF_SECONDS:
                 return
     finally:
         panel.close()
@@ -138,7 +138,7 @@ def main() -> None:
     try:
         serve(Conversation(hears=hears, says=says))
     except _ParentGone:
-        # The line is closed, and nothing is kept: to take the interpreter down would take many times as long.
+        # The line is closed. Ending the interpreter in order would take many times as long.
         os._exit(0)
     except ValidationError as error:
         raise SystemExit(f"the parent said what nobody understands: {error.title}") from None

@@ -1,6 +1,6 @@
-"""Messages between the gateway and the process of a line, one line of JSON each.
+"""Messages between the gateway and the process of a line: a line of JSON each.
 
-The child parses what comes from outside, so nothing that it says is taken unchecked.
+The child parses bytes from outside, so its messages are validated.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Setup(_Message):
 
 
 class Show(_Message):
-    """Request to the child process: show this at that reader."""
+    """To the child: show feedback at a reader."""
 
     address: Address
     feedback: Feedback
@@ -64,7 +64,7 @@ class Connected(_Message):
 
 
 class Lost(_Message):
-    """The reader does not, for this reason, though perhaps it answers in another way."""
+    """The reader does not answer so, for this reason; it may answer in another way."""
 
     kind: Literal["lost"] = "lost"
     address: Address
@@ -91,7 +91,7 @@ class KeysTyped(_Message):
 
 
 class TamperSeen(_Message):
-    """A reader's report about its housing."""
+    """A tamper report: the housing of the reader was opened or closed."""
 
     kind: Literal["tamper"] = "tamper"
     address: Address
@@ -99,7 +99,7 @@ class TamperSeen(_Message):
 
 
 class Beat(_Message):
-    """The child goes round. Sent every second."""
+    """The child's heartbeat, every second."""
 
     kind: Literal["beat"] = "beat"
 
@@ -111,7 +111,7 @@ _HAPPENING: TypeAdapter[Happening] = TypeAdapter(
 
 
 def happening_of(line: bytes) -> Happening:
-    """Parse what the child said. Raises ProtocolViolation for anything else."""
+    """Parse a message of the child. Raises ProtocolViolation for anything else."""
     try:
         return _HAPPENING.validate_json(line)
     except ValidationError as error:

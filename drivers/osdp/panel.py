@@ -1,11 +1,11 @@
-"""libosdp's control panel for one open line, and who is asked on it.
+"""libosdp's control panel for one open line, and the choice of the readers to poll.
 
 libosdp 3.2.9 asks a silent reader eight times, once a second, and then leaves it alone for five minutes. Here a reader
 counts as lost once it is silent for 3 s, and one absent reader at a time is asked again, in turn, every 2 s: that takes
 at most a fifth of the line, however many are away.
 
-Events are taken out of a queue after each refresh: nothing is done inside libosdp's callbacks, where a command would
-wait for itself for ever.
+Events are taken out of a queue after each refresh: inside libosdp's callbacks a command would wait for itself for
+ever.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _HANDSHAKE_SECONDS = 3.0
 _REST_SECONDS = 0.2
 
 _STALE_SECONDS = 0.5
-"""What a reader that was away tells so soon after it came back may have waited in it: another vehicle stands there."""
+"""Seconds after a reader came back in which its readings may be old ones: another vehicle may stand there now."""
 
 _KEYS = {0x0D: "#", 0x7F: "*"}
 _LOCAL_STATUS = {"command": Command.Status, "type": StatusReportType.Local, "report": b""}
 
 
-def _unheard(*_: object) -> int:
+def _ignored(*_: object) -> int:
     return 0
 
 
@@ -69,15 +69,15 @@ class _Stage(Enum):
 
 
 @dataclass(slots=True)
-class _Standing:
-    """State of one reader. `offset` is its number in libosdp."""
+class _ReaderState:
+    """The state of one reader. `offset` is libosdp's number for it."""
 
     offset: int
     address: int
     stage: _Stage
     since: float
     until: float
-    told_lost: str = ""
+    lost_reported: str = ""
     last_in: float = float("-inf")
     fresh_from: float = float("inf")
 
@@ -104,117 +104,115 @@ class Panel:
         self._silent = _SILENT_SECONDS + _SLOWER_PER_READER * len(infos)
         self._next_ask = now
         self._with_default_key: set[int] = set()
-        self._standings = tuple(
-            _Standing(offset, reader.address, _Stage.ASKED, now, now + self._silent)
+        self._readers = tuple(
+            _ReaderState(offset, reader.address, _Stage.ASKED, now, now + self._silent)
             for offset, reader in enumerate(setup.readers)
         )
 
     def turn(self) -> tuple[Happening, ...]:
-        """Go round once without waiting for anything; what happened. To be called every 10 ms."""
+        """Refresh the panel once without waiting, and return what happened. Call it every 10 ms."""
         return tuple(self._turn())
 
     def _turn(self) -> Iterator[Happening]:
         self._panel.ctx.refresh()
         now = self._monotonic()
-        for standing in self._standings:
-            while (event := self._panel.get_event(standing.address, timeout=-1)) is not None:
-                for happening in self._told(standing, event):
-                    is_fresh = standing.stage is _Stage.CONNECTED and now >= standing.fresh_from
+        for reader in self._readers:
+            while (event := self._panel.get_event(reader.address, timeout=-1)) is not None:
+                for happening in self._happenings_of(reader, event):
+                    is_fresh = reader.stage is _Stage.CONNECTED and now >= reader.fresh_from
                     if is_fresh or isinstance(happening, TamperSeen):
                         yield happening
         online = self._panel.ctx.status() & self._panel.ctx.sc_status()
-        for standing in self._standings:
-            is_in = bool(online >> standing.offset & 1) and standing.offset not in self._with_default_key
-            yield from self._judged(standing, is_in=is_in, now=now)
+        for reader in self._readers:
+            is_in = bool(online >> reader.offset & 1) and reader.offset not in self._with_default_key
+            yield from self._judged(reader, is_in=is_in, now=now)
         self._ask_next(now, online)
 
     def show(self, address: int, feedback: Feedback) -> None:
-        """Show this at the reader, as far as it can. Nothing for a reader that is not connected."""
-        for standing in self._standings:
-            if standing.address == address and standing.stage is _Stage.CONNECTED:
+        """Show feedback at a connected reader, as far as it can."""
+        for reader in self._readers:
+            if reader.address == address and reader.stage is _Stage.CONNECTED:
                 for capability, order in orders(feedback):
-                    level, _ = self._panel.ctx.check_capability(standing.offset, capability)
+                    level, _ = self._panel.ctx.check_capability(reader.offset, capability)
                     if level:
-                        self._panel.ctx.submit_command(standing.offset, dict(order))
+                        self._panel.ctx.submit_command(reader.offset, dict(order))
 
     def close(self) -> None:
-        """Give the panel's memory back: it and libosdp's context hold each other, which Python cannot see."""
-        self._panel.ctx.set_event_callback(_unheard)
-        self._panel.ctx.set_command_completion_callback(_unheard)
+        """Free the panel's memory: it and libosdp's context refer to each other, which Python cannot see."""
+        self._panel.ctx.set_event_callback(_ignored)
+        self._panel.ctx.set_command_completion_callback(_ignored)
 
-    def _judged(self, standing: _Standing, *, is_in: bool, now: float) -> Iterator[Happening]:
-        heard = self._channel.heard.get(standing.address)
-        match standing.stage:
+    def _judged(self, reader: _ReaderState, *, is_in: bool, now: float) -> Iterator[Happening]:
+        last = self._channel.last_replies.get(reader.address)
+        match reader.stage:
             case _Stage.ASKED if is_in:
-                was_away = now - standing.last_in > _SILENT_SECONDS
-                standing.fresh_from = now + _STALE_SECONDS if was_away else now
-                standing.stage, standing.told_lost = _Stage.CONNECTED, ""
-                self._panel.ctx.submit_command(standing.offset, dict(_LOCAL_STATUS))
-                yield Connected(address=standing.address)
+                was_away = now - reader.last_in > _SILENT_SECONDS
+                reader.fresh_from = now + _STALE_SECONDS if was_away else now
+                reader.stage, reader.lost_reported = _Stage.CONNECTED, ""
+                self._panel.ctx.submit_command(reader.offset, dict(_LOCAL_STATUS))
+                yield Connected(address=reader.address)
             case _Stage.ASKED:
-                has_answered = heard is not None and heard.at >= standing.since
-                until = standing.until if not has_answered else max(standing.until, standing.since + _HANDSHAKE_SECONDS)
+                has_answered = last is not None and last.at >= reader.since
+                until = reader.until if not has_answered else max(reader.until, reader.since + _HANDSHAKE_SECONDS)
                 if now >= until:
-                    self._rest(standing, now)
-                    code = heard.code if heard and has_answered else None
+                    self._rest(reader, now)
+                    code = last.code if last and has_answered else None
                     reason = why_absent(code)
-                    if reason != standing.told_lost:
-                        standing.told_lost = reason
-                        yield Lost(address=standing.address, reason=reason, answers=code is not None)
+                    if reason != reader.lost_reported:
+                        reader.lost_reported = reason
+                        yield Lost(address=reader.address, reason=reason, answers=code is not None)
             case _Stage.CONNECTED:
-                if heard is None or now - heard.at > self._silent:
-                    self._rest(standing, now)
-                    standing.told_lost = why_absent(None)
-                    yield Lost(address=standing.address, reason="stopped answering")
+                if last is None or now - last.at > self._silent:
+                    self._rest(reader, now)
+                    reader.lost_reported = why_absent(None)
+                    yield Lost(address=reader.address, reason="stopped answering")
                 elif not is_in:
-                    # One wrong bit does that. It is lost if it does not come back when it is asked again, at once.
-                    self._rest(standing, now)
+                    # One wrong bit does that. It counts as lost only if it does not answer the next request, at once.
+                    self._rest(reader, now)
                     self._next_ask = now
                 else:
-                    standing.last_in = now
+                    reader.last_in = now
             case _Stage.RESTING:
                 pass
 
-    def _rest(self, standing: _Standing, now: float) -> None:
-        self._panel.ctx.disable_pd(standing.offset)
-        standing.stage, standing.since = _Stage.RESTING, now
+    def _rest(self, reader: _ReaderState, now: float) -> None:
+        self._panel.ctx.disable_pd(reader.offset)
+        reader.stage, reader.since = _Stage.RESTING, now
 
     def _ask_next(self, now: float, online: int) -> None:
         """Ask the reader that has rested longest, unless one is being asked or was just now.
 
         libosdp takes a reader out only when its exchange has ended; until then it would seem to be in again at once.
         """
-        if now < self._next_ask or any(standing.stage is _Stage.ASKED for standing in self._standings):
+        if now < self._next_ask or any(reader.stage is _Stage.ASKED for reader in self._readers):
             return
         resting = [
-            standing
-            for standing in self._standings
-            if standing.stage is _Stage.RESTING and not online >> standing.offset & 1
+            reader for reader in self._readers if reader.stage is _Stage.RESTING and not online >> reader.offset & 1
         ]
-        standing = min(resting, key=lambda standing: standing.since, default=None)
-        if standing is None or now - standing.since < _REST_SECONDS:
+        reader = min(resting, key=lambda reader: reader.since, default=None)
+        if reader is None or now - reader.since < _REST_SECONDS:
             return
-        self._panel.ctx.enable_pd(standing.offset)
+        self._panel.ctx.enable_pd(reader.offset)
         self._next_ask = now + _ASK_EVERY
-        standing.stage, standing.since, standing.until = _Stage.ASKED, now, now + _ASK_SECONDS
+        reader.stage, reader.since, reader.until = _Stage.ASKED, now, now + _ASK_SECONDS
 
-    def _told(self, standing: _Standing, event: Mapping[str, object]) -> Iterator[Happening]:
+    def _happenings_of(self, reader: _ReaderState, event: Mapping[str, object]) -> Iterator[Happening]:
         match event:
             case {"event": Event.CardRead, "format": CardFormat.ASCII, "data": bytes(data)}:
                 text = data.decode("ascii", "replace").strip("\0\r\n ")[:128]
                 if text:
-                    yield CardRead(address=standing.address, bit_length=0, bits=0, text=text)
+                    yield CardRead(address=reader.address, bit_length=0, bits=0, text=text)
             case {"event": Event.CardRead, "length": int(length), "data": bytes(data)}:
                 if 0 < length <= min(LONGEST_CARD_BITS, 8 * len(data)):
-                    # The bits stand left in their bytes.
+                    # The bits are left-aligned in their bytes.
                     bits = int.from_bytes(data, "big") >> (8 * len(data) - length)
-                    yield CardRead(address=standing.address, bit_length=length, bits=bits, text="")
+                    yield CardRead(address=reader.address, bit_length=length, bits=bits, text="")
             case {"event": Event.KeyPress, "data": bytes(data)}:
                 keys = "".join(_KEYS.get(code, chr(code)) for code in data if code in _KEYS or 0x21 <= code < 0x7F)
                 if keys:
-                    yield KeysTyped(address=standing.address, keys=keys[:128])
+                    yield KeysTyped(address=reader.address, keys=keys[:128])
             case {"event": Event.Status, "type": StatusReportType.Local, "report": bytes(report)} if report:
-                yield TamperSeen(address=standing.address, tampered=bool(report[0]))
+                yield TamperSeen(address=reader.address, tampered=bool(report[0]))
             case {
                 "event": Event.Notification,
                 "type": EventNotification.SecureChannelStatus,
@@ -222,6 +220,6 @@ class Panel:
                 "arg1": is_default,
             }:
                 if is_active and is_default:
-                    self._with_default_key.add(standing.offset)
+                    self._with_default_key.add(reader.offset)
                 else:
-                    self._with_default_key.discard(standing.offset)
+                    self._with_default_key.discard(reader.offset)

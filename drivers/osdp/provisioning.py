@@ -19,20 +19,20 @@ _WITHIN_SECONDS = 12.0
 
 
 async def set_key(*, spec: LinkSpec, address: int, key: bytes) -> None:
-    """Give the reader this key, and see that it then opens a secure channel with it.
+    """Set the reader's key, and check that it then opens a secure channel with it.
 
     A reader that has the key already is left as it is, so that this can be done again after it was interrupted.
     Nobody else may use the line meanwhile. Raises LinkError with the reason when the reader does not take the key.
     """
     for install in (True, False):
         line = OsdpLine(name="provisioning", spec=spec, keys={address: key}, install=install)
-        standing = await _standing(line, address)
-        if isinstance(standing, Lost):
-            raise LinkError(standing.reason)
+        state = await _reader_state(line, address)
+        if isinstance(state, Lost):
+            raise LinkError(state.reason)
 
 
-async def _standing(line: OsdpLine, address: int) -> Connected | Lost:
-    """Wait for the line's first words about the reader."""
+async def _reader_state(line: OsdpLine, address: int) -> Connected | Lost:
+    """Wait for the line's first report of the reader."""
     found: asyncio.Future[Connected | Lost] = asyncio.get_running_loop().create_future()
 
     def take(happening: Happening) -> None:

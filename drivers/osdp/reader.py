@@ -40,7 +40,7 @@ class OsdpReader:
         self._address = address
         self._monotonic = monotonic
         self._is_connected: bool | None = None
-        self._loss = Loss(device_id=device_id, apart=0.0)  # the line says each reason once
+        self._loss = Loss(device_id=device_id, apart=0.0)  # the line reports each reason once
         self._is_tampered = False
 
     @property
@@ -56,7 +56,7 @@ class OsdpReader:
             await asyncio.get_running_loop().create_future()
 
     def show(self, feedback: Feedback) -> None:
-        """Show this with lamp and buzzer, as far as the reader has them."""
+        """Show feedback with lamp and buzzer, as far as the reader has them."""
         self._line.show(self._address, feedback)
 
     def _take(self, reports: Reports, happening: Happening) -> None:
@@ -78,7 +78,7 @@ class OsdpReader:
                     reports(DeviceConnected(self._device_id, now))
             case Lost():
                 self._is_connected = False
-                for report in self._loss.told(happening.reason, at=now, answers=happening.answers):
+                for report in self._loss.lost(happening.reason, at=now, answers=happening.answers):
                     reports(report)
             case Beat():
                 pass

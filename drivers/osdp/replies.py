@@ -1,4 +1,4 @@
-"""Replies as they come off the line: whole, once, and whose they are. Pure.
+"""Parsing of replies on the line: whole, once, with their sender. Pure.
 
 libosdp 3.2.9 loses a reply whose first bytes come by themselves, as they do at 9600 baud, leaves a reader alone for
 five minutes after one wrong bit, and says only that a reader is away. So replies are put together and checked here,
@@ -29,7 +29,7 @@ CRYPTOGRAM = 0x76
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole reply: who says what, and its bytes."""
+    """A whole reply: its sender, its code and its bytes."""
 
     address: int
     code: int
@@ -37,7 +37,7 @@ class Reply:
 
 
 class ReplyFrames:
-    """Puts together the one reply to each command, from bytes in any pieces.
+    """The parser of the one reply to each command, from bytes in any pieces.
 
     Noise before it and anything behind it is dropped; so are wrong replies, those of other readers, and the command
     itself, which some two-wire adapters hear again.
@@ -48,7 +48,7 @@ class ReplyFrames:
         self._address: int | None = None
 
     def expect(self, command: bytes) -> None:
-        """Note that this command goes out: what comes from now on is its reply."""
+        """Note that this command goes out: bytes from now on are its reply."""
         self._held = b""
         head = command[command.find(_START) :]
         self._address = head[1] if len(head) > 1 else None
@@ -92,7 +92,7 @@ def reply_of(frame: bytes) -> Reply | None:
 
 
 def why_absent(code: int | None) -> str:
-    """Half a sentence for a reader whose last reply had this code, or that did not reply (None)."""
+    """Return the reason why a reader is away, by the code of its last reply; None: it did not reply."""
     if code is None:
         return "no reply comes from it"
     if code == CRYPTOGRAM:

@@ -1,5 +1,5 @@
-"""Plate cameras over HTTP: those that are asked for a stream, and those that push to a listener of ours.
+"""Plate cameras over HTTP: those whose stream is pulled, and those that push to a listener.
 
-What a camera says is read by pure functions, one file per make. Which vehicle stands on a loop, and whether its plate
-may pass, is not decided here.
+Messages of cameras are parsed by pure functions, one file per make. Which vehicle stands on a loop, and whether its
+plate may pass, is not decided here.
 """

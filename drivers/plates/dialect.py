@@ -1,4 +1,4 @@
-"""Differences between makes of plate cameras, as values."""
+"""The differences between makes of plate cameras, as values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ A part that is of its kind and no reading, as a heartbeat, gives none. One that 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One make's way to speak.
+    """The form of one make's messages.
 
     Attributes:
         name: for people.

@@ -4,7 +4,7 @@ Rules:
 - Only ANPR events are readings; every other part is a sign of life. The stream's own heartbeat is a videoloss that is
   inactive.
 - Where an element comes twice, its first occurrence wins. A message that is sent again bears the same UUID.
-- Readings that the camera kept while its line was down and sends later are no readings: their vehicles are gone.
+- Readings from while the camera's line was down are dropped: their vehicles are gone.
 - `forward` is a vehicle that drives towards the camera.
 """
 
@@ -51,7 +51,7 @@ def _is_kept_back(said: Mapping[str, str]) -> bool:
 
 
 def _confidence(text: str | None) -> float:
-    """Percent as the interface says; some firmware sends a fraction."""
+    """Return the confidence: percent by the interface, a fraction by some firmware."""
     return fraction(text) if text and "." in text and text[:1] in "01" else fraction(text, of=100.0)
 
 

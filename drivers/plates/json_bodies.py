@@ -1,4 +1,4 @@
-"""JSON that a camera pushed, opened up so far that its fields can be asked for."""
+"""JSON bodies that cameras push."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 def read_object(part: Part) -> Fields:
-    """Parse the JSON object of a part, or of a form's field `json`. ProtocolViolation when there is none."""
+    """Parse the JSON object of a part, or of a form's field `json`. Raises ProtocolViolation when there is none."""
     try:
         text = part.body.decode("utf-8-sig")
-        if part.content_type == _FORM and not text.lstrip().startswith("{"):  # some call plain JSON a form
+        if part.content_type == _FORM and not text.lstrip().startswith("{"):  # some makes declare plain JSON as a form
             text = parse_qs(text, strict_parsing=True, max_num_fields=16)["json"][0]
         return as_object(json.loads(text))
     except (ValueError, KeyError, RecursionError) as error:
@@ -25,7 +25,7 @@ def read_object(part: Part) -> Fields:
 
 
 def as_object(value: object) -> Fields:
-    """Return the value, which must be an object. ProtocolViolation when it is not."""
+    """Return the value. Raises ProtocolViolation when it is not an object."""
     if not isinstance(value, dict):
         raise ProtocolViolation("JSON of another form than this camera's")
     return value

@@ -1,7 +1,7 @@
 """The HTTP listener that cameras push to, shared by all that are set to one port.
 
 `POST /plates/<device id>`. The token, where a camera has one, is the query's `token` or the word after the scheme in
-Authorization. Every message is answered at once; nothing of it is kept, and nothing of it is logged.
+Authorization. Every message is answered at once; none is stored or logged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PushListener:
     Args:
         host: the address to listen on.
         port: 0 takes a free one.
-        cameras: who may push here.
+        cameras: those that may push here.
     """
 
     def __init__(self, *, host: str, port: int, cameras: Iterable[PushedPlates]) -> None:
@@ -52,7 +52,7 @@ class PushListener:
         return self._bound_port
 
     async def run(self) -> None:
-        """Listen until cancelled. While the port cannot be had, the cameras count as lost and it is tried again."""
+        """Listen until cancelled. While another program has the port, the cameras count as lost."""
         failures = 0
         while True:
             try:
@@ -101,7 +101,7 @@ class PushListener:
     async def _answer(self, request: web.Request) -> web.Response:
         camera = self._cameras.get(request.match_info["device"])
         if camera is None or not camera.admits(address=request.remote or "", token=_token(request)):
-            # One answer for both: who may not push here need not learn which cameras there are.
+            # One answer for both: a stranger must not learn which cameras there are.
             self._turned_away += 1
             log.warning("push_turned_away", source=request.remote, count=self._turned_away)
             return web.Response(status=403)
@@ -126,7 +126,7 @@ async def _parts(request: web.Request, camera: PushedPlates) -> list[Part]:
             whole += chunk
             if len(whole) > _LARGEST_WHOLE:
                 raise ProtocolViolation(f"a message of more than {_LARGEST_WHOLE} bytes")
-        # What is said to be just bytes may be anything; a camera that says nothing of it is taken for that too.
+        # A body declared as bytes, or not at all, may be anything.
         return [Part("" if content_type == _JUST_BYTES else content_type, bytes(whole))]
     splitter = PartSplitter(closing=camera.dialect.closing)
     parts: list[Part] = []

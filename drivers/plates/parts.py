@@ -1,8 +1,8 @@
-"""Parts out of a multipart body, pure: endless or whole, in any pieces, with the quirks that cameras have.
+"""Parsing of multipart bodies, pure: endless or whole, in any pieces, with the quirks of cameras.
 
 The delimiter is learned from the body, because what cameras declare in Content-Type is often not what they send, and
 some change it on the way. A part ends at the first of: its closing text, its Content-Length, the next delimiter. So a
-part is known as soon as it is there, not when the next one begins. Pictures are passed over, never kept.
+part is complete as soon as it has arrived, not when the next one begins. Pictures are skipped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PICTURES = ("image/", "video/", "application/octet-stream")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part. Of a picture only that it came is known: its body is empty.
+    """One part. The body of a picture is left out.
 
     Attributes:
         content_type: in lower case, without parameters; "" when not said.
@@ -37,12 +37,12 @@ class Part:
 
     @property
     def is_picture(self) -> bool:
-        """True for a picture, which is not kept."""
+        """True when this was a picture, whose body is left out."""
         return self.content_type.startswith(_PICTURES)
 
 
 class PartSplitter:
-    """Splits a multipart body into parts.
+    """The splitter of a multipart body into parts.
 
     Args:
         closing: the text that ends a text part whatever its length says, as `</EventNotificationAlert>`.
@@ -122,7 +122,7 @@ class PartSplitter:
         return False
 
     def _body_end(self, *, is_text: bool) -> int | None:
-        """Return the end of the body in the buffer, None while it is unknown."""
+        """Return where in the buffer the body ends, or None while that is not known."""
         ends: list[int] = []
         delimiter = self._buffer.find(b"\n" + self._delimiter)
         if delimiter >= 0:

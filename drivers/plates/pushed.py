@@ -1,4 +1,4 @@
-"""A plate camera that pushes what it sees to a listener of ours."""
+"""A plate camera that pushes its readings to a listener."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from drivers.plates.readings import PlateReading, Sightings
 class PushedPlates:
     """`drivers.contract.Reader` for a camera that pushes; `listener.PushListener` hands its messages over.
 
-    Such a camera has no line that could be watched. It counts as connected while the listener listens, and with
-    `silence_seconds` as lost when no message came for so long, until the next one.
+    Such a camera has no line to watch. It counts as connected while the listener listens. With `silence_seconds` it
+    counts as lost when no message came for so long, until the next one.
 
     Args:
         device_id: the id that its reports carry, and the last part of the address that the camera pushes to.
@@ -67,18 +67,18 @@ class PushedPlates:
         return self._dialect
 
     def admits(self, *, address: str, token: str) -> bool:
-        """Return whether a message from this address with this token may come from the camera."""
+        """Return whether a message from this address that shows this token may be the camera's."""
         if self._source is not None and _address(address) != self._source:
             return False
         return not self._token or hmac.compare_digest(token.encode(), self._token.encode())
 
     def listening(self, *, fault: str = "") -> None:
-        """Note that the listener is there; with a `fault`, that it is not."""
+        """Note that the listener runs; with a `fault`, that it does not."""
         self._listening, self._fault = not fault, fault
         self._changed.set()
 
     def take(self, readings: Iterable[PlateReading]) -> bool:
-        """Report a message's readings. Return False while the driver does not run."""
+        """Report a message's readings. Return False when the driver does not run."""
         if self._reports is None:
             return False
         self._heard_at = self._monotonic()
@@ -99,7 +99,7 @@ class PushedPlates:
             self._reports = None
 
     def _judge(self) -> float | None:
-        """Tell whether the camera is there, and say how long that holds."""
+        """Report whether the camera is connected; return how long that holds."""
         if self._fault:
             self._tell(online=False, reason=self._fault)
             return None

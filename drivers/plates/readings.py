@@ -18,7 +18,7 @@ _NO_PLATE = frozenset({"UNKNOWN", "NOPLATE", "NONE", "NULL", "UNLICENSED", "NOTD
 
 @dataclass(frozen=True, slots=True)
 class PlateReading:
-    """A camera's reading of one vehicle.
+    """A camera's report of one vehicle.
 
     Attributes:
         plate: as `normalised` writes it; never empty unless `left`.
@@ -44,7 +44,7 @@ def normalised(text: str) -> str:
 
 
 def fraction(value: str | float | None, *, of: float = 1.0) -> float:
-    """Return a camera's confidence as 0.0 to 1.0: `value` divided by `of`.
+    """Return the confidence as 0.0 to 1.0: `value` as a part of `of`.
 
     1.0 when the camera says nothing, 0.0 when what it says is no number.
     """
@@ -63,7 +63,7 @@ def told_apart(plate: str, *words: str) -> str:
 
 
 class Sightings:
-    """Filter for one camera's readings: it drops repetitions and vehicles that have just left.
+    """The filter of one camera's readings: it drops repeated ones, and those of a vehicle that has just left.
 
     Cameras send a message again when its answer was late. A vehicle that has left must not be taken for the next one;
     30 s later its name may belong to another, because cameras begin to count anew when they start.
@@ -74,7 +74,7 @@ class Sightings:
         self._left: OrderedDict[str, float] = OrderedDict()
 
     def fresh(self, readings: Iterable[PlateReading], *, at: float) -> tuple[PlateReading, ...]:
-        """Return those of the `readings` at `at` that are to be reported."""
+        """Return those of the `readings` of this instant that are to be reported."""
         return tuple(reading for reading in readings if self._is_fresh(reading, at))
 
     def _is_fresh(self, reading: PlateReading, at: float) -> bool:

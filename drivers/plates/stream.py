@@ -1,4 +1,4 @@
-"""A plate camera that is asked for an endless stream of what it sees."""
+"""A plate camera whose endless stream of readings is pulled."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PlateStream:
         device_id: the id that its reports carry.
         url: `http://host:port` of the camera.
         dialect: its make; it must have a stream.
-        account: who the gateway is to the camera.
+        account: the gateway's account at the camera.
         silence_seconds: instead of the dialect's.
         monotonic: the clock of stamps.
     """
@@ -85,7 +85,7 @@ class PlateStream:
 
     @property
     def refused_parts(self) -> int:
-        """Number of parts of another kind than the camera sends."""
+        """The number of parts that were not of the camera's kind."""
         return self._refused_parts
 
     async def run(self, reports: Reports) -> None:
@@ -102,7 +102,7 @@ class PlateStream:
                 except DriverError as error:
                     failures = 1 if self._monotonic() - began_at > _STEADY_SECONDS else failures + 1
                     self._online = False
-                    for report in self._loss.told(str(error), at=self._monotonic(), answers=is_answering(error)):
+                    for report in self._loss.lost(str(error), at=self._monotonic(), answers=is_answering(error)):
                         reports(report)
                     if isinstance(error, AccountRefused):
                         wait = _REFUSED_WAIT

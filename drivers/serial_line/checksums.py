@@ -8,7 +8,7 @@ from functools import cache
 
 
 class Algorithm(StrEnum):
-    """Algorithm of a checksum. CRCs have the names of the catalogue of parametrised CRC algorithms."""
+    """An algorithm of check values. The CRCs bear the names of the catalogue of parametrised CRC algorithms."""
 
     SUM = "sum"
     SUM_COMPLEMENT = "sum-complement"

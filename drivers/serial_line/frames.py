@@ -1,4 +1,4 @@
-"""Frames on a serial line, described by data, pure: how one is sealed, found among noise, and checked."""
+"""Frames on a serial line, described by data, pure: building, finding among noise, and checking."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Check(Part):
         return raw.hex().upper().encode("ascii") if self.digits else raw
 
     def span(self, frame: bytes) -> slice:
-        """Return the place of the checksum in this frame."""
+        """Return where the check stands in this frame."""
         begin = _place(self.at, frame)
         return slice(begin, begin + self.width)
 
     def fits(self, length: int) -> bool:
-        """Return whether a frame of that length has room for the checksum and for what it covers."""
+        """Return whether a frame of that length has room for it and for what it covers."""
         frame = bytes(length)
         places = (_place(self.first, frame), _place(self.at if self.end is None else self.end, frame))
         begin = _place(self.at, frame)
@@ -73,7 +73,7 @@ class Size(Part):
 
 
 class Sealing(Part):
-    """The parts that complete a frame: its size and its checksums."""
+    """The parts that complete a frame: its size and its checks."""
 
     size: Size | None = None
     checks: tuple[Check, ...] = ()
@@ -98,7 +98,7 @@ class Sealing(Part):
         return bytes(sealed)
 
     def is_sealed(self, frame: bytes) -> bool:
-        """Return whether size and checksums of a frame are right."""
+        """Return whether size and checks of a frame are right."""
         if self.size is not None and self.size.again_at is not None:
             place = _place(self.size.again_at, frame)
             if not 0 <= place < len(frame) or frame[place] != frame[self.size.at]:
@@ -107,7 +107,7 @@ class Sealing(Part):
 
 
 class Framing(Sealing):
-    """Rules for finding frames in a stream: exactly one of `length`, `terminator` and `size` gives the end.
+    """The form of frames in a stream: exactly one of `length`, `terminator` and `size` says where each ends.
 
     Attributes:
         start: what each frame begins with; may be empty.
@@ -135,15 +135,15 @@ class Framing(Sealing):
 
     @property
     def bears_only_ends(self) -> bool:
-        """True if the tail of a frame looks like a whole frame."""
+        """True when the tail of a frame looks like a whole one."""
         return self.terminator is not None and not self.start and not self.checks
 
 
 class FrameSplitter:
-    """Finds frames in bytes that come in any pieces, with noise between them.
+    """The finder of frames in bytes that come in any pieces, with noise between them.
 
-    What begins like a frame and does not prove one is given up byte by byte, so that a frame right behind noise, or one
-    whose begin looks like the end of another, is found. `dropped` counts the bytes that were part of no frame.
+    Bytes that begin like a frame and are none are dropped one by one, so that a frame right behind noise, or one whose
+    begin looks like the end of another, is found. `dropped` counts the bytes that were part of no frame.
 
     Args:
         framing: what a frame looks like.
@@ -160,12 +160,12 @@ class FrameSplitter:
 
     @property
     def is_mid_frame(self) -> bool:
-        """True if the next bytes may belong to a frame that has begun."""
+        """True when what comes next may belong to a frame that has begun."""
         return self.is_pending or self._torn
 
     @property
     def is_pending(self) -> bool:
-        """True if the possible begin of a frame waits for its end."""
+        """True when what may be the begin of a frame waits for its end."""
         return bool(self._pending) or self._overlong
 
     def feed(self, data: bytes) -> tuple[bytes, ...]:
@@ -192,7 +192,7 @@ class FrameSplitter:
         return tuple(frames)
 
     def end_of_silence(self) -> tuple[bytes, ...]:
-        """Nothing came for a while, so what is pending completes no frame: the frames hidden in it."""
+        """Give up the pending frame after a silence; return the frames hidden in it."""
         frames: list[bytes] = []
         while self._pending:
             self._drop(1)
@@ -201,12 +201,12 @@ class FrameSplitter:
         return tuple(frames)
 
     def forget(self) -> None:
-        """Drop what is pending when the line hung up: it is torn, and no frame."""
+        """Drop the pending bytes of a line that hung up: they are no whole frame."""
         self._drop(len(self._pending))
         self._overlong = False
 
     def _length(self) -> int | None:
-        """Return how many pending bytes may be a frame; 0 for none, None while more bytes are needed to tell."""
+        """Return how many bytes of what is pending may be a frame; 0 for none, None while more are needed to say."""
         framing = self._framing
         start = self._pending[: len(framing.start)]
         if not framing.start.startswith(start):
@@ -249,7 +249,7 @@ class FrameSplitter:
         return None
 
     def _give_up(self, length: int) -> None:
-        """No frame begins here: one begins further behind, or behind the whole line where only ends are marked."""
+        """Drop a begin that is none: a frame begins later, or after the whole line where only ends are marked."""
         whole = self._framing.terminator is not None and not self._framing.start
         self._overlong = False
         if whole:

@@ -78,7 +78,7 @@ class SerialGate(ProfiledGate[Command, Command]):
             await self._end_all_pulses()
 
     def _note_pulses_of_before(self, *, at: MonotonicSeconds) -> None:
-        """Note as due what may be on since before the device was lost from sight."""
+        """Note as due the outputs that may be on since before the device was lost."""
         for command in self._commands.values():
             if command.release is not None:
                 self._pulses.found_on(command, at=at)
@@ -92,7 +92,7 @@ class SerialGate(ProfiledGate[Command, Command]):
         forbidden: Forbidden | None,
     ) -> None:
         def stands_against() -> str:
-            """Return what forbids the command, right before its first byte; a step that may go is noted here."""
+            """Return what forbids the step. Called right before the first byte: a step that is noted here goes out."""
             reason = self._why_no_step(command)
             if not reason and forbidden is not None:
                 reason = forbidden()
@@ -107,7 +107,7 @@ class SerialGate(ProfiledGate[Command, Command]):
             await self._session.command(command, deadline=deadline, forbidden=asked)
 
     def _why_no_step(self, command: Command) -> str:
-        """Why a command that is safe only from known positions cannot be sent now; "" when it can."""
+        """Return why a command that is safe only from known positions cannot be sent now; "" when it can."""
         if command.only_from and self._position not in command.only_from:
             places = " or ".join(command.only_from)
             return f"{self._profile.name} takes this command only when {places}; it is {self._position}"
@@ -123,7 +123,7 @@ class SerialGate(ProfiledGate[Command, Command]):
         if status is None:
             down = self._session.down_reason
             return (
-                watch.heard(GatePosition.UNKNOWN, {}, at=now)
+                watch.answered(GatePosition.UNKNOWN, {}, at=now)
                 if down is None
                 else watch.missed(down, at=now, asked=True)
             )
@@ -138,4 +138,4 @@ class SerialGate(ProfiledGate[Command, Command]):
         points = {name: point.state_in(frame) for name, point in self._profile.points.items()}
         position = position_in(frame, self._profile.position, points, before=watch.position, commanded=self._commanded)
         self._commanded = None
-        return watch.heard(position, points, at=at)
+        return watch.answered(position, points, at=at)

@@ -1,4 +1,4 @@
-"""Lines out of a stream of bytes, pure: pieces, noise, missing terminators and endless lines included."""
+"""Splitting of a stream of bytes into lines, pure, with noise, missing terminators and endless lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ up is never taken for a card, as half a number is another card's number.
 
 
 class LineSplitter:
-    """Splits what a reader sends into lines.
+    """The splitter of a reader's bytes into lines.
 
     Bytes come in any pieces. Empty lines do not count. A line longer than `longest` is dropped whole, up to its end.
     A line is whole when its terminator has come, and never before.
@@ -39,17 +39,17 @@ class LineSplitter:
 
     @property
     def is_torn(self) -> bool:
-        """True while everything up to the next terminator is dropped, as `torn` says."""
+        """True when everything is dropped up to the next terminator, as `torn` says."""
         return self._torn
 
     @property
     def is_mid_line(self) -> bool:
-        """True if the next bytes may belong to a line that has begun."""
+        """True when what comes next may belong to a line that has begun."""
         return self.is_pending or self._torn
 
     @property
     def is_pending(self) -> bool:
-        """True if the begin of a line waits for its end."""
+        """True when the begin of a line waits for its end."""
         return bool(self._pending) or self._overlong
 
     def feed(self, data: bytes) -> tuple[bytes, ...]:
@@ -69,14 +69,14 @@ class LineSplitter:
         return tuple(lines)
 
     def end_of_silence(self) -> bool:
-        """Nothing came for `TORN_SECONDS`: the begin of a line that waits is dropped. Whether there was any."""
+        """Drop the pending begin of a line after `TORN_SECONDS` of silence; return whether there was any."""
         torn = self.is_pending
         self.dropped += torn
         self.forget()
         return torn
 
     def forget(self) -> None:
-        """Drop what is pending when the line hung up: it is torn, and no line."""
+        """Drop the pending bytes of a line that hung up: they are no whole line."""
         self._pending.clear()
         self._overlong = False
 

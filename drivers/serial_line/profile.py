@@ -1,4 +1,4 @@
-"""Models of a profile file for a device on a serial line."""
+"""The models of a profile file, which describes a device on a serial line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Written = Annotated[Template, PlainValidator(template_of)]
 
 
 class Acknowledgement(StrEnum):
-    """A device's acknowledgement of a command, if it is not a frame of its own."""
+    """The acknowledgement of a command without a frame of its own."""
 
     NONE = "none"
     ECHO = "echo"
@@ -39,7 +39,7 @@ Answer = Annotated[Acknowledgement | Template, PlainValidator(_answer)]
 
 
 class Line(Part):
-    """Signals before each frame.
+    """The conditions before each frame.
 
     Attributes:
         break_us: microseconds for which the line is held in its break condition.
@@ -99,7 +99,7 @@ class Query(Part):
 
 
 class Example(Part):
-    """Bytes for one unit, so that a mistake in the file is found.
+    """Bytes on the line for one unit, so that a slip in the file is found.
 
     Attributes:
         of: which frame, by its place in the file: `status`, `poll`, `commands.open`.
@@ -115,7 +115,7 @@ class Example(Part):
 
 
 class DeviceProfile(Part):
-    """Fields of every profile of this family.
+    """The common part of all profiles of this family.
 
     Attributes:
         family: always `serial-line`.
@@ -148,12 +148,12 @@ class DeviceProfile(Part):
         yield from ()
 
     def sends(self) -> Iterator[tuple[str, Template]]:
-        """Every frame that may be sent, by its place in the file."""
+        """Iterate over the frames that may be sent, by their place in the file."""
         yield from ((name, query.send) for name, query in self.queries())
 
     @property
     def names_unit(self) -> bool:
-        """True if its devices have addresses, so that several can share a line."""
+        """True when its devices have addresses, so that several can share a line."""
         return any(template.names_unit for _, template in self.sends())
 
     @model_validator(mode="after")
@@ -222,7 +222,7 @@ class GateProfile(DeviceProfile):
             yield "status", self.status
 
     def sends(self) -> Iterator[tuple[str, Template]]:
-        """Every frame that may be sent."""
+        """Iterate over the frames that may be sent."""
         yield from super().sends()
         for name, command in self.commands.named():
             yield f"commands.{name}", command.send

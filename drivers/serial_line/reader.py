@@ -132,7 +132,7 @@ class SerialReader:
 
     @property
     def refused_lines(self) -> int:
-        """Number of lines that do not have the reader's form."""
+        """The number of lines that were not of the reader's form."""
         return self._refused_lines
 
     async def run(self, reports: Reports) -> None:

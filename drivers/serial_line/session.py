@@ -1,4 +1,4 @@
-"""One unit on a shared line: frames out, answers or the reaction to a failure in."""
+"""One unit on a shared line: frames out, answers or the error of a failure in."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from drivers.serial_line.templates import Template
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A frame of the device; a refusal if it says no. Empty when the device says nothing."""
+    """A frame of the device, which may be a refusal. Empty for a device without answers."""
 
     frame: bytes
     is_refusal: bool = False
 
 
 class Session:
-    """Queries and commands of one unit, each a single transaction that is never tried again by itself."""
+    """Queries and commands of one unit, each a single transaction that is never repeated."""
 
     def __init__(self, *, bus: Bus, profile: DeviceProfile, unit: int) -> None:
         self._bus = bus
@@ -36,7 +36,7 @@ class Session:
 
     @property
     def down_reason(self) -> str | None:
-        """Why the line is not open, or None when it is."""
+        """The reason why the line is down, None while it is open."""
         return self._bus.down_reason
 
     def telling_interruptions(self, told: Callable[[], None]) -> AbstractContextManager[None]:
@@ -44,7 +44,7 @@ class Session:
         return self._bus.telling_interruptions(told)
 
     async def ask(self, query: Query, *, deadline: MonotonicSeconds) -> tuple[bytes, MonotonicSeconds]:
-        """Ask, behind commands; return the frame and when it was asked for: what it says is no older.
+        """Send a query, behind commands; return the answer and the time of the query: the answer is no older.
 
         Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
         """
@@ -54,7 +54,7 @@ class Session:
     async def command(
         self, command: Command, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None
     ) -> None:
-        """Send, and return once the device acknowledged it, or at once when it never does. Goes before polls.
+        """Send a command, and return once the device acknowledged it, or at once when it never does. Goes before polls.
 
         Raises LinkError when the device does not answer or its answer is garbled (it may have obeyed), DeviceFault when
         it refuses; LineDown, DeadlinePassed and, for what `forbidden` says, NotPermitted when nothing was sent.

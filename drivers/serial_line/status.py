@@ -1,4 +1,4 @@
-"""Meaning of a status frame of a gate, pure: named points and the position, described by data."""
+"""Named points and the position of a gate from a status frame described by data, pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drivers.profile_file import Part, numbers_for_keys
 
 
 class Shown(StrEnum):
-    """Positions that a number may mean: those of the contract, and `moving` without a direction."""
+    """The positions that a number may mean: those of the contract, and `moving`, without a direction."""
 
     UNKNOWN = "unknown"
     CLOSED = "closed"

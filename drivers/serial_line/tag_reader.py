@@ -1,4 +1,4 @@
-"""Readers of tags and cards that speak in frames: asked again and again, or speaking by themselves."""
+"""Readers of tags and cards with frames: polled, or sending by themselves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 
 class _Presenter:
-    """Makes reports of the frames of one reader."""
+    """The reports of one reader, made of its frames."""
 
     def __init__(self, *, device_id: int, profile: TagReaderProfile, unit: int, hold_seconds: float) -> None:
         self._device_id = device_id
@@ -32,7 +32,7 @@ class _Presenter:
         self._hold = TagHold(seconds=hold_seconds)
 
     def cards(self, frame: bytes, *, at: MonotonicSeconds) -> tuple[CardPresented, ...]:
-        """Return the tags of a frame that count as new; none for a frame of another kind.
+        """Return the new tags of a frame; none for a frame of another kind.
 
         Raises ProtocolViolation for a frame that contradicts itself.
         """
@@ -51,7 +51,7 @@ class _Presenter:
 
 
 class PolledTagReader:
-    """`drivers.contract.Reader` for a reader that is asked what it sees.
+    """`drivers.contract.Reader` for a reader that is polled for tags.
 
     Args:
         device_id: the id that its reports carry.
@@ -87,7 +87,7 @@ class PolledTagReader:
         return self._device_id
 
     async def run(self, reports: Reports) -> None:
-        """Ask and report until cancelled."""
+        """Poll and report until cancelled."""
         watch = Watch(device_id=self._device_id, started_at=self._monotonic())
         while True:
             due = self._monotonic() + self._profile.poll_ms / 1000
@@ -102,7 +102,7 @@ class PolledTagReader:
             cards = self._presenter.cards(frame, at=self._monotonic())
         except DriverError as error:
             return watch.failed(error, at=self._monotonic())
-        return (*watch.heard(None, {}, at=asked_at), *cards)
+        return (*watch.answered(None, {}, at=asked_at), *cards)
 
 
 class SpeakingTagReader:

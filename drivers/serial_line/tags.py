@@ -10,11 +10,11 @@ from drivers.contract import MonotonicSeconds, ProtocolViolation
 from drivers.profile_file import Part
 
 LONGEST_TAG = 64
-_MOST_HELD = 1_000
+_MOST_REMEMBERED = 1_000
 
 
 class Tags(Part):
-    """Place of the tags in a frame.
+    """The places of tags in a frame.
 
     Attributes:
         first: where the first one begins.
@@ -71,25 +71,25 @@ class Tags(Part):
 
 
 class TagHold:
-    """Filter for repeated readings of a tag: one counts again `seconds` after it counted last.
+    """The filter of repeated readings: a tag is new at first, and again `seconds` after it was new last.
 
-    So a tag that stays before the reader is presented again from time to time: what was read before the vehicle stood
-    on the arming loop is not lost.
+    So a tag that stays before the reader is presented again from time to time: a reading from before the vehicle stood
+    on the arming loop is repeated.
     """
 
     def __init__(self, *, seconds: float) -> None:
         self._seconds = seconds
-        self._told: dict[bytes, MonotonicSeconds] = {}
+        self._presented: dict[bytes, MonotonicSeconds] = {}
 
     def is_news(self, tag: bytes, *, at: MonotonicSeconds) -> bool:
         """Return whether this reading is to be presented."""
-        told_at = self._told.get(tag)
-        if told_at is not None and at - told_at < self._seconds:
+        presented_at = self._presented.get(tag)
+        if presented_at is not None and at - presented_at < self._seconds:
             return False
-        if len(self._told) >= _MOST_HELD:
-            self._told = {held: since for held, since in self._told.items() if at - since < self._seconds}
-            if len(self._told) >= _MOST_HELD:
-                del self._told[next(iter(self._told))]
-        self._told.pop(tag, None)
-        self._told[tag] = at
+        if len(self._presented) >= _MOST_REMEMBERED:
+            self._presented = {known: since for known, since in self._presented.items() if at - since < self._seconds}
+            if len(self._presented) >= _MOST_REMEMBERED:
+                del self._presented[next(iter(self._presented))]
+        self._presented.pop(tag, None)
+        self._presented[tag] = at
         return True

@@ -1,4 +1,4 @@
-"""Frames as a profile file writes them, pure: bytes with places for what is filled in or does not matter."""
+"""Frames as a profile file writes them, pure: bytes with open places, to fill in or to ignore."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ class Template:
 
     @property
     def names_unit(self) -> bool:
-        """True if the frame contains the device's address."""
+        """True when the device's address is in it."""
         return any(part in {Slot.UNIT, Slot.UNIT_HIGH_DIGIT, Slot.UNIT_LOW_DIGIT} for part in self.parts)
 
     @property
     def has_any(self) -> bool:
-        """True if some byte of it may have any value."""
+        """True when some byte of it does not matter."""
         return Slot.ANY in self.parts
 
     def filled(self, *, unit: int) -> bytes:
-        """Fill in the unit; what a framing fills in later, and what does not matter, is zero."""
+        """Fill in the unit; bytes that a framing fills in later, or that do not matter, are zero."""
         return bytes(_byte(part, unit) or 0 for part in self.parts)
 
     def matches(self, frame: bytes, *, unit: int) -> bool:
-        """Return whether the frame begins like this. The framing checks sizes and checksums."""
+        """Return whether the frame begins like this. Sizes and checks are the framing's to judge."""
         if len(frame) < len(self.parts):
             return False
         wanted = (_byte(part, unit) for part in self.parts)
@@ -80,7 +80,7 @@ def template_of(written: object) -> Template:
 
 
 def plain_bytes(written: object) -> bytes:
-    """Bytes as a file writes them, without places. Raises ValueError for anything else."""
+    """Parse bytes without open places. Raises ValueError for anything else."""
     if isinstance(written, bytes):
         return written
     template = template_of(written)

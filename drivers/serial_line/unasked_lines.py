@@ -1,4 +1,4 @@
-"""Keeping a line open to a device that speaks by itself and is never asked."""
+"""A line that is kept open to a device that sends by itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drivers.losses import Loss
 _LONGEST_WAIT = 2.0
 _STEADY_SECONDS = 5.0
 SETTLED_SECONDS = 0.2
-"""What comes sooner after a line was opened may be the rest of something that began before.
+"""Seconds after a line was opened in which bytes may be the rest of something that began before.
 
 A port gives what arrives from the moment of its opening on, in the middle of a line too, and a serial server what it
 had kept. What is sent by itself is sent in one go, so that after so much silence only a begin can follow.
@@ -48,13 +48,13 @@ async def listen(
                 await connection.close()
         except LinkError as error:
             failures = 1 if monotonic() - opened_at > _STEADY_SECONDS else failures + 1
-            for report in loss.told(str(error), at=monotonic()):
+            for report in loss.lost(str(error), at=monotonic()):
                 reports(report)
         await asyncio.sleep(reconnect_wait(failures, longest=_LONGEST_WAIT))
 
 
 async def next_arrival(connection: Connection, *, within: float | None) -> Arrival | None:
-    """Wait for what comes next; None when nothing comes within so many seconds. None waits for ever."""
+    """Wait for the next bytes; return None when none come within so many seconds. None waits for ever."""
     try:
         async with asyncio.timeout(within):
             return await connection.read()

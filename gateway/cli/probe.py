@@ -20,10 +20,10 @@ from drivers.bus.wire import Direction, Trace
 from drivers.contract import DriverError, LinkError
 from drivers.link import LinkSpec, open_link
 from drivers.modbus.frames import Framing
-from drivers.modbus.late_answers import LATE_SECONDS, Heard, Voice
+from drivers.modbus.late_answers import LATE_SECONDS, AnswerListener, Voice
 from drivers.modbus.profile import Command, GateProfile, UnitProfile, load_unit_profile
 from drivers.modbus.session import Session
-from drivers.modbus.survey import Answered, Held, ask_for_unit, line_up, read_unit
+from drivers.modbus.survey import Answered, UnitValues, ask_for_unit, line_up, read_unit
 from gateway.cli.line_trace import LineTrace
 from gateway.cli.line_use import is_connected
 from gateway.domain.errors import CommandRefused, ConfigError
@@ -70,7 +70,7 @@ def late(voice: Voice, timeout: float) -> Answered:
     return Answered(voice.unit, words, is_clear=True)
 
 
-def hint_of(heard: Heard, device: ModbusDevice, profile: UnitProfile) -> str:
+def hint_of(heard: AnswerListener, device: ModbusDevice, profile: UnitProfile) -> str:
     """Describe what arrived instead of the answer; "" for nothing."""
     voices = heard.voices()
     others = ", ".join(str(voice.unit) for voice in voices if voice.unit != device.unit)
@@ -198,11 +198,11 @@ async def _scan(
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("asking", total=len(specs) * len(units))
         for spec in specs:
-            heard = Heard(framing=framing)
+            heard = AnswerListener(framing=framing)
             trace = _both(LineTrace(console=console), heard) if frames else heard
             line = Bus(name=spec.url, spec=spec, trace=trace, silent_limit=len(units) + 1)  # silence is to be expected
 
-            async def ask_all(line: Bus = line, spec: LinkSpec = spec, heard: Heard = heard) -> None:
+            async def ask_all(line: Bus = line, spec: LinkSpec = spec, heard: AnswerListener = heard) -> None:
                 clear = set()
                 for number in units:
                     progress.update(task, description=f"unit {number} at {spec.baud}")
@@ -227,11 +227,11 @@ async def _look(
     *,
     send: Literal["open", "stop"] | None,
     trace: LineTrace,
-) -> Held:
-    heard = Heard(framing=device.framing)
+) -> UnitValues:
+    heard = AnswerListener(framing=device.framing)
     line = Bus(name=device.link, spec=spec, trace=_both(trace, heard))
     session = Session(bus=line, unit=device.unit, framing=device.framing, timeout=profile.reply_ms / 1000)
-    seen: list[Held] = []
+    seen: list[UnitValues] = []
 
     async def ask() -> None:
         await line_up(line)
@@ -354,7 +354,7 @@ def _found_table(found: Iterable[tuple[int, Answered]], *, is_serial: bool) -> T
     return table
 
 
-def _state_table(name: str, profile: UnitProfile, state: Held) -> Table:
+def _state_table(name: str, profile: UnitProfile, state: UnitValues) -> Table:
     table = Table("what", "says", title=f"{name} ({profile.name})", title_justify="left")
     if state.position:
         table.add_row("position", state.position)

@@ -72,7 +72,7 @@ class PinTries:
 
 
 class Decisions:
-    """Decides for one lane. Only `looked_up` waits, at most a second."""
+    """The decisions of one lane. Only `looked_up` waits, at most a second."""
 
     def __init__(
         self,
@@ -84,14 +84,14 @@ class Decisions:
         recording: Callable[[], bool],
         has_central: bool,
         pin_tries: PinTries,
-        coming: Callable[[], Iterable[Coming]],
+        granted_vehicles: Callable[[], Iterable[Coming]],
         second_within: float,
         grants: Callable[[str], LaneGrants],
     ) -> None:
         """`rules` by direction, "entry" and "exit"; `has_central`: the card list is kept from outside and can age.
 
-        `coming` are the vehicles on their way at any lane. `second_within` seconds a first credential waits for its
-        second. `grants` are those of a lane, by its id.
+        `granted_vehicles` are those of all lanes. A first credential waits `second_within` seconds for its second.
+        `grants` are those of a lane, by its id.
         """
         self._grants = grants
         self._rules = rules
@@ -101,7 +101,7 @@ class Decisions:
         self._recording = recording
         self._has_central = has_central
         self._pin_tries = pin_tries
-        self._coming = coming
+        self._granted_vehicles = granted_vehicles
         self._second_within = second_within
         self._first: tuple[Stamp, Card, float] | None = None
 
@@ -161,7 +161,7 @@ class Decisions:
         return replace(entry, movements=(*entry.movements, movement))
 
     def _is_locked_by(self, decision: Decision) -> bool:
-        """Count the PIN that was typed; whether the card is locked by it."""
+        """Count the typed PIN; return whether the card is locked."""
         if decision.card is None:
             return False
         if decision.reason is Reason.WRONG_PIN:
@@ -193,7 +193,7 @@ class Decisions:
                 near=near,
                 pin=wanted.pin,
                 pin_locked=any(self._pin_tries.is_locked(card.card_id, now) for card in cards),
-                coming=tuple(self._coming()),
+                coming=tuple(self._granted_vehicles()),
             ),
             grants=self._grants(rules.lane_id),
         )

@@ -1,4 +1,4 @@
-"""Reports of drivers, brought to the lanes that they concern, and each device as it was reported last."""
+"""Routing of drivers' reports to lanes, and the last reported state of each device."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _AS_SENT = ReaderBits()
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """Where an input's reports go, and what it means there."""
+    """The destination of an input's reports, and its role there."""
 
     runner: LaneRunner
     role: m.Role
@@ -48,15 +48,15 @@ class _Route:
 
 
 class Intake:
-    """Takes every report of the site's devices.
+    """The receiver of every report of the site's devices.
 
     Args:
         site: the site.
         runners: its lanes, in the site file's order.
         clock: the clock.
         cards: whose plate was read.
-        changed: called when a device is no longer as it was shown.
-        tell: has an event of a device recorded and shown.
+        changed: called when the shown state of a device changes.
+        tell: records an event of a device and shows it.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class Intake:
         self._tell(EventKind.DEVICE_LOST, self._devices[report.device_id].away, report.device_id)
 
     def _still_lost(self, report: LossExplained) -> None:
-        """Show the newest reason; the loss itself was told when it came."""
+        """Show the newest reason of a loss that was reported before."""
         device = self._devices[report.device_id]
         self._devices[report.device_id] = replace(device, detail=report.reason, answers=report.answers)
         runner = self._by_gate.get(report.device_id)

@@ -18,7 +18,7 @@ _DIGITS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Granting:
-    """Gives and revokes. Codes are digits, so that a keypad can send them as well as a printed pattern."""
+    """Grants of people and their programs. Codes are digits, which a keypad can send as well as a printed pattern."""
 
     site: Site
     grants: Grants

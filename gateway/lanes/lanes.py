@@ -1,4 +1,4 @@
-"""All lanes of the site: reports of devices go to the lanes that they concern, commands of people to the right one."""
+"""All lanes of the site: they get the reports of their devices, and the commands of people."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ class Lanes:
         self._commands = 0
 
     def start(self, supervisor: Supervisor) -> None:
-        """Set every lane going. `recorder` is kept elsewhere: it must outlive the lanes."""
+        """Start every lane. `recorder` is started elsewhere: it must outlive the lanes."""
         for runner in self._runners:
             self._progress.expect(f"lane {runner.rules.lane.id}", within=_LANE_STUCK_SECONDS)
             supervisor.keep(f"lane-{runner.rules.lane.id}", runner.run)
 
     def under_control(self) -> tuple[str, ...]:
-        """Return what is not known of the devices yet, a sentence each; empty once each has answered or was lost."""
+        """Return a sentence for each device that has neither answered nor been lost yet."""
         return tuple(
             f"{device.name} has not answered yet" for device in self._intake.devices() if device.online is None
         )
@@ -107,7 +107,7 @@ class Lanes:
         return len(unfinished)
 
     async def resume(self) -> None:
-        """Restore what counts over a restart: grants, people's orders and stops, and who was let in last. Call once."""
+        """Restore grants, people's orders and stops, and the vehicles let in last. Call once."""
         await self._store.grants.recall()
         for runner in self._runners:
             lane_id, now = runner.rules.lane.id, m.Now(at=self._clock.monotonic(), stamp=self._clock.wall())
@@ -129,7 +129,7 @@ class Lanes:
         return tuple(f"{lane.name} cannot work: {'; '.join(lane.unable)}" for lane in self.lanes() if lane.unable)
 
     def _snapshot(self, lane: LaneSection, runner: LaneRunner) -> LaneSnapshot:
-        """Return the lane as it is; one whose readers are all away lets in nobody by itself."""
+        """Return the lane's state; a lane whose readers are all away cannot admit anybody by itself."""
         snapshot = runner.snapshot()
         readers = [self._intake.device(reader) for reader in lane.readers]
         if not readers or any(reader.online is not False for reader in readers):
@@ -235,10 +235,10 @@ class Lanes:
             lane_id=lane_id,
         )
 
-    def _coming(self) -> Iterator[Coming]:
+    def _granted_vehicles(self) -> Iterator[Coming]:
         """Yield the vehicles on their way at every lane."""
         for runner in self._runners:
-            yield from runner.coming()
+            yield from runner.granted_vehicles()
 
     def _runner(self, lane: LaneSection, gate: Gate) -> LaneRunner:
         site = self._site
@@ -254,7 +254,7 @@ class Lanes:
                 recording=lambda: not self._store.failing,
                 has_central=site.central is not None,
                 pin_tries=self._pin_tries,
-                coming=self._coming,
+                granted_vehicles=self._granted_vehicles,
                 second_within=lane.second_seconds,
                 grants=self._store.grants.of_lane,
             ),

@@ -1,4 +1,4 @@
-"""Who is in which area: presence in memory for decisions, recorded with what changes it."""
+"""Presence in the areas: in memory for decisions, recorded together with each change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RECORDED_WITHIN = 5.0
 
 
 class Areas:
-    """The site's areas. All lanes look at one presence; each change is on its way to disk when it takes effect."""
+    """The site's areas. All lanes use one presence; each change is queued for the disk when it takes effect."""
 
     def __init__(self, *, site: Site, cards: Cards, rows: PresenceRows, recorder: Recorder, clock: Clock) -> None:
         self._areas = {area.id: area for area in site.areas}
@@ -33,11 +33,11 @@ class Areas:
 
     @property
     def presence(self) -> Presence:
-        """Who is where, to look at."""
+        """The present presence, for decisions."""
         return self._presence
 
     async def recall(self) -> None:
-        """Take up what was recorded before the start. Raises StoreError when it cannot be read."""
+        """Restore the recorded presence. Raises StoreError when it cannot be read."""
         self._presence = await self._rows.load()
 
     def counts(self) -> Mapping[str, int]:
@@ -51,7 +51,7 @@ class Areas:
         )
 
     def move(self, movement: Movement) -> None:
-        """Let decisions know of a passage that is being recorded."""
+        """Apply a passage that is being recorded, for the next decisions."""
         self._presence.move(movement)
 
     def card_renamed(self, card_id: int, new_id: int) -> None:
@@ -73,7 +73,7 @@ class Areas:
         await self._correct(correction, EventKind.COUNT_CORRECTED, text, area=area_id, count=count, counted=before)
 
     async def forgive(self, card_id: int | None, *, source: str) -> None:
-        """Let a card's next passage be its first, None everybody's. Raises as `correct_count`.
+        """Let a card's next passage count as its first; None: that of every card. Raises as `correct_count`.
 
         Where owners are counted instead of cards, all of the owner's cards are meant.
         """

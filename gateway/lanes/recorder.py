@@ -30,7 +30,7 @@ class Recorder:
         self._failing_since: Stamp | None = None
         self._lost_before = 0
         self._waiting: deque[Entry] = deque()
-        self._taken = 0
+        self._queued = 0
         self._done = 0
         self._moved = asyncio.Condition()
         self._filled = asyncio.Event()
@@ -51,7 +51,7 @@ class Recorder:
             if self.lost == 1:
                 log.error("records_lost", why=self.failing or "the disk is too slow")
             return
-        self._taken += 1
+        self._queued += 1
         self._waiting.append(entry)
         self._emptied.clear()
         self._filled.set()
@@ -70,12 +70,12 @@ class Recorder:
             self._emptied.set()
 
     async def recorded(self, *, lost: int, within: float) -> bool:
-        """Wait until all that was put until now is on disk, at most `within` seconds; whether it is.
+        """Wait until all that was put until now is on disk, at most `within` seconds; return whether it is.
 
         `lost`: how many were lost before the first that matters was put. When more are by then, one of them may be
-        meant, and the answer is no: nobody is told that something is on disk which is not.
+        meant, and the answer is no: nothing is acknowledged that is not on disk.
         """
-        target = self._taken
+        target = self._queued
         try:
             async with asyncio.timeout(within), self._moved:
                 await self._moved.wait_for(lambda: self._done >= target)
@@ -84,7 +84,7 @@ class Recorder:
         return self.lost == lost
 
     async def drained(self, *, within: float) -> bool:
-        """Wait until everything is on disk, at most `within` seconds; whether it is. `run` must still be alive."""
+        """Wait until everything is on disk, at most `within` seconds; return whether it is. `run` must be alive."""
         try:
             async with asyncio.timeout(within):
                 await self._emptied.wait()
@@ -111,11 +111,11 @@ class Recorder:
                 if self.failing:
                     log.info("records_written_again", waiting=len(self._waiting))
                 self.failing = ""
-                self._tell_of_failure()
+                self._record_failure()
                 return
 
-    def _tell_of_failure(self) -> None:
-        """Record once the disk takes records again what was the matter, right behind the first that waited for it."""
+    def _record_failure(self) -> None:
+        """Record the failure once the disk takes records again, right behind the first record that waited."""
         since, self._failing_since = self._failing_since, None
         if since is None:
             return
@@ -132,4 +132,4 @@ class Recorder:
             data={"since": iso_utc(since.micros), "waited": waited, "lost": lost},
         )
         self._waiting.insert(1, Entry(events=(event,)))
-        self._done -= 1  # it goes before others, whose turn must not seem to come by it
+        self._done -= 1  # it does not count as progress of the others, before which it goes

@@ -21,22 +21,22 @@ _ABOUT_GRANTS = (
     int(EventKind.OPENING_TIMED_OUT),
 )
 _ABOUT_STOPS = (int(EventKind.STOP_BEGAN), int(EventKind.STOP_ENDED))
-_TOLD_BY = (int(EventKind.ORDER_BEGAN), int(EventKind.ORDER_ENDED))
+_ABOUT_ORDERS = (int(EventKind.ORDER_BEGAN), int(EventKind.ORDER_ENDED))
 
 
 async def last_order(events: Events, *, lane_id: str) -> Order | None:
     """Return the order that a person gave for this lane and nobody has ended, or None.
 
-    What the schedule wanted is not remembered: it says so again. Raises StoreError.
+    Orders of the schedule are not restored: it gives them again. Raises StoreError.
     """
-    newest = await events.newest(types=_TOLD_BY, lane_id=lane_id)
+    newest = await events.newest(types=_ABOUT_ORDERS, lane_id=lane_id)
     if newest is None or newest.type != EventKind.ORDER_BEGAN:
         return None
-    told = json.loads(newest.data)
-    by, kind = str(told.get("by", "")), str(told.get("order", ""))
+    data = json.loads(newest.data)
+    by, kind = str(data.get("by", "")), str(data.get("order", ""))
     if not by.startswith("user:") or kind not in set(OrderKind):
         return None
-    return Order(kind=OrderKind(kind), by=by, reason=str(told.get("reason", "")))
+    return Order(kind=OrderKind(kind), by=by, reason=str(data.get("reason", "")))
 
 
 async def last_stop(events: Events, *, lane_id: str) -> m.StopRemembered | None:
@@ -44,22 +44,22 @@ async def last_stop(events: Events, *, lane_id: str) -> m.StopRemembered | None:
     newest = await events.newest(types=_ABOUT_STOPS, lane_id=lane_id)
     if newest is None or newest.type != EventKind.STOP_BEGAN:
         return None
-    told = json.loads(newest.data)
-    return m.StopRemembered(by=str(told.get("by", "")) or "somebody", during_fire=bool(told.get("fire")))
+    data = json.loads(newest.data)
+    return m.StopRemembered(by=str(data.get("by", "")) or "somebody", during_fire=bool(data.get("fire")))
 
 
 async def last_grants(events: Events, *, lane_id: str, now: m.Now) -> tuple[m.GrantRemembered, ...]:
-    """Return who was let in and not seen to pass, the first of them first.
+    """Return the vehicles that were let in and not seen to pass, the oldest first.
 
-    It counts for a minute by the wall clock. Raises StoreError.
+    A grant counts for a minute by the wall clock. Raises StoreError.
     """
     grants: list[m.GrantRemembered] = []
     for event in await events.lately(types=_ABOUT_GRANTS, lane_id=lane_id, limit=_LOOKED_AT):
-        told = json.loads(event.data)
-        credential = str(told.get("credential", ""))
+        data = json.loads(event.data)
+        credential = str(data.get("credential", ""))
         if event.type == EventKind.ACCESS_GRANTED:
             left = event.date_at + _GRANT_COUNTS_MICROS - now.stamp.micros
-            grants.append(_grant_of(told, credential, until=now.at + left / 1_000_000))
+            grants.append(_grant_of(data, credential, until=now.at + left / 1_000_000))
         elif event.type == EventKind.OPENING_TIMED_OUT:
             grants.clear()
         else:
@@ -70,11 +70,11 @@ async def last_grants(events: Events, *, lane_id: str, now: m.Now) -> tuple[m.Gr
     return tuple(grant for grant in grants if now.at < grant.until <= latest)
 
 
-def _grant_of(told: Mapping[str, object], credential: str, *, until: float) -> m.GrantRemembered:
-    card_id, number, holder = told.get("card_id"), told.get("grant"), told.get("holder")
+def _grant_of(data: Mapping[str, object], credential: str, *, until: float) -> m.GrantRemembered:
+    card_id, number, holder = data.get("card_id"), data.get("grant"), data.get("holder")
     known = card_id_of(
         card_id if isinstance(card_id, int) else None, number if isinstance(number, int) else None, credential
     )
-    if not isinstance(holder, str):  # recorded before events told of it
+    if not isinstance(holder, str):  # recorded before events had this field
         holder = "" if known is None else card_holder(known)
-    return m.GrantRemembered(known, credential, until, holder, opens=told.get("opens") is True)
+    return m.GrantRemembered(known, credential, until, holder, opens=data.get("opens") is True)

@@ -1,6 +1,6 @@
-"""One lane's life: a bounded inbox, one event at a time through the machine, and its commands carried out beside it.
+"""One lane's runner: a bounded inbox, one event at a time through the machine, and its commands carried out beside it.
 
-Nothing that waits for the world is awaited in the lane's own loop: decisions, commands and records run in tasks of the
+The lane's own loop never waits for I/O: decisions, commands and records run in tasks of the
 lane's own group, each with a time-out.
 """
 
@@ -32,7 +32,7 @@ from gateway.lanes.machine.safety import is_close_near, why_not_close
 from gateway.lanes.machine.state.inputs import NEVER
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.troubles import why_unable
-from gateway.lanes.machine.visits import coming, granted
+from gateway.lanes.machine.visits import granted, granted_vehicles
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.snapshots import LaneSnapshot
 from gateway.lanes.timetable import Timetable
@@ -50,7 +50,7 @@ _TICK = m.Ticked()
 
 
 class LaneRunner:
-    """Runs one lane. `post` may be called from the loop's thread at any time and never blocks."""
+    """The runner of one lane. `post` may be called from the loop's thread at any time and never blocks."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class LaneRunner:
         self.overflowed = 0
 
     def post(self, event: m.LaneEvent) -> None:
-        """Put an event into the inbox. What does not fit is counted, and the lane is told of by its note."""
+        """Put an event into the inbox. One that does not fit is counted, and shown in the lane's note."""
         self._look(event)
         try:
             self._inbox.put_nowait(event)
@@ -100,7 +100,7 @@ class LaneRunner:
                 log.error("lane_inbox_full", lane=self.rules.lane.id)  # noqa: TRY400 (no traceback tells more)
 
     async def run(self) -> None:
-        """Live until cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 event = await self._next()
@@ -120,7 +120,7 @@ class LaneRunner:
                     self._inbox.task_done()
 
     async def caught_up(self, *, within: float) -> bool:
-        """Wait until all that was posted before has been through the machine, at most `within` seconds; whether."""
+        """Wait until the machine handled all earlier posts, at most `within` seconds; return whether it did."""
         try:
             async with asyncio.timeout(within):
                 await self._inbox.join()
@@ -153,7 +153,7 @@ class LaneRunner:
         )
 
     def _watch_closing(self) -> None:
-        """Have the safety points asked as fast as their lines allow while the gate may move towards closed, or soon."""
+        """Poll the safety points as fast as their lines allow while the gate closes or may close soon."""
         if is_close_near(self.rules, self._state):
             for driver in self._watched:
                 driver.watch_closely(until=self._clock.monotonic() + _CLOSE_WATCH_SECONDS)
@@ -243,12 +243,12 @@ class LaneRunner:
 
     @property
     def locked_down(self) -> str:
-        """Why nobody is let through now, in one sentence; "" when they are."""
+        """The reason of a lock-down, in one sentence; "" for none."""
         return self._latest.locked_down
 
-    def coming(self) -> Iterator[Coming]:
+    def granted_vehicles(self) -> Iterator[Coming]:
         """Yield the vehicles that were granted a way here and have not passed yet."""
-        yield from coming(self.rules, self._state, self._decisions.rules)
+        yield from granted_vehicles(self.rules, self._state, self._decisions.rules)
         yield from self._about_to_come
 
     def why_not_close(self) -> str:
@@ -256,15 +256,15 @@ class LaneRunner:
         return why_not_close(self.rules, self._latest, self._clock.monotonic())
 
     def _why_not(self, wish: m.SendCommand) -> str:
-        """Return what forbids this close: a later command, too, which may have overtaken it on a busy line."""
+        """Return what forbids this close; that may be a later command, which overtook it on a busy line."""
         return self._why_overtaken(wish) or self.why_not_close()
 
     def _why_overtaken(self, wish: m.SendCommand) -> str:
-        """Return what forbids any command: that a later one was sent, which counts instead of it."""
+        """Return what forbids any command: a later one, which takes its place."""
         return "" if wish.command.command_id == self._newest else "a later command has taken its place"
 
     def _look(self, event: m.LaneEvent) -> None:
-        """Keep what inputs say now, ahead of the inbox."""
+        """Keep the newest inputs, ahead of the inbox."""
         self._latest = self._latest.observed(self.rules, event)
 
     def _vehicle(self, now: float) -> PointState:

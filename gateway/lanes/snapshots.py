@@ -10,7 +10,7 @@ from gateway.domain.wall_time import WallMicros
 
 
 class Phase(StrEnum):
-    """Where a lane is with its vehicle."""
+    """The phase of a lane's vehicle."""
 
     IDLE = "idle"
     ARMED = "armed"
@@ -42,7 +42,7 @@ class DeviceSnapshot:
         online: whether it answers; None before the first answer or loss.
         since: wall micros since when that is so.
         detail: why it is lost, "" while online.
-        answers: whether something is there all the same, while it is lost: it refuses, or has another key.
+        answers: while lost, whether it answers all the same: it refuses, or has another key.
         position: of a gate, else None.
         points: its inputs.
     """
@@ -59,7 +59,7 @@ class DeviceSnapshot:
 
     @property
     def away(self) -> str:
-        """One sentence for people: it is not there, or there and of no use."""
+        """One sentence for people: the device is away, or it answers but is of no use."""
         what = "cannot be used" if self.answers else "does not answer"
         return f"{self.name} {what}" + (f": {self.detail}" if self.detail else "")
 
@@ -72,14 +72,14 @@ class LaneSnapshot:
         lane_id: its id.
         name: its name.
         direction: "entry", "exit" or "two-way".
-        phase: where it is with its vehicle.
+        phase: that of its vehicle.
         since: wall micros since when.
         gate_id: its gate's device id.
         position: the gate's position, `UNKNOWN` while not fresh.
         vehicle: the arming loop.
         under: the closing loop.
         can_stop: whether its gate has a command to stop.
-        note: why it is as it is, in one line, orders and troubles aside; "" when all is as usual.
+        note: the reason of its state in one line, orders and troubles aside; "" when all is as usual.
         order: the standing order that counts: "hold_open", "lock_down" or "".
         order_text: the same in one sentence, with who gave it and why.
         unable: why it cannot admit vehicles or let them out, a sentence each; empty while it can.

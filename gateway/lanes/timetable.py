@@ -26,7 +26,7 @@ _HOLDS = {
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """When a lane is held open and when it is locked down; locked down counts for more.
+    """The times at which a lane is held open or locked down; a lock-down overrides the other.
 
     While the clock is not trusted the lane's stance says what is done by the best clock there is. A wrong hour must
     open no gate to everybody, and shut nobody out for good:
@@ -51,7 +51,7 @@ class Timetable:
         locks = wanted is not None and wanted.kind is OrderKind.LOCK_DOWN
         was_locked = before is not None and before.kind is OrderKind.LOCK_DOWN
         if self.stance is Stance.OPEN:
-            return self._held(stamp) if locks and not was_locked else wanted
+            return self._held_open(stamp) if locks and not was_locked else wanted
         if self.stance is Stance.SECURE and was_locked:
             return before
         return wanted if locks else None
@@ -70,9 +70,9 @@ class Timetable:
     def _by_clock(self, stamp: Stamp) -> Order | None:
         if self.lock_down is not None and self.calendar.is_open(self.lock_down, stamp.micros):
             return Order(kind=OrderKind.LOCK_DOWN, by=_BY, reason=self.lock_down.name)
-        return self._held(stamp)
+        return self._held_open(stamp)
 
-    def _held(self, stamp: Stamp) -> Order | None:
+    def _held_open(self, stamp: Stamp) -> Order | None:
         if self.hold_open is not None and self.calendar.is_open(self.hold_open, stamp.micros):
             return Order(kind=OrderKind.HOLD_OPEN, by=_BY, reason=self.hold_open.name)
         return None

@@ -1,1 +1,1 @@
-"""Parts that every process of the gateway uses: time, supervision, logs, files and sockets."""
+"""The parts that every process of the gateway uses: time, supervision, logs, files and sockets."""

@@ -96,7 +96,7 @@ class KeptTime:
 
 
 class MachineClock:
-    """The machine's own clocks."""
+    """The machine's own clocks, and the signs that the wall clock is synchronised."""
 
     def monotonic(self) -> float:
         """Seconds on CLOCK_MONOTONIC, the clock of the event loop too."""
@@ -186,7 +186,7 @@ def offset_of(clock: Clock, boot_id: str) -> ClockOffset:
 
 
 def boot_id() -> str:
-    """Return the id of the machine's boot, within which monotonic times compare; "" if the kernel has none."""
+    """Return the id of this boot of the machine, within which monotonic times compare; "" where it is unknown."""
     try:
         return _BOOT_ID.read_text("ascii").strip()
     except OSError:

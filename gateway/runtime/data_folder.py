@@ -27,7 +27,7 @@ _TAKES_NOTHING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 class MediaCondition(StrEnum):
-    """Condition of the media folder by its marker file. Footage may be written only when it is `READY`."""
+    """The state of the marker in the media folder. Footage may be written only while it is `READY`."""
 
     READY = "ready"
     MARKER_MISSING = "marker_missing"
@@ -39,7 +39,7 @@ class MediaCondition(StrEnum):
 
 
 class DataFolder:
-    """The gateway's durable files. `open` makes it and holds the lock until `close`.
+    """The folder of everything durable of this gateway. Made by `open`, which holds the lock until `close`.
 
     A media folder that is not ready does not keep a gateway from starting: lanes work without footage.
     """
@@ -117,7 +117,7 @@ class DataFolder:
 
 
 def takes_data(folder: Path) -> bool:
-    """Return whether the folder can be written to now. Blocks on the disk."""
+    """Return whether something can be written in this folder just now. Blocks on the disk."""
     try:
         _try_writing(folder)
     except OSError:
@@ -186,7 +186,7 @@ def _refusal_at_start(path: Path, error: OSError) -> ConfigError | StoreError:
 
 
 def media_condition(path: Path) -> MediaCondition:
-    """Return the condition of the media folder of data folder `path`. Blocks on the disk.
+    """Return whether footage may be written in the media folder of data folder `path` now. Blocks on the disk.
 
     Its marker is compared with the one this data folder knows; the first time both are made. A full disk is ready:
     whoever deletes footage makes room on it.
@@ -286,7 +286,7 @@ def _write_durably(path: Path, text: str) -> None:
 
 
 def media_fault(data: Path) -> str:
-    """Why footage must not be written now, "" when it may. Blocks on the disk."""
+    """Return why footage must not be written now, "" when it may. Blocks on the disk."""
     adopt = f"edge-gateway media adopt {data}"
     sentences = {
         MediaCondition.READY: "",

@@ -1,4 +1,4 @@
-"""File operations whose names survive a power cut."""
+"""Files whose names outlast a power cut, as their content does."""
 
 from __future__ import annotations
 

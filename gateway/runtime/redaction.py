@@ -1,4 +1,4 @@
-"""Redaction of secrets in logs: by field name, by pattern, and by value."""
+"""Redaction of secrets in logs: by the name of a field, by the shape of a text, and by the secret's own value."""
 
 from __future__ import annotations
 

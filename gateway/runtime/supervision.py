@@ -29,7 +29,7 @@ class Backoff:
 
 
 class Progress:
-    """Progress of named parts, for the watchdog; it names a part that stops."""
+    """The progress of named parts, which feeds the watchdog. Each reports that it moved on; a stuck one is named."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock

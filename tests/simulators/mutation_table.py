@@ -321,9 +321,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         10,
         "every 20th passage record dropped",
         "gateway/lanes/recorder.py",
-        "        self._taken += 1\n",
-        "        if entry.passage is not None and self._taken % 20 == 0:\n"
-        "            return\n        self._taken += 1\n",
+        "        self._queued += 1\n",
+        "        if entry.passage is not None and self._queued % 20 == 0:\n"
+        "            return\n        self._queued += 1\n",
     ),
     Mutation(
         10,

@@ -19,14 +19,14 @@ from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.transition import Transition
 from gateway.lanes.snapshots import Phase
 
-_TELL_AFTER = 2.0
+_REPORT_AFTER = 2.0
 _DEVICE_CLOSES_WITHIN = 60.0
 _AT_REST = frozenset({GatePosition.OPEN, GatePosition.STOPPED})
 _WAITS = "closing waits: "
 
 
 def begin(lane: Transition) -> None:
-    """Have the gate closed, by us or by its own controller, unless somebody keeps it open."""
+    """Begin to close the gate, by a command or by its own controller, unless somebody keeps it open."""
     supervised = lane.rules.lane.vend == "supervised" and not lane.state.locked_down
     if lane.state.kept_open or lane.state.stop.by or supervised:
         return
@@ -55,7 +55,7 @@ def operator_closes(lane: Transition, event: m.CommandRequested) -> None:
     stopping.ended(lane, f"{event.command.source.removeprefix('user:')} closes it")
 
 
-def seen(lane: Transition, position: GatePosition, *, has_rested: bool) -> None:
+def follow_gate(lane: Transition, position: GatePosition, *, has_rested: bool) -> None:
     """Follow the gate after a close: closed is the end; open again at rest means that something stopped it.
 
     `has_rested`: it was seen at rest before.
@@ -82,33 +82,33 @@ def seen(lane: Transition, position: GatePosition, *, has_rested: bool) -> None:
 
 
 def failed(lane: Transition, reason: str) -> None:
-    """Wait, or try again, after a close that could not be given to the device."""
+    """Wait, or try again, after a close that did not reach the device."""
     job = lane.state.closing
     if job is None or not job.sent:
         return
     if job.tries < CLOSE_TRIES and why_not_close(lane.rules, lane.state, lane.now.at):
-        # What came up before the first byte is no failure of the gate's: it waits, and is told as ever.
+        # A reason that came up before the first byte is no failure of the gate: the close waits, as usual.
         lane.put(job.close_not_sent(lane.now.at))
     else:
         _again(lane, job, reason)
 
 
 def gate_lost(lane: Transition) -> None:
-    """Judge nothing of a close under way until the position was read again."""
+    """Suspend the judgement of a close under way until the position was read again."""
     job = lane.state.closing
     if job is not None:
         lane.put(job.controller_lost())
 
 
 def overtaken(lane: Transition) -> None:
-    """Keep a close to come that never went out since a person's stop took its place, in case that stop fails."""
+    """Let a close wait whose place a person's stop took before it went out: that stop may fail."""
     job, flight = lane.state.closing, lane.state.commands.flight
     if job is not None and job.sent and (flight is None or flight.command.action is not GateAction.CLOSE):
         lane.put(job.close_overtaken(lane.now.at))
 
 
 def watch(lane: Transition) -> None:
-    """Close when it is safe, say what holds it, and call a person when it does not close."""
+    """Close when it is safe, show what delays it, and call a person when the gate does not close."""
     job = lane.state.closing
     if job is None:
         return
@@ -134,7 +134,7 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
             *of_reopening,
         )
     remembered = tuple(grant.until for grant in state.visits.granted_before)
-    return (job.not_before, job.since + _TELL_AFTER, *of_reopening, *remembered, *_safe_from(rules, state))
+    return (job.not_before, job.since + _REPORT_AFTER, *of_reopening, *remembered, *_safe_from(rules, state))
 
 
 def _safe_from(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
@@ -148,7 +148,7 @@ def _is_left_to_device(rules: LaneRules, job: Closing) -> bool:
 
 
 def _judge_start(lane: Transition) -> None:
-    """Close a gate that is open when it is first seen at rest: it was left so."""
+    """Close a gate that was left open: it is so when it is first seen at rest."""
     idle = (
         lane.state.visits.phase not in {Phase.OPENING, Phase.OPEN, Phase.PASSING} and lane.state.commands.flight is None
     )
@@ -165,13 +165,13 @@ def _who_may_come(lane: Transition) -> str:
 
 
 def _wait(lane: Transition, job: Closing, reason: str) -> None:
-    """Say what holds it, once as an event, and as long as it does in the note."""
-    now, held = lane.now.at, what_forbids(lane.rules, lane.state, lane.now.at)
+    """Show in the note what delays the close, and record it once as an event."""
+    now, forbids = lane.now.at, what_forbids(lane.rules, lane.state, lane.now.at)
     note = f"{_WAITS}{reason}"
-    if held and not job.told and now >= max(job.since + _TELL_AFTER, job.not_before):
-        lane.put(job.told_held())
+    if forbids and not job.hold_reported and now >= max(job.since + _REPORT_AFTER, job.not_before):
+        lane.put(job.with_hold_reported())
         lane.note(note)
-        lane.tell(EventKind.CLOSING_HELD, note, reason=held)
+        lane.tell(EventKind.CLOSING_HELD, note, reason=forbids)
     elif lane.state.note.startswith(_WAITS):
         lane.note(note)
 

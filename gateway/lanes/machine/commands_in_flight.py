@@ -16,11 +16,11 @@ _MOVED = {
     GateAction.STOP: frozenset({GatePosition.STOPPED, GatePosition.OPEN, GatePosition.CLOSED}),
 }
 _MOVED_UNANSWERED = {**_MOVED, GateAction.STOP: frozenset({GatePosition.STOPPED})}
-"""The same where nobody knows whether it was heard: a gate in its end position may have come there by itself."""
+"""The same for a command that may not have arrived: a gate in its end position may have come there by itself."""
 
 
 def send(lane: Transition, command: Command, deadline: float, *, instead_of: Closing | None = None) -> None:
-    """Send a command now. What was under way is superseded: if it still waits for the line, it never goes out.
+    """Send a command now. The one under way is superseded: if it still waits for the line, it never goes out.
 
     `instead_of`: the close that this open undoes.
     """
@@ -52,7 +52,7 @@ def acknowledged(lane: Transition, event: m.CommandAcknowledged) -> None:
 
 
 def superseded_ended(lane: Transition, command_id: str, *, sent: bool) -> None:
-    """Record what its driver tells of a command whose place another had taken."""
+    """Record the outcome of a superseded command, as its driver reports it."""
     for one in lane.state.commands.superseded:
         if one.command.command_id == command_id:
             lane.put(lane.state.commands.without(one))

@@ -1,4 +1,4 @@
-"""Whatever goes over the closing loop without a right of way of its own. Part of the machine.
+"""Vehicles on the closing loop without a right of way of their own. Part of the machine.
 
 A loop drops out under a vehicle and comes back, so a loop that is on again is no second vehicle yet. A second one has
 come over the arming loop, and that was released for it; while the arming loop is not known, every passage counts.
@@ -21,7 +21,7 @@ _SAME_VEHICLE_SECONDS = 10.0
 
 
 def on_closing_loop(lane: Transition) -> None:
-    """Note what came onto the closing loop; under a closed gate it cannot pass yet."""
+    """Note a vehicle that came onto the closing loop; under a closed gate it cannot pass yet."""
     state, now = lane.state, lane.now.at
     shut = state.inputs.gate.position is GatePosition.CLOSED and not lane.state.visits.let_in_before(lane.now.at)
     moved_on = state.intruders.moved_on
@@ -38,8 +38,8 @@ def on_closing_loop(lane: Transition) -> None:
     lane.put(state.intruders.noticed(intruder, moved_on=moved_on if shut else None))
 
 
-def gate_seen(lane: Transition, position: GatePosition) -> None:
-    """Let through whoever waits under a gate that is off its closed limit, unless it is open for another."""
+def follow_gate(lane: Transition, position: GatePosition) -> None:
+    """Note that a vehicle under the gate may pass: the gate left its closed limit, and not for another."""
     intruder = lane.state.intruders.present
     if intruder is None or not intruder.shut or position in {GatePosition.CLOSED, GatePosition.UNKNOWN}:
         return
@@ -55,7 +55,7 @@ def _moved_at(state: LaneState, now: float) -> float:
 
 
 def is_the_one_before(lane: Transition) -> bool:
-    """Return whether what comes onto the closing loop passed a moment ago, and is not who may pass now."""
+    """Return whether the vehicle on the closing loop is one that passed a moment ago, and not the one that may pass."""
     state, visit = lane.state, lane.state.visits.present
     if visit is None or lane.now.at - state.intruders.left_at >= _DROPS_OUT_SECONDS:
         return False
@@ -63,7 +63,7 @@ def is_the_one_before(lane: Transition) -> bool:
 
 
 def came_from_behind(lane: Transition) -> bool:
-    """Return whether what comes onto the arming loop came over the closing loop first; then it wants out."""
+    """Return whether the vehicle on the arming loop came over the closing loop first: it drives out."""
     intruder = lane.state.intruders.present
     may_go_since = max(lane.state.inputs.closing.since, lane.state.troubles.off_closed_at or 0.0)
     recent = lane.now.at - may_go_since <= LEAVING_SECONDS
@@ -76,7 +76,7 @@ def came_from_behind(lane: Transition) -> bool:
 
 
 def left_closing_loop(lane: Transition, intruder: Intruder) -> None:
-    """Tell what has left the closing loop."""
+    """Record the vehicle that has left the closing loop."""
     lane.put(lane.state.intruders.gone())
     if lane.now.at < lane.state.inputs.closing.chatters_until() or intruder.shut:
         return
@@ -100,7 +100,7 @@ def left_closing_loop(lane: Transition, intruder: Intruder) -> None:
 
 
 def without_own_decision(lane: Transition, visit: Visit, *, since: float, behind: bool) -> None:
-    """Record a passage on nobody's word; `behind` another that had the right of way, or not.
+    """Record a passage without a decision; `behind`: it followed a vehicle with the right of way.
 
     Who came, at `since`, while the gate was kept open was welcome, though that may be over now.
     """

@@ -45,7 +45,7 @@ from gateway.lanes.snapshots import Phase
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What an event led to."""
+    """The result of one event: the next state, and the commands to carry out."""
 
     state: LaneState
     commands: tuple[m.LaneCommand, ...]
@@ -172,7 +172,7 @@ def _gate_reported(lane: Transition, event: m.GateReported) -> None:
     before, known = gate.position, gate.known
     lane.observe(event)
     troubles.follow_gate(lane, known)
-    intruders.gate_seen(lane, event.position)
+    intruders.follow_gate(lane, event.position)
     commands_in_flight.settle(lane, event)
     if event.position is GatePosition.OPEN:
         lane.put(lane.state.orders.afresh())
@@ -183,10 +183,10 @@ def _gate_reported(lane: Transition, event: m.GateReported) -> None:
             lane.tell(EventKind.GATE_CLOSED, "the gate is closed")
         if lane.state.visits.phase is Phase.OPEN:
             visits.closed_before_passing(lane)
-    stopping.seen(lane, event.position, before=known)
+    stopping.follow_gate(lane, event.position, before=known)
     if event.position is GatePosition.STOPPED and lane.state.stop.by and lane.state.visits.phase is Phase.OPENING:
         visits.not_opened(lane, f"stopped by {lane.state.stop.by}")
-    closing.seen(lane, event.position, has_rested=gate.has_rested)
+    closing.follow_gate(lane, event.position, has_rested=gate.has_rested)
 
 
 def _command_requested(lane: Transition, event: m.CommandRequested) -> None:

@@ -26,7 +26,7 @@ class Now:
 
 
 class Role(StrEnum):
-    """What an input means to a lane. `FAR` is the arming loop on the other side of a two-way lane."""
+    """The role of an input in a lane. `FAR` is the arming loop on the other side of a two-way lane."""
 
     ARMING = "arming"
     FAR = "far"
@@ -109,7 +109,7 @@ class GateLost:
 
 @dataclass(frozen=True, slots=True)
 class GateLossExplained:
-    """The gate's controller is still lost, for another reason than was told."""
+    """The gate's controller is still lost, for another reason than was reported."""
 
     reason: str
 
@@ -192,7 +192,7 @@ class CommandFailed:
 
 @dataclass(frozen=True, slots=True)
 class Ticked:
-    """Time has come to look at deadlines; see `machine.wake_at`."""
+    """A deadline may be due; see `machine.wake_at`."""
 
 
 LaneEvent = (
@@ -225,7 +225,7 @@ class Decide:
     """Look the credential up and decide; `Decided` with the same number must follow, whatever happens.
 
     `direction` is "entry" or "exit", `arrived` when the vehicle was first noticed. `pin` is what was typed after the
-    card where the lane wants that, else "". `plates` are those that were read of this vehicle for sure.
+    card where the lane requires it, else "". `plates` are those that were read of this vehicle for sure.
     """
 
     number: int
@@ -246,14 +246,14 @@ class SendCommand:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Write this down durably, in order, beside the lane's work."""
+    """Record this durably, in order, beside the lane's work."""
 
     entry: Entry
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Let a reader show something to whoever stands before it; one without lamps ignores it."""
+    """Show feedback at a reader; one without lamps ignores it."""
 
     reader_id: int
     feedback: Feedback

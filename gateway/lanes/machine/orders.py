@@ -2,8 +2,8 @@
 
 A fire counts for more than any order, and only a stop that a person gives during it counts for more than a fire.
 Nobody is trapped by a lock-down: who has the right of way goes on, and fire and stop work as ever. No output is held on
-to keep a gate open: when the gate is seen elsewhere it is told again, with a pause between and, but for a fire, a few
-times only.
+to keep a gate open: a gate that is seen elsewhere gets the command again after a pause; without a fire, a few times at
+most.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ON_ITS_WAY = frozenset({GatePosition.OPEN, GatePosition.OPENING})
 
 
 def ordered(lane: Transition, event: m.OrderGiven | m.OrderScheduled) -> None:
-    """Follow a person or the schedule who wants something else from now on."""
+    """Carry out a changed order, of a person or of the schedule."""
     before, was_kept, doubt = lane.state.orders.in_force, _kept_until_now(lane), lane.state.orders.doubt
     lane.observe(event)
     if lane.state.orders.doubt != doubt:
@@ -62,7 +62,7 @@ def fire_reported(lane: Transition, event: m.InputReported) -> None:
 
 
 def watch(lane: Transition) -> None:
-    """Open the gate while it is to be open and is not.
+    """Open a gate that is to be open and is not.
 
     Where a close of ours moves the gate, or may still move an open one, `reopening` undoes it.
     """
@@ -80,8 +80,8 @@ def watch(lane: Transition) -> None:
         return
     keeping = state.orders.keeping
     if not state.inputs.on_fire and keeping.tries >= OPEN_TRIES:
-        if not keeping.told:
-            lane.put(state.orders.told_in_vain())
+        if not keeping.reported:
+            lane.put(state.orders.reported_in_vain())
             lane.note("the gate could not be held open")
             text = f"the gate is not open after {keeping.tries} commands, though {state.kept_open}"
             lane.tell(EventKind.HOLD_FAILED, text, tries=keeping.tries)

@@ -22,7 +22,7 @@ _END, _CLEAR = "#", "*"
 
 
 def card_read(lane: Transition, event: m.CardRead) -> None:
-    """Take a card: decide on it, hold it until its vehicle is seen, or tell why it does not count."""
+    """Take a card: decide on it, hold it until its vehicle is seen, or record why it does not count."""
     phase, reader_id, credential = lane.state.visits.phase, event.reader_id, event.credential
     if phase is Phase.DECIDING:
         visit = lane.state.visits.present
@@ -104,7 +104,7 @@ def _read_while_one_passes(lane: Transition, reading: m.PlateRead) -> None:
     behind = visit is not None and released and _stands(lane, visit.side)
     comes = behind or (released and state.visits.phase is Phase.PASSING)
     readings = state.readings
-    if comes and another and not readings.was_told(reading.plate, lane.now.at):
+    if comes and another and not readings.was_reported(reading.plate, lane.now.at):
         votes = readings.votes_behind.with_reading(
             reading, settle=rules.lane.plate_settle_seconds, sure=rules.lane.plate_sure
         )
@@ -117,7 +117,7 @@ def _read_while_one_passes(lane: Transition, reading: m.PlateRead) -> None:
 
 
 def watch(lane: Transition) -> None:
-    """Look at cards that came before their vehicle, plates that were read long enough, and PINs that did not come."""
+    """Handle early cards, plates that were read for long enough, and PINs that timed out."""
     _watch_early(lane)
     _watch_early_plates(lane)
     _watch_second(lane)
@@ -168,7 +168,7 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 
 def _presented(lane: Transition, visit: Visit, reader_id: int, credential: Credential) -> None:
-    """Take this card for the vehicle on the arming loop."""
+    """Assign this card to the vehicle on the arming loop."""
     visit = visit.asking(credential, reader_id)
     lane.put(lane.state.readings.holding(None))
     if lane.state.locked_down:
@@ -197,7 +197,7 @@ def _presented_unless_suppressed(lane: Transition, visit: Visit, reader_id: int,
 def _is_suppressed(lane: Transition) -> bool:
     """Return whether a vehicle behind the closed gate was there first: opened for another, it would come out.
 
-    A closing loop that counts as stuck tells of no vehicle.
+    A closing loop that counts as stuck is no sign of a vehicle.
     """
     state, rules = lane.state, lane.rules
     if rules.two_way or state.inputs.gate.position is not GatePosition.CLOSED or not state.inputs.closing.is_on():
@@ -352,11 +352,11 @@ def _ignored(lane: Transition, reader_id: int, reason: str, credential: Credenti
 
 
 def _plate_ignored(lane: Transition, reading: m.PlateRead, reason: str) -> None:
-    """Tell of a plate that is left out, once in a while: cameras repeat themselves."""
+    """Record a plate that does not count, at most once in a while: cameras repeat themselves."""
     readings, now = lane.state.readings, lane.now.at
-    if readings.was_told(reading.plate, now):
+    if readings.was_reported(reading.plate, now):
         return
-    lane.put(readings.tell_ignored(reading.plate, now))
+    lane.put(readings.with_ignored(reading.plate, now))
     text = f"plate {reading.plate} does not count: {reason}"
     kind = EventKind.READING_UNUSABLE if reason == _LOOP_UNKNOWN else EventKind.PLATE_IGNORED
     lane.tell(kind, text, device_id=reading.camera_id, credential=reading.plate)

@@ -1,4 +1,4 @@
-"""Opening the gate again when something comes into its way, or it is to stay open, while it closes on our word.
+"""Reopening of a gate that the gateway closes, when something comes into its way or it is to stay open.
 
 Part of the machine. The controller's own safety should do so by itself; it is not relied on. For a barrier open is the
 safe answer, in a lock-down too; where a gate has been opened again it is closed once all is clear, after pauses that
@@ -24,10 +24,10 @@ _ON_ITS_WAY = frozenset({GatePosition.OPEN, GatePosition.OPENING})
 
 
 def watch(lane: Transition, job: Closing) -> bool:
-    """Open again what closes onto something; whether that was necessary now.
+    """Open a gate again that closes onto something; return whether that was necessary now.
 
-    Not before the close is known, or must be feared, to have reached the controller: until then it is the driver's last
-    question that stops it, and an open beside it would close a step-by-step gate.
+    This waits until the close has, or may have, reached the controller. Until then the driver's last question stops the
+    close, and an open beside it would close a step-by-step gate.
     """
     state = lane.state
     if not job.ours or job.lost or state.inputs.gate_lost or state.inputs.gate.position is GatePosition.CLOSED:
@@ -44,7 +44,7 @@ def watch(lane: Transition, job: Closing) -> bool:
 
 
 def acknowledged(lane: Transition) -> None:
-    """Record that the gate is opened again: its controller took the open, or it is seen to open."""
+    """Record that the gate is opened again: its controller acknowledged the open, or it is seen to open."""
     job = lane.state.closing
     if job is None or not job.reopens_for:
         return
@@ -74,23 +74,23 @@ def resume(lane: Transition, close: Closing) -> None:
 
 
 def is_under_way(state: LaneState) -> bool:
-    """Return whether an open asked for because of that may still move the gate, even one that is closed by now."""
+    """Return whether an open that undoes a close may still move the gate, even one that is closed by now."""
     job, flight = state.closing, state.commands.flight
     is_open = flight is not None and flight.command.action is GateAction.OPEN
     return is_open and job is not None and job.reopening > 0
 
 
 def not_sent(lane: Transition) -> None:
-    """Ask again when an open did not go out; soon after the first: a line that was reset is back in a moment."""
+    """Plan the next open when one did not go out; soon after the first, since a reset line is back in a moment."""
     job = lane.state.closing
     if job is not None and job.reopening:
         lane.put(job.open_not_sent(soon=lane.now.at + _SOON))
 
 
 def follow(lane: Transition, job: Closing) -> bool:
-    """See that it opens, and ask again where that is not seen; whether there is still something to wait for.
+    """Follow the reopening: send the open again while the gate is not seen to open. Return whether to wait on.
 
-    An open is not asked for again once the way is free: the close, should it still go on, is then only watched further.
+    Once the way is free no other open is sent: the close, should it still go on, is only watched further.
     """
     state = lane.state
     if not job.reopening:
@@ -126,8 +126,8 @@ def follow(lane: Transition, job: Closing) -> bool:
 def may_keep_open(lane: Transition) -> bool:
     """Return whether a gate may be opened because it is to stay open.
 
-    A fire opens a gate of unknown position too. An order does not, nor one that somebody works at. Neither opens one
-    that a person stopped.
+    A fire opens a gate of unknown position too. An order does not, nor does it open a gate under local control. Neither
+    opens a gate that a person stopped.
     """
     state = lane.state
     if state.stop.is_in_force:
@@ -155,7 +155,7 @@ def deadlines(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, 
 
 
 def _why_open(lane: Transition) -> str:
-    """Return why a gate that may close on our word must open; "" when it need not."""
+    """Return why a gate that may be closing on a command must open; "" when it need not."""
     in_the_way = what_came_into_the_way(lane.rules, lane.state, lane.now.at)
     return in_the_way or (lane.state.kept_open if may_keep_open(lane) else "")
 
@@ -182,7 +182,7 @@ def _is_seen_stopped(state: LaneState) -> bool:
 
 
 def _waits_for_other(state: LaneState) -> bool:
-    """Return whether nothing can be asked now. A stop under way holds up no open, unless it is seen to work."""
+    """Return whether no open can be sent now. A stop under way delays none, unless it is seen to work."""
     if state.commands.flight is None or state.commands.flight.command.action is not GateAction.STOP:
         return state.commands.flight is not None or bool(state.inputs.gate_lost)
     return state.inputs.gate.position is GatePosition.STOPPED

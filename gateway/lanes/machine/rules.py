@@ -59,12 +59,12 @@ class LaneRules:
 
     @property
     def two_way(self) -> bool:
-        """Whether vehicles come from both sides."""
+        """True when vehicles come from both sides."""
         return self.lane.direction == "two-way"
 
     @property
     def closes_itself(self) -> bool:
-        """Whether the gate's own controller closes it; the gateway then never sends close by itself."""
+        """True when the gate's own controller closes it; the gateway then never sends close by itself."""
         return self.lane.closes == "device"
 
     @property

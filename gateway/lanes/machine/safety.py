@@ -1,7 +1,7 @@
-"""The one question before any close: is it known, and fresh, that nothing is in the way, and for long enough?
+"""The condition of any close: it is known, and fresh, that nothing is in the way, and for long enough.
 
-Force limits and entrapment protection are the hardware controller's (EN 12453); what software owes is never to ask for
-a close that is not known to be safe. A loop drops out under a vehicle, so one reading is no proof: every point that a
+Force limits and entrapment protection are the hardware controller's (EN 12453); software must never send a
+close that is not known to be safe. A loop drops out under a vehicle, so one reading is no proof: every point that a
 vehicle holds must have been off for a while, and read so more than once.
 """
 
@@ -66,10 +66,10 @@ def clears_at(rules: LaneRules, state: LaneState, point: SeenPoint) -> float:
 
 
 def is_close_near(rules: LaneRules, state: LaneState) -> bool:
-    """Return whether the gate closes on our word, or may be closed as soon as the way is clear.
+    """Return whether the gate closes on a command, or may be closed as soon as the way is clear.
 
-    Its safety points are then polled as fast as their lines allow. A controller that starts again tells of it by the
-    poll that it misses, and a vehicle on its loop is not seen for a second or two after that; so no restart must fit
+    Its safety points are then polled as fast as their lines allow. A controller that starts again shows it by the
+    poll that it misses, and does not see a vehicle on its loop for a second or two after that; so no restart must fit
     between two polls. One takes some 50 ms at least, and usual polls are 100 ms apart.
     """
     job, position = state.closing, state.inputs.gate.position

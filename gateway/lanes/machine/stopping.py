@@ -1,7 +1,7 @@
-"""A person's stop: the gate stays where it was stopped, over whatever else wants it moved. Part of the machine.
+"""A person's stop: the gate stays where it was stopped, whatever else would move it. Part of the machine.
 
-It begins once the stop was taken: acknowledged, or seen to have worked. Until then, and while the gate is still seen to
-close, what comes into its way has it opened again as ever; a stop that fails changes nothing. It outlasts a lost
+It begins once the stop was acknowledged, or is seen to have worked. Until then, and while the gate is still seen to
+close, something in its way has it opened again as usual; a stop that fails changes nothing. It outlasts a lost
 controller, the end of a fire, the schedule and a restart. It ends when a person opens or closes the gate or gives the
 lane an order, when a vehicle is let in, when a fire begins, and when the gate is seen closed.
 """
@@ -40,7 +40,7 @@ def acknowledged(lane: Transition) -> None:
     still_moves = (
         job is not None and (job.ours or job.reopening) and state.inputs.gate.position is not GatePosition.STOPPED
     )
-    lane.put(lane.state.stop.held(stop.by, lane.now.at))
+    lane.put(lane.state.stop.took_effect(stop.by, lane.now.at))
     if not still_moves:
         lane.drop_closing()
     if state.stop.by != stop.by:
@@ -49,7 +49,7 @@ def acknowledged(lane: Transition) -> None:
 
 def remembered(lane: Transition, event: m.StopRemembered) -> None:
     """Hold a gate that was stopped before the restart; if that was in a fire, a fire that goes on is the same."""
-    lane.put(lane.state.stop.held(event.by, lane.now.at, during_old_fire=event.during_fire))
+    lane.put(lane.state.stop.took_effect(event.by, lane.now.at, during_old_fire=event.during_fire))
     lane.drop_closing()
 
 
@@ -61,7 +61,7 @@ def failed(lane: Transition, command_id: str) -> None:
 
 
 def ended(lane: Transition, why: str) -> None:
-    """End a stop: somebody, or something that counts for more, wants the gate moved again."""
+    """End a stop: a person, or something of higher priority, moves the gate again."""
     by = lane.state.stop.by
     lane.put(lane.state.stop.ended())
     if by:
@@ -76,7 +76,7 @@ def fire_changed(lane: Transition) -> None:
         ended(lane, "the fire input is active")
 
 
-def seen(lane: Transition, position: GatePosition, *, before: GatePosition) -> None:
+def follow_gate(lane: Transition, position: GatePosition, *, before: GatePosition) -> None:
     """Follow the gate; `before` is where it last was, as far as that was known."""
     state, stop = lane.state, lane.state.stop.asked
     if stop is not None and position is GatePosition.STOPPED and (state.commands.flight is None or stop.given_up):
@@ -93,7 +93,7 @@ def seen(lane: Transition, position: GatePosition, *, before: GatePosition) -> N
 
 
 def watch(lane: Transition) -> None:
-    """Give up stops of which nothing more will be heard, and restore what a failed stop must not take away."""
+    """Give up stops without an answer, and restore the command that a failed stop had replaced."""
     state, stop = lane.state, lane.state.stop.asked
     if stop is not None and not stop.given_up and state.commands.under_way(stop.command_id) is None:
         lane.put(state.stop.given_up(stop))
@@ -112,14 +112,14 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 
 def _watched_until(rules: LaneRules, state: LaneState) -> float:
-    """Return how long a gate that took the stop may still go on closing, though it is not seen to."""
+    """Return how long a gate that acknowledged the stop may still close unseen."""
     if state.closing is None or state.inputs.gate.position is GatePosition.CLOSING:
         return float("inf")
     return state.stop.since + rules.lane.closing_seconds
 
 
 def _open_after_all(lane: Transition) -> None:
-    """Send the open that had not gone out when a stop took its place, where that stop did not go out either."""
+    """Send the open whose place a stop took before it went out, when that stop did not go out either."""
     state, deadline = lane.state, lane.state.stop.overtaken_open
     if deadline is None or state.stop.asked is not None or state.commands.flight is not None:
         return

@@ -21,7 +21,7 @@ LANE = "lane"
 
 
 class Transition:
-    """The state in the making. The machine's concerns put their new parts into it; nothing else sees it."""
+    """The state under construction. The machine's concerns put their new parts into it."""
 
     def __init__(self, rules: LaneRules, state: LaneState, now: m.Now) -> None:
         self.rules = rules
@@ -34,11 +34,11 @@ class Transition:
         self.state = self.state.with_part(part)
 
     def note(self, text: str) -> None:
-        """Say in one line why the lane is as it is; "" when all is as usual."""
+        """Set the lane's note: one line with the reason of its state, "" when all is as usual."""
         self.state = self.state.with_note(text)
 
     def drop_closing(self) -> None:
-        """Have nothing to be closed any more."""
+        """End the closing."""
         self.state = self.state.without_closing()
 
     def finish(self) -> LaneState:
@@ -70,7 +70,7 @@ class Transition:
         return (Side.NEAR, Side.FAR) if self.rules.two_way else (Side.NEAR,)
 
     def is_leaving(self, side: Side) -> bool:
-        """Return whether what is on this side's loop is the vehicle that has just passed."""
+        """Return whether the vehicle on this side's loop is the one that has just passed."""
         leaving = self.state.visits.leaving
         return leaving is not None and leaving.side is side
 
@@ -115,7 +115,7 @@ class Transition:
         )
 
     def observe(self, event: m.LaneEvent) -> None:
-        """Note what the event says of the world."""
+        """Take inputs, gate and orders from the event."""
         self.state = self.state.observed(self.rules, event)
 
     def command(self, action: GateAction) -> Command:

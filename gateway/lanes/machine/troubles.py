@@ -1,4 +1,4 @@
-"""Lasting troubles: told when they begin and again when they are over. Part of the machine.
+"""Lasting troubles: an event when one begins, and another when it is over. Part of the machine.
 
 A condition holds from an instant that follows from the state alone, so the machine knows when to look again.
 """
@@ -30,7 +30,7 @@ class _Condition:
 
 
 def watch(lane: Transition) -> None:
-    """Tell what has begun and what is over."""
+    """Record the troubles that have begun and those that are over."""
     now, before = lane.now.at, lane.state.troubles.present
     present = {
         (one.trouble.kind, one.trouble.subject): one.trouble
@@ -48,7 +48,7 @@ def watch(lane: Transition) -> None:
             lane.tell(EventKind.TROUBLE_ENDED, text, trouble=trouble.kind.name.lower(), subject=trouble.subject)
     troubles = tuple(known.get(key, trouble) for key, trouble in present.items())
     if troubles != before:
-        lane.put(lane.state.troubles.told(troubles))
+        lane.put(lane.state.troubles.with_present(troubles))
 
 
 def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
@@ -66,7 +66,7 @@ def has(state: LaneState, kind: EventKind) -> bool:
 
 
 def follow_gate(lane: Transition, before: GatePosition) -> None:
-    """Note when the gate leaves its closed limit, and whether anybody wanted that. `before` is where it last was."""
+    """Note when the gate leaves its closed limit, and whether it had a reason to. `before` is its last position."""
     position, now = lane.state.inputs.gate.position, lane.now.at
     if position is GatePosition.UNKNOWN:
         return
@@ -128,7 +128,7 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
 
 
 def _inputs(rules: LaneRules, state: LaneState) -> list[tuple[str, SeenPoint]]:
-    """Return every input that a vehicle may hold; fire and key switch may be on for as long as they want."""
+    """Return every input that a vehicle may hold; fire and key switch may stay on without limit."""
     far = [("the far arming loop", state.inputs.far)] if rules.two_way else []
     return [("the arming loop", state.inputs.arming), *far, *obstructions(rules, state)]
 

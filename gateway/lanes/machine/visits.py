@@ -65,7 +65,7 @@ def arming_released(lane: Transition, side: Side, *, held_for: float) -> None:
         is_vehicle = tried or held_for >= _VEHICLE_SECONDS
         intruder = lane.state.intruders.present
         if intruder is not None and not intruder.shut and (intruder.drops_out or not intruder.first):
-            # It drives on behind the vehicle before; what it is will be told when it has passed.
+            # It drives on behind the vehicle before; an event follows when it has passed.
             lane.put(lane.state.intruders.driving_on(intruder, visit, vehicle=is_vehicle))
         else:
             if is_vehicle:
@@ -82,7 +82,7 @@ def arming_released(lane: Transition, side: Side, *, held_for: float) -> None:
 
 
 def decided(lane: Transition, event: m.Decided) -> None:
-    """Take the decision; one that is no longer waited for changes nothing."""
+    """Take the decision; one that is no longer awaited changes nothing."""
     visit, queued = lane.state.visits.present, lane.state.visits.queued
     if (
         lane.state.visits.phase is Phase.DECIDING
@@ -206,7 +206,7 @@ def closed_before_passing(lane: Transition) -> None:
 
 
 def watch(lane: Transition) -> None:
-    """End openings that take too long, open gates that nobody drives through, and claims of who has left."""
+    """End openings that take too long, open gates without a vehicle, and the mark of a vehicle that has left."""
     state, now = lane.state, lane.now.at
     if state.visits.phase is Phase.OPENING and now >= state.visits.since + lane.rules.lane.opening_seconds:
         stopped = lane.state.stop.by and f"stopped by {lane.state.stop.by}"
@@ -238,7 +238,7 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 
 def _open(lane: Transition, visit: Visit) -> None:
-    """Let it in: the gate first, then the word about it."""
+    """Let it in: the gate first, then the event."""
     is_open = lane.state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is GatePosition.OPEN
     shown = visit.credential.shown() if visit.credential else ""
     lane.put(lane.state.visits.without_grant_of(shown))
@@ -363,7 +363,7 @@ def _next(lane: Transition, *, passed: bool = False) -> None:
 
 
 def _given_up_at(rules: LaneRules, state: LaneState) -> float:
-    """Return when an open gate is given up. A loop that is on, or unknown, holds it without limit."""
+    """Return when to stop waiting at an open gate. A loop that is on, or unknown, keeps it open without limit."""
     free_since = state.free_since(rules)
     seen = state.visits.present is not None and state.visits.present.vehicle_seen
     if free_since is None or (rules.lane.vend != "momentary" and not seen):
@@ -371,7 +371,7 @@ def _given_up_at(rules: LaneRules, state: LaneState) -> float:
     return max(free_since, state.visits.since) + (rules.lane.back_out_seconds if seen else rules.lane.waiting_seconds)
 
 
-def coming(rules: LaneRules, state: LaneState, access: Mapping[str, AccessRules]) -> Iterator[Coming]:
+def granted_vehicles(rules: LaneRules, state: LaneState, access: Mapping[str, AccessRules]) -> Iterator[Coming]:
     """Yield the vehicle that has its right of way, and in a counted lane those that are owed a passage after it."""
     present = (
         (state.visits.present,) if state.visits.present is not None and state.visits.phase in HAS_RIGHT_OF_WAY else ()

@@ -220,8 +220,8 @@ def test_what_follows_shows_that_the_line_is_late():
     lateness = Lateness()
     lateness.unanswered(read(), asked_at=10.0, now=10.3)
     assert not judged(lateness, read(), asked_at=10.4, took=0.1)
-    assert not lateness.heard(b"half of", now=10.8)
-    assert lateness.heard(b"A", now=10.9)
+    assert not lateness.take(b"half of", now=10.8)
+    assert lateness.take(b"A", now=10.9)
     assert lateness.late_by(1, now=10.9) == pytest.approx(0.5)
     assert judged(lateness, read(), asked_at=11.0), "nothing is owed any more"
     lateness.unanswered(read(), asked_at=12.0, now=12.3)
@@ -241,7 +241,7 @@ def test_an_answer_of_another_form_proves_itself_and_ends_what_was_owed():
 def test_late_answers_are_found_beside_those_of_other_units():
     lateness = Lateness()
     lateness.unanswered(read(), asked_at=10.0, now=10.3)
-    lateness.heard_beside(b"B A", unit=2, now=10.5)
+    lateness.take_beside(b"B A", unit=2, now=10.5)
     assert judged(lateness, read(), asked_at=10.6)
 
 

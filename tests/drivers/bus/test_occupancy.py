@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.bus.occupancy import FULL_PROBE_SECONDS, Standings, rest_after
+from drivers.bus.occupancy import FULL_PROBE_SECONDS, Occupancy, rest_after
 
 TIMEOUTS = st.floats(0.02, 0.9)
 
@@ -19,24 +19,24 @@ def test_one_lost_answer_costs_nothing(timeout):
     assert rest_after(failures=1, timeout=timeout) == 0
 
 
-def silent(standings, unit, *, now=10.0, timeout=0.3):
-    standings.failed(unit, timeout=timeout, now=now)
-    standings.failed(unit, timeout=timeout, now=now)
+def silent(occupancy, unit, *, now=10.0, timeout=0.3):
+    occupancy.failed(unit, timeout=timeout, now=now)
+    occupancy.failed(unit, timeout=timeout, now=now)
 
 
 def test_an_answer_ends_the_rest():
-    standings = Standings()
-    silent(standings, 3)
-    assert standings.rest_left(3, now=10.0) > 0
-    assert standings.rest_left(4, now=10.0) == 0
-    assert standings.silent == {3}
-    standings.answered(3, took=0.01)
-    assert standings.rest_left(3, now=10.0) == 0
-    assert standings.silent == frozenset()
+    occupancy = Occupancy()
+    silent(occupancy, 3)
+    assert occupancy.rest_left(3, now=10.0) > 0
+    assert occupancy.rest_left(4, now=10.0) == 0
+    assert occupancy.silent == {3}
+    occupancy.answered(3, took=0.01)
+    assert occupancy.rest_left(3, now=10.0) == 0
+    assert occupancy.silent == frozenset()
 
 
 def test_silent_units_rest_longer_beside_live_ones():
-    alone, beside = Standings(), Standings()
+    alone, beside = Occupancy(), Occupancy()
     beside.answered(1, took=0.01)
     silent(alone, 3)
     silent(beside, 3)
@@ -45,34 +45,34 @@ def test_silent_units_rest_longer_beside_live_ones():
 
 @given(answers=st.lists(st.floats(0.001, 0.5), min_size=1, max_size=40), allowed=TIMEOUTS)
 def test_a_live_unit_is_waited_for_by_its_own_pace_within_what_is_allowed(answers, allowed):
-    standings = Standings()
+    occupancy = Occupancy()
     for took in answers:
-        standings.answered(1, took=took)
-    timeout = standings.live_timeout(1, allowed)
+        occupancy.answered(1, took=took)
+    timeout = occupancy.live_timeout(1, allowed)
     assert timeout <= allowed
     assert timeout == allowed or timeout >= 2 * max(answers[-32:])
-    standings.failed(1, timeout=timeout, now=0.0)
-    assert standings.live_timeout(1, allowed) == allowed
+    occupancy.failed(1, timeout=timeout, now=0.0)
+    assert occupancy.live_timeout(1, allowed) == allowed
 
 
 def test_a_probe_fits_into_the_pause_of_live_units():
-    standings = Standings()
+    occupancy = Occupancy()
     for tenth in range(5):
-        standings.asked(1, now=tenth / 10)
-        standings.answered(1, took=0.02)
-    silent(standings, 3, now=0.4)
-    pause = standings.pause(now=0.42)
+        occupancy.asked(1, now=tenth / 10)
+        occupancy.answered(1, took=0.02)
+    silent(occupancy, 3, now=0.4)
+    pause = occupancy.pause(now=0.42)
     assert 0.07 < pause < 0.09
-    assert standings.probe_timeout(3, 0.3, pause=pause, now=0.42) is None, "the first is waited for in full"
-    assert standings.late_probe_timeout(3, 0.3, now=0.42) == 0.3
-    assert standings.probe_timeout(3, 0.3, pause=pause, now=0.5) <= pause
-    assert standings.probe_timeout(3, 0.3, pause=0.01, now=0.5) is None
-    assert standings.late_probe_timeout(3, 0.3, now=0.5) < 0.1
-    assert standings.late_probe_timeout(3, 0.3, now=0.5 + FULL_PROBE_SECONDS) == 0.3
+    assert occupancy.probe_timeout(3, 0.3, pause=pause, now=0.42) is None, "the first is waited for in full"
+    assert occupancy.late_probe_timeout(3, 0.3, now=0.42) == 0.3
+    assert occupancy.probe_timeout(3, 0.3, pause=pause, now=0.5) <= pause
+    assert occupancy.probe_timeout(3, 0.3, pause=0.01, now=0.5) is None
+    assert occupancy.late_probe_timeout(3, 0.3, now=0.5) < 0.1
+    assert occupancy.late_probe_timeout(3, 0.3, now=0.5 + FULL_PROBE_SECONDS) == 0.3
 
 
 def test_where_nobody_lives_a_probe_takes_all_that_is_allowed():
-    standings = Standings()
-    silent(standings, 3)
-    assert standings.pause(now=10.0) == float("inf")
-    assert standings.probe_timeout(3, 0.3, pause=float("inf"), now=10.0) == 0.3
+    occupancy = Occupancy()
+    silent(occupancy, 3)
+    assert occupancy.pause(now=10.0) == float("inf")
+    assert occupancy.probe_timeout(3, 0.3, pause=float("inf"), now=10.0) == 0.3

@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from drivers.bus.occupancy import FULL_PROBE_SECONDS, LONGEST_PROBE_WAIT, Standings
-from drivers.bus.transactions import Exchange, Priority, Transaction, TransactionQueue
-from drivers.bus.turns import next_turn
+from drivers.bus.occupancy import FULL_PROBE_SECONDS, LONGEST_PROBE_WAIT, Occupancy
+from drivers.bus.transactions import Exchange, Priority, Transaction, TransactionQueue, next_turn
 
 LIVE, DEAD, DEAD_TOO = 1, 2, 3
 
@@ -16,13 +15,13 @@ LIVE, DEAD, DEAD_TOO = 1, 2, 3
 @pytest.fixture
 async def line():
     """A live unit that asks every 200 ms, and two dead ones."""
-    standings = Standings()
+    occupancy = Occupancy()
     for number in range(5):
-        standings.asked(LIVE, now=99.0 + number * 0.2)
-        standings.answered(LIVE, took=0.012)
+        occupancy.asked(LIVE, now=99.0 + number * 0.2)
+        occupancy.answered(LIVE, took=0.012)
     for unit in (DEAD, DEAD_TOO):
-        standings.failed(unit, timeout=0.3, now=50.0)
-        standings.failed(unit, timeout=0.3, now=51.0)
+        occupancy.failed(unit, timeout=0.3, now=50.0)
+        occupancy.failed(unit, timeout=0.3, now=51.0)
     queue = TransactionQueue(limit=10)
 
     def ask(unit, priority, at=100.0):
@@ -31,7 +30,7 @@ async def line():
         queue.add(Transaction(exchange, priority, at + 5, 0.3, answer, added_at=at))
 
     def turns(at, count):
-        taken = [next_turn(queue, standings, quiet=0.002, now=at) for _ in range(count)]
+        taken = [next_turn(queue, occupancy, quiet=0.002, now=at) for _ in range(count)]
         return [(item.exchange.unit, item.timeout) if item else None for item in taken]
 
     return ask, turns

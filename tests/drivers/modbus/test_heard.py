@@ -6,7 +6,7 @@ import pytest
 
 from drivers.bus.wire import Direction
 from drivers.modbus.frames import decode_request, encode_reply, encode_request
-from drivers.modbus.late_answers import Heard, Voice
+from drivers.modbus.late_answers import AnswerListener, Voice
 from drivers.modbus.messages import Read, Refusal, Table, Values
 
 READ = Read(Table.HOLDING_REGISTER, 0, 1)
@@ -24,7 +24,7 @@ def answer(framing, unit, reply=None):
 
 @pytest.mark.parametrize("framing", ["rtu", "tcp"])
 def test_a_late_answer_in_pieces_after_noise(framing):
-    heard = Heard(framing=framing)
+    heard = AnswerListener(framing=framing)
     heard(Direction.SENT, asked(framing, 3), 10.0)
     heard(Direction.SENT, asked(framing, 4), 10.2)
     data = b"\xff" + answer(framing, 3)
@@ -36,14 +36,14 @@ def test_a_late_answer_in_pieces_after_noise(framing):
 
 @pytest.mark.parametrize("framing", ["rtu", "tcp"])
 def test_who_was_not_asked_and_who_refuses(framing):
-    heard = Heard(framing=framing)
+    heard = AnswerListener(framing=framing)
     heard(Direction.SENT, asked(framing, 3), 1.0)
     heard(Direction.RECEIVED, answer(framing, 9) + answer(framing, 3, Refusal(2)), 1.1)
     assert heard.voices() == (Voice(3, pytest.approx(0.1)), Voice(9, None))
 
 
 def test_what_is_garbled_is_nobody():
-    heard = Heard(framing="rtu")
+    heard = AnswerListener(framing="rtu")
     data = answer("rtu", 3)
     heard(Direction.RECEIVED, data[:-1] + bytes([data[-1] ^ 1]), 1.0)
     assert not heard.voices()

@@ -74,32 +74,32 @@ def test_what_was_not_read_is_unknown(relay_profile):
 
 def test_connected_once_then_changes_and_refreshes():
     watch = Watch(device_id=7, started_at=0.0)
-    first = watch.heard(P.CLOSED, {"loop": OFF}, at=0.1)
+    first = watch.answered(P.CLOSED, {"loop": OFF}, at=0.1)
     assert first == (
         DeviceConnected(7, 0.1),
         GateMoved(7, P.CLOSED, 0.1),
         PointChanged(7, "loop", OFF, 0.1),
     )
-    assert watch.heard(P.CLOSED, {"loop": OFF}, at=0.2) == ()
-    assert watch.heard(P.CLOSED, {"loop": ON}, at=0.3) == (PointChanged(7, "loop", ON, 0.3),)
-    assert watch.heard(P.CLOSED, {"loop": ON}, at=1.15) == (GateMoved(7, P.CLOSED, 1.15),)
+    assert watch.answered(P.CLOSED, {"loop": OFF}, at=0.2) == ()
+    assert watch.answered(P.CLOSED, {"loop": ON}, at=0.3) == (PointChanged(7, "loop", ON, 0.3),)
+    assert watch.answered(P.CLOSED, {"loop": ON}, at=1.15) == (GateMoved(7, P.CLOSED, 1.15),)
 
 
 def test_lost_after_three_failures():
     watch = Watch(device_id=7, started_at=0.0)
-    watch.heard(P.CLOSED, {"loop": OFF}, at=0.1)
+    watch.answered(P.CLOSED, {"loop": OFF}, at=0.1)
     assert watch.missed("silent", at=0.2, asked=True) == (PollMissed(7, 1, 0.2),)
     assert watch.missed("silent", at=0.3, asked=True) == (PollMissed(7, 2, 0.3),)
     assert watch.missed("silent", at=0.4, asked=True) == (DeviceLost(7, "silent", 0.4),)
     assert watch.missed("silent", at=9.0, asked=True) == ()
     assert watch.position is P.UNKNOWN
-    again = watch.heard(P.CLOSED, {"loop": OFF}, at=10.0)
+    again = watch.answered(P.CLOSED, {"loop": OFF}, at=10.0)
     assert [type(report) for report in again] == [DeviceConnected, GateMoved, PointChanged]
 
 
 def test_polls_that_were_not_sent_count_by_time_alone():
     watch = Watch(device_id=7, started_at=0.0)
-    watch.heard(P.OPEN, {}, at=1.0)
+    watch.answered(P.OPEN, {}, at=1.0)
     for tenth in range(11, 30):
         assert watch.missed("rests", at=tenth / 10, asked=False) == ()
     assert watch.missed("rests", at=3.0, asked=False) == (DeviceLost(7, "rests", 3.0),)
@@ -107,7 +107,7 @@ def test_polls_that_were_not_sent_count_by_time_alone():
 
 def test_a_poll_that_was_sent_gives_the_reason_and_a_lost_device_gets_a_newer_one():
     watch = Watch(device_id=7, started_at=0.0)
-    watch.heard(P.OPEN, {}, at=1.0)
+    watch.answered(P.OPEN, {}, at=1.0)
     watch.missed("silent", at=1.5, asked=True)
     assert watch.missed("rests", at=3.0, asked=False) == (DeviceLost(7, "silent", 3.0),)
     assert watch.missed("rests", at=5.0, asked=False) == ()
@@ -124,7 +124,7 @@ def test_loss_and_recovery_always_alternate(polls):
         now += pause
         if answered:
             heard_at = now
-            reports += watch.heard(P.OPEN, {"loop": ON}, at=now)
+            reports += watch.answered(P.OPEN, {"loop": ON}, at=now)
         else:
             reports += watch.missed("silent", at=now, asked=asked)
             if now - heard_at >= LOST_AFTER_SECONDS:

@@ -56,4 +56,4 @@ def test_a_flood_of_tags_takes_no_memory():
     hold = TagHold(seconds=3600)
     for number in range(5_000):
         assert hold.is_news(number.to_bytes(4, "big"), at=0)
-    assert len(hold._told) <= 1_000
+    assert len(hold._presented) <= 1_000

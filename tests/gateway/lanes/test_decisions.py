@@ -64,7 +64,7 @@ class Desk:
         self.store = store
         self.clock = FixedClock()
         self.recorder = Recorder(journal=store.journal, clock=self.clock)
-        self.coming = ()
+        self.granted_vehicles = ()
         self.areas = Areas(
             site=self.site, cards=store.cards, rows=store.presence, recorder=self.recorder, clock=self.clock
         )
@@ -76,7 +76,7 @@ class Desk:
             recording=lambda: True,
             has_central=True,
             pin_tries=PinTries(),
-            coming=lambda: self.coming,
+            granted_vehicles=lambda: self.granted_vehicles,
             second_within=30.0,
             grants=store.grants.of_lane,
         )
@@ -208,15 +208,15 @@ async def test_a_blocked_plate_stops_the_card_of_its_vehicle(open_desk):
 async def test_those_on_their_way_in_count_as_inside(open_desk):
     desk = open_desk()
     inward = Way(enters="garage")
-    desk.coming = (Coming("other", inward), Coming("other", inward.back))
+    desk.granted_vehicles = (Coming("other", inward), Coming("other", inward.back))
     assert desk.ask("1").granted
-    desk.coming += (Coming("other", inward),)
+    desk.granted_vehicles += (Coming("other", inward),)
     assert desk.ask("1").reason is Reason.AREA_FULL
 
 
 async def test_a_card_on_its_way_in_at_another_lane_does_not_come_in_here(open_desk):
     desk = open_desk()
-    desk.coming = (Coming("other", Way(enters="garage"), "owner:9"),)
+    desk.granted_vehicles = (Coming("other", Way(enters="garage"), "owner:9"),)
     decision = desk.ask("1")
     assert decision.reason is Reason.ANTI_PASSBACK
     assert decision.trace[-1].seen == "on its way in at other"

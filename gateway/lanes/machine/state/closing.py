@@ -1,4 +1,4 @@
-"""The gate that is to be closed, and opened again where something comes into its way."""
+"""The closing of a gate, and its reopening when something comes into its way."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _MOST_COUNTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """The gate is to be closed, beside whatever the next vehicle does meanwhile.
+    """The closing of the gate, beside the visit of the next vehicle.
 
     Attributes:
         since: when this was decided, or when the last close was sent.
         sent: whether a close is on its way, or the device closes by itself.
         tries: closes sent so far.
         not_before: the gate is left alone until then.
-        told: whether technicians were told that a safety point holds it.
+        hold_reported: whether an event says that a safety point delays it.
         seen_moving: whether the gate was seen closing since the close was sent.
         ours: the gate moves, or stopped half-way, on a close of ours; what comes into its way has it opened again.
-        lost: the controller was away meanwhile, and where the gate is has not been read since.
-        reopened: how many times in a row it was opened again while it closed.
-        reopening: opens sent for that which have not moved it yet.
+        lost: the controller was away meanwhile, and the position has not been read since.
+        reopened: how often in a row it was opened again while it closed.
+        reopening: opens sent to undo it that have not moved the gate yet.
         reopen_at: when the next one is due.
         reopen_unsent: the last one did not go out.
         reopens_for: why it was asked to open again, until its controller acknowledges that; "" when it did.
@@ -35,7 +35,7 @@ class Closing:
     sent: bool = False
     tries: int = 0
     not_before: float = NEVER
-    told: bool = False
+    hold_reported: bool = False
     seen_moving: bool = False
     ours: bool = False
     lost: bool = False
@@ -48,7 +48,7 @@ class Closing:
 
     @property
     def is_on_its_way(self) -> bool:
-        """Whether a close of ours may still move the gate, or is being undone."""
+        """True when a close of ours may still move the gate, or is being undone."""
         return (self.sent and self.ours) or self.reopening > 0
 
     @classmethod
@@ -73,9 +73,9 @@ class Closing:
         """Return the closing once the position was read after a loss."""
         return replace(self, lost=False)
 
-    def told_held(self) -> Closing:
-        """Return the closing once technicians know what holds it."""
-        return replace(self, told=True)
+    def with_hold_reported(self) -> Closing:
+        """Return the closing once an event says what delays it."""
+        return replace(self, hold_reported=True)
 
     def close_sent(self, at: float) -> Closing:
         """Return the closing with one more close on its way."""
@@ -99,7 +99,7 @@ class Closing:
             since=at,
             tries=self.tries,
             not_before=at + pause,
-            told=self.told,
+            hold_reported=self.hold_reported,
             ours=self.ours and stopped,
             reopened=self.reopened,
         )
@@ -132,5 +132,5 @@ class Closing:
         return replace(self, reopens_for="")
 
     def reopening_over(self, *, goes_on: bool = False) -> Closing:
-        """Return the closing with no open waited for; `goes_on`: the gate may still be closing on our word."""
+        """Return the closing with no open awaited; `goes_on`: the gate may still be closing on our command."""
         return replace(self, reopening=0, reopens_for="", ours=self.ours or goes_on)

@@ -33,7 +33,7 @@ class InFlight:
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """A command whose place a later one took before its driver told what became of it.
+    """A command whose place a later one took before its driver reported the outcome.
 
     Attributes:
         command: what was handed to the driver.
@@ -55,7 +55,7 @@ class Commands:
     Attributes:
         made: how many commands of its own the lane has made.
         flight: the one under way.
-        superseded: those whose driver has yet to tell what became of them.
+        superseded: those whose driver has yet to report the outcome.
         unanswered_open_at: when an open was given up without movement.
     """
 
@@ -65,7 +65,7 @@ class Commands:
     unanswered_open_at: float = float("-inf")
 
     def under_way(self, command_id: str) -> Command | None:
-        """Return the command of that id, while more may be heard of it or its effect is waited for."""
+        """Return the command of that id, while its outcome is open."""
         flight = () if self.flight is None else (self.flight.command,)
         commands = (*flight, *(one.command for one in self.superseded))
         return next((command for command in commands if command.command_id == command_id), None)
@@ -86,7 +86,7 @@ class Commands:
         return replace(self, superseded=(*self.superseded, one))
 
     def acknowledged(self, flight: InFlight, at: float) -> Commands:
-        """Return the commands once the device has taken the one under way."""
+        """Return the commands once the device acknowledged the one under way."""
         return replace(self, flight=replace(flight, acknowledged_at=at))
 
     def doubted(self, flight: InFlight, doubt: str, at: float) -> Commands:

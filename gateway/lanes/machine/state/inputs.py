@@ -74,7 +74,7 @@ class SeenPoint:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether more than one reading has said what it is."""
+        """True when more than one reading has said what it is."""
         return self.at > max(self.since, self.resumed)
 
     def chatters_until(self) -> float:

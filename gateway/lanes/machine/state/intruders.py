@@ -40,7 +40,7 @@ class MovedOn:
 
 @dataclass(frozen=True, slots=True)
 class Intruders:
-    """Who is on the closing loop unasked, and who went over it before.
+    """The vehicle on the closing loop without a right of way, and traces of those before it.
 
     Attributes:
         present: on the closing loop now.

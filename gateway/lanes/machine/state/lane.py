@@ -105,7 +105,7 @@ class LaneState:
 
     @property
     def kept_open(self) -> str:
-        """Why the gate is to stay open, in one sentence; "" when it is not."""
+        """The reason to keep the gate open, in one sentence; "" for none."""
         if self.inputs.on_fire:
             return "the fire input is active"
         order = self.orders.in_force
@@ -113,7 +113,7 @@ class LaneState:
 
     @property
     def locked_down(self) -> str:
-        """Why nobody is let through, in one sentence; "" when they are. A fire counts for more."""
+        """The reason of a lock-down, in one sentence; "" for none. A fire overrides it."""
         order = self.orders.in_force
         if self.inputs.on_fire or order is None or order.kind is not OrderKind.LOCK_DOWN:
             return ""
@@ -121,7 +121,7 @@ class LaneState:
 
     @property
     def stop_sentence(self) -> str:
-        """That a person stopped the gate, and what ends that, in one sentence; "" when nobody did."""
+        """A sentence that a person stopped the gate, and what ends the stop; "" while none is in force."""
         if not self.stop.by:
             return ""
         though = f", though {self.kept_open}" if self.kept_open else ""

@@ -9,7 +9,7 @@ _NEVER = float("-inf")
 
 
 class OrderKind(StrEnum):
-    """What a standing order wants. `NORMAL` is a person's word against the schedule."""
+    """The kind of a standing order. `NORMAL` is a person's order against the schedule."""
 
     NORMAL = "normal"
     HOLD_OPEN = "hold_open"
@@ -29,7 +29,7 @@ class Order:
 
     Attributes:
         kind: what it wants.
-        by: who gave it: `user:<name>` or `schedule`.
+        by: its source: `user:<name>` or `schedule`.
         reason: why, in the words of whoever gave it; "" when none was given.
     """
 
@@ -45,7 +45,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Why the gate was kept open last ("fire" or "hold_open", and a sentence), and until when."""
+    """The last reason to keep the gate open ("fire" or "hold_open", and a sentence), and its end."""
 
     reason: str = ""
     sentence: str = ""
@@ -58,7 +58,7 @@ class Keeping:
 
     tries: int = 0
     not_before: float = _NEVER
-    told: bool = False
+    reported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Orders:
         return None if order is None or order.kind is OrderKind.NORMAL else order
 
     def given(self, order: Order | None) -> Orders:
-        """Return the orders after a person's word; None: the schedule counts again."""
+        """Return the orders with a person's order; None: the schedule counts again."""
         return replace(self, operator=order)
 
     def by_schedule(self, order: Order | None, doubt: str) -> Orders:
@@ -111,9 +111,9 @@ class Orders:
         is_first = self.keeping.tries == 1
         return replace(self, keeping=replace(self.keeping, not_before=soon)) if is_first else self
 
-    def told_in_vain(self) -> Orders:
-        """Return the orders once a person knows that the gate could not be held open."""
-        return replace(self, keeping=replace(self.keeping, told=True))
+    def reported_in_vain(self) -> Orders:
+        """Return the orders once an event says that the gate could not be held open."""
+        return replace(self, keeping=replace(self.keeping, reported=True))
 
     def was_kept(self, kept: Kept) -> Orders:
         """Return the orders once the gate is no longer kept open."""

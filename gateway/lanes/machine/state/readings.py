@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from gateway.domain.credentials import Credential
 from gateway.lanes.machine.state.plates import Votes
 
-_MOST_TOLD = 16
-_TOLD_SECONDS = 15.0
+_MOST_REPORTED = 16
+_REPORTED_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Readings:
         decisions: how many decisions were asked for.
         second_until: until when the second credential of this visit is waited for, None for no waiting.
         votes_behind: plates of the vehicle that came onto the arming loop while this one passes.
-        ignored: plates that were told as ignored last, and when.
+        ignored: plates that an event named as ignored lately, and when.
     """
 
     decisions: int = 0
@@ -48,14 +48,14 @@ class Readings:
     votes_behind: Votes = field(default_factory=Votes)
     ignored: tuple[tuple[str, float], ...] = ()
 
-    def was_told(self, plate: str, now: float) -> bool:
-        """Return whether it was told lately that this plate does not count."""
-        return any(plate == told and now < at + _TOLD_SECONDS for told, at in self.ignored)
+    def was_reported(self, plate: str, now: float) -> bool:
+        """Return whether an event said lately that this plate does not count."""
+        return any(plate == told and now < at + _REPORTED_SECONDS for told, at in self.ignored)
 
-    def tell_ignored(self, plate: str, now: float) -> Readings:
-        """Return the readings with this plate told as ignored."""
-        lately = tuple(one for one in self.ignored if now < one[1] + _TOLD_SECONDS)
-        return replace(self, ignored=(*lately[1 - _MOST_TOLD :], (plate, now)))
+    def with_ignored(self, plate: str, now: float) -> Readings:
+        """Return the readings with this plate among the ignored ones."""
+        lately = tuple(one for one in self.ignored if now < one[1] + _REPORTED_SECONDS)
+        return replace(self, ignored=(*lately[1 - _MOST_REPORTED :], (plate, now)))
 
     def asked(self) -> Readings:
         """Return the readings with one more decision asked for."""

@@ -1,4 +1,4 @@
-"""A person's stop: asked for, taken, ended."""
+"""A person's stop: asked for, acknowledged, ended."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """A person's stop that is not known to have been taken.
+    """A person's stop that is not known to have been acknowledged.
 
     Attributes:
         command_id: its command.
         by: who wants it.
-        given_up: nothing more will be heard of it; where the gate is seen next tells.
+        given_up: no answer to it will come; the next position of the gate decides.
     """
 
     command_id: str
@@ -40,7 +40,7 @@ class Stop:
 
     @property
     def is_in_force(self) -> bool:
-        """Whether a person's stop holds the gate, or is under way."""
+        """True when a person's stop holds the gate, or is under way."""
         return bool(self.by) or (self.asked is not None and not self.asked.given_up)
 
     def asked_for(self, command_id: str, by: str) -> Stop:
@@ -48,7 +48,7 @@ class Stop:
         return replace(self, asked=StopAsked(command_id, by))
 
     def given_up(self, asked: StopAsked) -> Stop:
-        """Return the stop once nothing more will be heard of the one asked for."""
+        """Return the stop once no answer to the one asked for will come."""
         return replace(self, asked=replace(asked, given_up=True), overtaken_open=None)
 
     def dropped(self) -> Stop:
@@ -56,15 +56,15 @@ class Stop:
         return replace(self, asked=None)
 
     def acknowledged(self) -> Stop:
-        """Return the stop once the device has taken the one asked for."""
+        """Return the stop once the device acknowledged the one asked for."""
         return replace(self, asked=None, overtaken_open=None)
 
-    def held(self, by: str, at: float, *, during_old_fire: bool = False) -> Stop:
-        """Return the stop as it holds the gate; `during_old_fire`: given before the start, while a fire went on."""
+    def took_effect(self, by: str, at: float, *, during_old_fire: bool = False) -> Stop:
+        """Return the stop once it holds the gate; `during_old_fire`: given before the start, while a fire went on."""
         return replace(self, by=by, since=at, fire_over_at=float("inf") if during_old_fire else self.fire_over_at)
 
     def ended(self) -> Stop:
-        """Return the stop once somebody wants the gate moved again."""
+        """Return the stop once the gate may move again."""
         return replace(self, asked=None, by="")
 
     def fire_over(self, at: float) -> Stop:

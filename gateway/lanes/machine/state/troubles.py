@@ -21,7 +21,7 @@ class Troubles:
     """The lane's troubles.
 
     Attributes:
-        present: those that people were told of and that are not over.
+        present: those that an event reported and that are not over.
         off_closed_at: since when the gate is off its closed limit, or since the last passage.
         forced_at: since when it is off without a reason.
     """
@@ -30,7 +30,7 @@ class Troubles:
     off_closed_at: float | None = None
     forced_at: float | None = None
 
-    def told(self, present: tuple[Trouble, ...]) -> Troubles:
+    def with_present(self, present: tuple[Trouble, ...]) -> Troubles:
         """Return the troubles with these present."""
         return replace(self, present=present)
 

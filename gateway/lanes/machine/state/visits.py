@@ -47,7 +47,7 @@ class Visit:
 
     @property
     def granted(self) -> bool:
-        """Whether this visit may pass."""
+        """True when this visit may pass."""
         return bool(self.opened_by) or (self.decision is not None and self.decision.granted)
 
     def reached_loop(self, side: Side, *, against: bool) -> Visit:
