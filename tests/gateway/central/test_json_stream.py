@@ -41,7 +41,6 @@ class Pauses:
 
     def of(self, raw):
         reading = read_object(raw)
-        gc.collect()
         gc.disable()
         try:
             return self._timed(reading)
