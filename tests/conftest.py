@@ -10,6 +10,7 @@ import gc
 from collections.abc import Generator, Iterable
 
 import pytest
+from aiohttp import web_app
 from hypothesis import HealthCheck, settings
 
 # An example that takes long says that the machine is busy: how long things may take is said by the tests that measure.
@@ -34,6 +35,15 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, object, object]:
+    """Let go of the applications of a test: aiohttp keeps the handlers of its last 1,024 with all that they lead to."""
+    try:
+        return (yield)
+    finally:
+        web_app._cached_build_middleware.cache_clear()
 
 
 def _in_turn(files: Iterable[str]) -> list[str]:

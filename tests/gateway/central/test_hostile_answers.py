@@ -168,7 +168,6 @@ class Turns:
 @pytest.fixture
 def uncollected():
     """Without the collector, whose time goes by all that the tests have in memory."""
-    gc.collect()
     gc.disable()
     yield
     gc.enable()
