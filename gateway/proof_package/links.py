@@ -1,4 +1,4 @@
-"""Whether the segments of a clip stand in their camera's chain as the package says. Pure."""
+"""Check of the places that a clip's segments have in their camera's chain. Pure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def stretch_between(old: ClipEntry, new: ClipEntry) -> tuple[SegmentEntry, Segme
 
 
 def judge_stretch(old: SegmentEntry, new: SegmentEntry, leaves: Iterable[str]) -> None:
-    """Whether the chain leads from one segment to the other over these leaves. Raises ProofBroken."""
+    """Check that the chain leads from one segment to the other over these leaves. Raises ProofBroken."""
     is_same = old.number == new.number and old.link == new.link
     if not is_same and walked(old.link or "", leaves) != new.previous:
         raise ProofBroken(

@@ -23,7 +23,7 @@ _NAME = "site-key.pem"
 
 
 class SiteKey:
-    """Signs for this site."""
+    """The site's signing key."""
 
     def __init__(self, *, private: Ed25519PrivateKey) -> None:
         self._private = private
@@ -46,7 +46,7 @@ class SiteKey:
 
     @property
     def public_pem(self) -> bytes:
-        """What signatures are judged by."""
+        """The public key, by which signatures are verified."""
         return self._private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
     @property
@@ -60,14 +60,14 @@ class SiteKey:
 
 
 def fingerprint_of(key: Ed25519PublicKey) -> str:
-    """How people compare keys: SHA-256 of the key's DER, in groups of four."""
+    """Return the SHA-256 of the key's DER in groups of four, by which people compare keys."""
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     digest = hashlib.sha256(der).hexdigest()
     return " ".join(digest[place : place + 4] for place in range(0, 64, 4))
 
 
 def _make(path: Path) -> None:
-    """Whole or not at all, and readable for this user alone."""
+    """Write a new key, whole or not at all, and readable for this user alone."""
     pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     early = path.with_suffix(".new")
     early.unlink(missing_ok=True)

@@ -87,7 +87,7 @@ def _names(package: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
 
 
 def _refuse_more(path: Path, names: dict[str, zipfile.ZipInfo]) -> None:
-    """Nothing stands before the first file of a package, nor behind its end."""
+    """Refuse bytes before the first file of a package or behind its end."""
     if names and min(item.header_offset for item in names.values()) > 0:
         raise ProofBroken(("something was put in front of the package",))
     with path.open("rb") as file:

@@ -179,7 +179,7 @@ class Store:
 
     @property
     def was_unclean(self) -> bool:
-        """Whether the last end was a crash or a power cut."""
+        """True when the last end was a crash or a power cut."""
         return self.database.was_unclean
 
     @property
@@ -189,12 +189,12 @@ class Store:
 
     @property
     def failing(self) -> str:
-        """Why commits fail just now, "" while they do not."""
+        """The reason why commits fail just now, "" while they do not."""
         return self.database.failing or self._cards.failing
 
     @property
     def commits(self) -> int:
-        """How often the writers have come round, refused commits included; grows every 5 s while `run` is alive."""
+        """Rounds of the writers, refused commits included; grows every 5 s while `run` is alive."""
         return self.database.commits + self._cards.commits
 
     @property

@@ -28,7 +28,7 @@ _NONCE_BYTES = 12
 
 
 class SecondFactorSeal:
-    """Encrypts and decrypts secrets; blocks on the disk for the first of each."""
+    """Cipher of the secrets; blocks on the disk for the first of each."""
 
     def __init__(self, *, path: Path) -> None:
         self._path = path

@@ -53,7 +53,7 @@ class Grants:
         return tuple(sorted(standing, key=lambda grant: grant.number, reverse=True))
 
     async def recall(self) -> None:
-        """Know again what was given before a restart. Raises StoreError."""
+        """Load the grants of before a restart. Raises StoreError."""
 
         def query(connection: sqlite3.Connection) -> tuple[Grant, ...]:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM access_grant WHERE revoked_at IS NULL")

@@ -229,5 +229,5 @@ def _keys(card_id: int, aliases: Sequence[str]) -> tuple[int, ...]:
 
 
 def _id_alias(card_id: int) -> str:
-    """Under which a card is found by its id; no reading has such an alias."""
+    """Return the alias under which a card is found by its id; no reading has such an alias."""
     return f"\0{card_id}"

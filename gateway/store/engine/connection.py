@@ -58,7 +58,7 @@ class Connection(aiosqlite.Connection):
 
 
 class Connect(Protocol):
-    """Makes a connection that is not open yet."""
+    """Maker of connections that are not open yet."""
 
     def __call__(self, connector: Connector, *, name: str) -> Connection:
         """Return the connection; see `Connection`."""

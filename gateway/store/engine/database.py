@@ -132,7 +132,7 @@ class Database:
 
     @property
     def failing(self) -> str:
-        """Why commits fail just now, or that the file was found damaged; "" when all is well."""
+        """The reason why commits fail just now, or that the file was found damaged; "" when all is well."""
         return self._failing or self._damage
 
     @property
@@ -223,7 +223,7 @@ class Database:
             await writer.close()
 
     def doubt_end(self) -> None:
-        """After the closing: the next opening looks as if this end had not been a clean one. Blocks on the disk."""
+        """Make the next opening treat this end as unclean; only after the closing. Blocks on the disk."""
         closed_mark(self.path).unlink(missing_ok=True)
 
     def _refuse_unless_open(self) -> None:

@@ -23,7 +23,7 @@ _OTHER_PROGRAM_SECONDS = 5.0
 
 
 class Opening:
-    """Opens a file for writing in the writing thread, and reports what was found."""
+    """Opening of a file in the writing thread, with its findings."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Opening:
         mend: Callable[[sqlite3.Connection], str] | None,
         opened: Callable[[sqlite3.Connection], None] | None,
     ) -> None:
-        """See `Database`."""
+        """Take the same arguments as `Database`."""
         self.path = path
         self.salvaged: str | None = None
         self.was_unclean = False

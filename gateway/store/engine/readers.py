@@ -23,7 +23,7 @@ _OTHER_PROGRAM_SECONDS = 5.0
 
 
 class Readers:
-    """Reads from `start` until `stop`.
+    """Reading connections, open from `start` until `stop`.
 
     While the disk cannot be written to, the file is read without locks and indexes on disk.
     """
@@ -84,7 +84,7 @@ class Readers:
             self._not_aside.set()
 
     async def read(self, query: Job[T], *, lengthy: bool, alone: bool) -> T:
-        """See `Database.read`."""
+        """Read as `Database.read` says."""
         await self._not_aside.wait()
         connections = self._searching if lengthy else self._reading
         if not connections:

@@ -102,7 +102,7 @@ def _copy_table(old: sqlite3.Connection, fresh: sqlite3.Connection, table: str, 
 
 
 def _paths(fresh: sqlite3.Connection, table: str, *, by_rowid: bool) -> list[tuple[str, str]]:
-    """Ways to a table's rows by ascending whole numbers: the rowid, or else each index that begins with a number."""
+    """Return ways to a table's rows by ascending whole numbers: the rowid, or else indexes that begin with a number."""
     if by_rowid:
         return [("rowid", f"{table} NOT INDEXED")]
     indexes = [str(row[1]) for row in fresh.execute(f"PRAGMA index_list({table})") if row[3] == "c"]

@@ -88,14 +88,14 @@ class Range:
 
 
 class Expiry:
-    """Deletes expired records. `now` is wall micros, None while the clock is not trusted: nothing expires then."""
+    """Deletion of expired records. `now` is wall micros, None while the clock is not trusted: nothing expires then."""
 
     def __init__(self, *, database: Database, changes: Changes) -> None:
         self._database = database
         self._changes = changes
 
     async def old_to(self, name: ListName, *, limits: ExpiryLimits, now: int | None) -> tuple[int, int]:
-        """Up to which id records may go that nobody waits for, and up to which they go in any case; 0 for none."""
+        """Return the ids up to which records go: those that nobody waits for, and all; 0 for none."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, int]:
             soft = hard = 0
@@ -110,7 +110,7 @@ class Expiry:
     async def unread(
         self, name: ListName, *, above: int, to: int, limits: ExpiryLimits, now: int | None
     ) -> Range | None:
-        """Of the records up to id `to` that may go, those above an id; None without any."""
+        """Return the range of records above an id that may go up to `to`; None without any."""
         kept = _LISTS[name]
 
         def query(connection: sqlite3.Connection) -> Range | None:
@@ -171,7 +171,7 @@ def _values(limits: ExpiryLimits, now: int | None) -> dict[str, int]:
 
 
 def _old_to(connection: sqlite3.Connection, kept: _List, before: int) -> int:
-    """The highest id of those known to be from before, among the records before the first that is known not to be."""
+    """Return the highest id known to be older, among the records before the first that is known to be younger."""
     young = connection.execute(
         f"SELECT id FROM {kept.table} NOT INDEXED WHERE clock_trusted = 1 AND {kept.at} >= ? ORDER BY id LIMIT 1",
         (before,),
@@ -185,7 +185,7 @@ def _old_to(connection: sqlite3.Connection, kept: _List, before: int) -> int:
 
 
 def _too_many_to(connection: sqlite3.Connection, most: int) -> int:
-    """Up to which id events go because there are more than `most`; 0 while there are not."""
+    """Return the id up to which events go because there are more than `most`; 0 while there are not."""
     (count,) = connection.execute("SELECT coalesce(sum(count), 0) FROM event_stretch WHERE span = 17").fetchone()
     if count <= most:
         return 0

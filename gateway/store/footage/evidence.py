@@ -34,7 +34,7 @@ class EvidenceRows:
     """Rows of the files that people attached to camera events."""
 
     def __init__(self, *, database: Database, changes: Changes, sends: bool) -> None:
-        """`sends`: there is a central that is to get them."""
+        """Collect the parts. `sends`: there is a central that is to get the files."""
         self._database = database
         self._changes = changes
         self._sends = sends

@@ -43,7 +43,7 @@ class BacklogQuota:
     """The quota of one store."""
 
     def __init__(self, *, database: Database, most: int) -> None:
-        """`most`: how many bytes the backlog may take before direct writes are refused."""
+        """Collect the parts. `most`: how many bytes the backlog may take before direct writes are refused."""
         self._database = database
         self._most = most
 

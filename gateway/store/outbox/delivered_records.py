@@ -56,7 +56,7 @@ class DeliveredRecords:
         self._site_name = site_name
 
     async def since(self, kind: Kind, since: int, *, behind: int = 0, limit: int = 500) -> tuple[DeliveredRecord, ...]:
-        """Records from a moment on (wall micros) by ascending id, without those that wait to go up.
+        """Return records from a moment on (wall micros) by ascending id, without those that wait to go up.
 
         Those whose id central gave to another record are among them.
         """
@@ -78,7 +78,7 @@ class DeliveredRecords:
         return await self._database.read(query, lengthy=True)
 
     async def of(self, kind: Kind, record_ids: Sequence[int]) -> tuple[DeliveredRecord, ...]:
-        """Those of these records that are there, by ascending id."""
+        """Return those of these records that are there, by ascending id."""
 
         def query(connection: sqlite3.Connection) -> tuple[DeliveredRecord, ...]:
             rows = connection.execute(
@@ -91,7 +91,7 @@ class DeliveredRecords:
         return await self._database.read(query)
 
     async def newest(self, kind: Kind, since: int, *, most: int) -> tuple[DeliveredRecord, ...]:
-        """The records from a moment on with the highest of central's ids, the highest first."""
+        """Return the records from a moment on with the highest of central's ids, the highest first."""
         at = "date_at" if kind == "camera_event" else "at"
 
         def query(connection: sqlite3.Connection) -> tuple[DeliveredRecord, ...]:
@@ -106,7 +106,7 @@ class DeliveredRecords:
         return await self._database.read(query)
 
     async def cards(self) -> tuple[int, ...]:
-        """Central's ids of the cards that were made here, ascending."""
+        """Return central's ids of the cards that were made here, ascending."""
         return await self._database.read(
             lambda connection: tuple(
                 number
@@ -118,7 +118,7 @@ class DeliveredRecords:
         )
 
     async def id_given_twice_after(self, event_id: int) -> int:
-        """The newest event beyond this one that tells of an id that central gave twice; 0 for none."""
+        """Return the newest event beyond this one about an id that central gave twice; 0 for none."""
         (found,) = await self._database.read(
             lambda connection: connection.execute(
                 "SELECT coalesce(max(id), 0) FROM event WHERE type = ? AND id > ?",
@@ -128,7 +128,7 @@ class DeliveredRecords:
         return int(found)
 
     async def evidence_of(self, camera_event_id: int) -> tuple[tuple[int, str], ...]:
-        """The delivered files of a camera event: their ids, and what they weigh."""
+        """Return the ids and SHA-256 of the delivered files of a camera event."""
         return await self._database.read(
             lambda connection: tuple(
                 connection.execute(

@@ -48,7 +48,7 @@ def deliver(
     now: int,
     trusted: bool = False,
 ) -> list[int]:
-    """Central has these: each row goes and is counted, unless it has gone already; the ids that the site has now.
+    """Take out and count rows that central has, unless they went already; return the ids that the site has now.
 
     Rows that wait for the same record go by its new id from then on. An id of central's belongs to the record that got
     it last; whichever had it before counts as not at central, which an event tells. `trusted`: so is the clock, at
@@ -84,13 +84,13 @@ def deliver(
 
 
 def _among(connection: sqlite3.Connection, query: str, numbers: Sequence[int]) -> set[int]:
-    """What a query of numbers finds, as one value: a thread waits for the interpreter at every row."""
+    """Return the numbers that a query finds, as one value: a thread waits for the interpreter at every row."""
     (found,) = connection.execute(f"{query} IN (SELECT value FROM json_each(?))", (json.dumps(numbers),)).fetchone()
     return set(json.loads(found))
 
 
 def _settle_together(connection: sqlite3.Connection, deliveries: Sequence[Delivery]) -> None:
-    """The records' side of new camera events of which nothing else waits: what most of a backlog is made of."""
+    """Settle new camera events of which nothing else waits: most of a backlog."""
     given = {item.row.record_id: item.central_id for item in deliveries if item.central_id is not None}
     records = {item.row.record_id: item.record for item in deliveries if item.record is not None}
     if given:
@@ -102,7 +102,7 @@ def _settle_together(connection: sqlite3.Connection, deliveries: Sequence[Delive
 def _with_ids_of_their_own(
     connection: sqlite3.Connection, deliveries: Sequence[Delivery], there: set[int], at: Stamp
 ) -> Sequence[Delivery]:
-    """As they count: of records that get the same id the last one has it, also before those that had it until now."""
+    """Give an id that several records got to the last one, before any that had it until now; return what counts."""
     named = [
         (place, item.row, item.central_id)
         for place, item in enumerate(deliveries)
@@ -127,7 +127,7 @@ def _with_ids_of_their_own(
 
 
 def _made_here(row: OutboxRow) -> bool:
-    """Whether a row creates a record that has an id of the site's."""
+    """Return whether a row creates a record that has an id of the site's."""
     operation = WRITES.get((row.kind, row.action))
     creates = operation is not None and operation.effect is Effect.CREATE and row.kind in IDS
     return creates and row.record_id >= FIRST_PROVISIONAL_ID
@@ -160,7 +160,7 @@ def take_id_from(
 
 
 def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, now: int) -> int:
-    """The record's side of it. `alone`: nothing else waits of the record."""
+    """Settle the record of a delivered row. `alone`: nothing else waits of the record."""
     row, record = delivery.row, delivery.record
     operation = WRITES.get((row.kind, row.action))
     creates = operation is None or operation.effect is Effect.CREATE
@@ -189,7 +189,7 @@ def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, 
 
 
 def _let_files_go(connection: sqlite3.Connection, camera_event_ids: Sequence[int]) -> None:
-    """Files wait for their camera event; how often they have waited says nothing."""
+    """Make the files of a camera event due: the tries while they waited for it say nothing."""
     if not camera_event_ids:
         return
     connection.execute(

@@ -83,7 +83,7 @@ class Arriving:
 
 
 class PendingWrites:
-    """Queues writes, and lists those that wait."""
+    """Queue of writes on their way to central."""
 
     def __init__(self, *, database: Database, changes: Changes, recent: RecentWrites, quota: BacklogQuota) -> None:
         self._database = database

@@ -27,7 +27,7 @@ class Resolved:
 
 
 class References:
-    """Resolves references of writes."""
+    """Resolver of references in writes."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database

@@ -16,7 +16,7 @@ _KIND = "device"
 
 
 class RegisteredDevices:
-    """Registers and removes devices."""
+    """Devices that the interface registers and removes."""
 
     def __init__(self, *, database: Database, changes: Changes) -> None:
         self._database = database

@@ -17,7 +17,7 @@ _CARD = "access_card"
 
 
 class UnknownOutcomes:
-    """What the site knows of central's ids, and the rows of which it does not know whether central has them.
+    """Known ids of central's, and the rows of which nobody knows whether central has them.
 
     Such a row waits for its next look, or for a person: then it is parked like one that central refused, but `begun`.
     """
@@ -28,11 +28,11 @@ class UnknownOutcomes:
         self._changes = changes
 
     async def given(self, kind: str, *, most: int = 3) -> tuple[int, ...]:
-        """The newest ids that central is known to have given to records of this site."""
+        """Return the newest ids that central is known to have given to records of this site."""
         return await self._database.read(lambda connection: IDS[kind].given(connection, most))
 
     async def is_given(self, kind: str, central_id: int) -> bool:
-        """Whether an id of central's belongs to a record that went up from this site."""
+        """Return whether an id of central's belongs to a record that went up from this site."""
         return await self._database.read(lambda connection: IDS[kind].is_given(connection, central_id))
 
     async def given_among(self, kind: str, central_ids: Collection[int]) -> frozenset[int]:
@@ -40,7 +40,7 @@ class UnknownOutcomes:
         return await self._database.read(lambda connection: frozenset(IDS[kind].owners(connection, tuple(central_ids))))
 
     async def was_here(self, kind: str, central_id: int, before: int) -> bool:
-        """Whether the site had a record of central's before a moment (wall micros), so that it is not of a later write.
+        """Return whether the site had a record of central's before a moment (wall micros), so before a later write.
 
         That the record has changed since makes it as good as new.
         """
@@ -57,7 +57,7 @@ class UnknownOutcomes:
         )
 
     async def look_later(self, row: OutboxRow, *, reason: str, next_at: int) -> None:
-        """Looked for without a result; the next look may be at `next_at` (wall micros). That is no try of sending."""
+        """Put off the next look to `next_at` (wall micros). A look is no try of sending."""
         await self._database.write(
             lambda connection: connection.execute(
                 "UPDATE outbox SET next_at = ?, error = ? WHERE id = ?", (next_at, reason, row.id)
@@ -65,7 +65,7 @@ class UnknownOutcomes:
         )
 
     async def leave_to_a_person(self, row: OutboxRow, *, reason: str) -> bool:
-        """Looking does not tell: it waits for a person. Whether it was still there."""
+        """Park a row that looking did not settle: a person decides. Return whether it was still there."""
 
         def job(connection: sqlite3.Connection) -> int:
             free_waiting(connection, (row.id,))
@@ -76,7 +76,7 @@ class UnknownOutcomes:
         return parked > 0
 
     async def send_unseen(self, row_id: int, told: Event) -> OutboxRow:
-        """A person says that central does not have it: it is sent again, under its key.
+        """Send a row again, under its key: a person says that central does not have it.
 
         Raises NotFoundError, CommandRefused for a row that does not wait for that, StoreError.
         """
@@ -91,7 +91,7 @@ class UnknownOutcomes:
         return await self._database.write(job, then=self._changes.bump)
 
     async def take_as(self, row_id: int, central_id: int, told: Event) -> OutboxRow:
-        """A person says under which id central has it: it counts as delivered when its turn comes.
+        """Note the id under which central has it, as a person says: it counts as delivered when its turn comes.
 
         Raises as `send_unseen`, also for an id that belongs to another record of the site.
         """
@@ -109,7 +109,7 @@ class UnknownOutcomes:
 
 
 def unknown_row(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
-    """A row that waits for a person to say whether central has it. Raises NotFoundError, CommandRefused."""
+    """Return a row that waits for a person to say whether central has it. Raises NotFoundError, CommandRefused."""
     row = row_of(connection, row_id)
     if not (row.parked and row.begun):
         why = "central has refused it" if row.parked else "it goes up by itself"
