@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from gateway.domain.announcements import Places
+from gateway.domain.errors import StoreError
 from gateway.runtime.clock import ClockOffset
 from gateway.store.accounts.accounts import Accounts
 from gateway.store.accounts.api_keys import ApiKeys
@@ -21,7 +24,7 @@ from gateway.store.engine.access_log import AccessLog
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.connection import Connect, Connection
 from gateway.store.engine.database import Database
-from gateway.store.engine.lock import FolderLock
+from gateway.store.engine.faults import refused
 from gateway.store.engine.migrations import Family, after_salvage, migrations
 from gateway.store.events.commands import Commands
 from gateway.store.events.events import Events
@@ -86,7 +89,7 @@ class Store:
             backlog_bytes: the disk space that writes may take that wait for central.
             connect: makes the connections; simulations have their own, on virtual time.
         """
-        self._lock = FolderLock(folder)
+        self._lock = _FolderLock(folder)
         self._access_log = AccessLog(path=folder / "access.log")
         self.database = _database(
             folder, "site", connect=connect, mend=self._access_log.mend, opened=self._look_through
@@ -219,3 +222,33 @@ def _database(
         opened=opened,
         connect=connect,
     )
+
+
+class _FolderLock:
+    """An advisory lock on the folder itself: two gateways would write the same files and command the same gates.
+
+    The kernel lets go of it when the process ends, however it ends.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._descriptor: int | None = None
+
+    def take(self) -> None:
+        """Take the folder. Raises StoreError when another process has it, or there is no folder."""
+        try:
+            descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise refused(self._folder, error, "it cannot be used") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise StoreError(f"another gateway runs on the data folder {self._folder}") from error
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let go; also when it was never taken."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)

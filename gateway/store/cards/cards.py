@@ -1,11 +1,12 @@
 """Access cards, in a file of their own, with an index of every alias that a reading may come under.
 
-The same index is kept in memory beside it, for decisions that must not wait; see `card_index`.
+The same index is kept in memory beside it, for decisions that must not wait; see `gateway.store.cards.index`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,12 +31,13 @@ from gateway.store.cards.rows import (
     stretch_of_cards,
     with_aliases,
 )
-from gateway.store.cards.search import having_username, search_cards, username_of
 from gateway.store.engine.database import Database, is_id
+from gateway.store.engine.text_search import Condition, any_of, json_may_hold, search_in
 
 log = structlog.get_logger(__name__)
 
 _MOST_MATCHES = 8
+_USERNAMES = ("username", "user.username", "guest.username")
 _LISTED = "listed_at"
 _AT_A_STRETCH = 150  # cards that are taken into the index in a few ms
 _FOLLOWED_AT_A_STRETCH = 50  # under 2 ms, also where the index's tables grow: all of them do at about the same time
@@ -136,10 +138,10 @@ class Cards:
         return await self._database.read(query) if is_id(card_id) else None
 
     async def page(self, *, search: str = "", offset: int = 0, limit: int = 25) -> tuple[tuple[CardRecord, ...], int]:
-        """Return cards by descending id, without their aliases, and the number of all matches; see `search_cards`."""
+        """Return cards by descending id, without their aliases, and how many match in all."""
 
         def query(connection: sqlite3.Connection) -> tuple[tuple[CardRecord, ...], int]:
-            match = search_cards(search)
+            match = _search_cards(search)
             (count,) = connection.execute(f"SELECT count(*) FROM card WHERE {match.sql}", match.values).fetchone()
             rows = connection.execute(
                 f"SELECT {COLUMNS}, record FROM card WHERE {match.sql} ORDER BY id DESC LIMIT ? OFFSET ?",
@@ -153,7 +155,7 @@ class Cards:
         """Return the next ids below one, descending: a walk that nothing new disturbs."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, ...]:
-            match = search_cards(search)
+            match = _search_cards(search)
             rows = connection.execute(
                 f"SELECT id FROM card WHERE {match.sql} AND id < ? ORDER BY id DESC LIMIT ?",
                 (*match.values, card_id, limit),
@@ -178,9 +180,9 @@ class Cards:
         """Return the card whose record has this username, whatever its case; of several the one made first."""
 
         def query(connection: sqlite3.Connection) -> CardRecord | None:
-            match = having_username(username)
+            match = _having_username(username)
             rows = connection.execute(f"SELECT {COLUMNS}, record FROM card WHERE {match.sql} ORDER BY id", match.values)
-            found = (row for row in rows if folded(username_of(row[7])) == folded(username))
+            found = (row for row in rows if folded(_username_of(row[7])) == folded(username))
             row = next(found, None)
             return CardRecord(with_aliases(connection, read_card(row[:7])), row[7]) if row else None
 
@@ -336,3 +338,41 @@ class Cards:
 
 def _count(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM card").fetchone()[0])
+
+
+def _search_cards(search: str) -> Condition:
+    """Build the condition for cards whose number, holder, username or plate has this text; all cards for none."""
+    if not search or "\0" in search:
+        return search_in(search)
+    plate = search_in(search, plates=("alias",))
+    return any_of(
+        search_in(search, texts=("number", "holder")),
+        _having_username(search),
+        Condition(
+            f"id IN (SELECT card_id FROM card_alias WHERE alias >= 'plate:' AND alias < 'plate;' AND {plate.sql})",
+            plate.values,
+        ),
+    )
+
+
+def _having_username(search: str) -> Condition:
+    """Build the condition for cards whose username has this text."""
+    usernames = tuple(f"json_extract(record, '$.{path}')" for path in _USERNAMES)
+    username, record = search_in(search, texts=usernames), json_may_hold("record", search)
+    # Few records are taken apart; one that SQLite takes for no JSON keeps no other from being found.
+    return Condition(
+        f"CASE WHEN {record.sql} AND json_valid(record) THEN {username.sql} ELSE 0 END",
+        (*record.values, *username.values),
+    )
+
+
+def _username_of(record: str) -> str:
+    """Return the username in a record's JSON text, "" for none."""
+    value: object = json.loads(record)
+    for path in _USERNAMES:
+        found = value
+        for part in path.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+        if isinstance(found, str) and found:
+            return found
+    return ""

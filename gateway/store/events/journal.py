@@ -15,7 +15,6 @@ from gateway.domain.events import Event, Severity
 from gateway.domain.passages import CameraEvent, Moment, Passage
 from gateway.domain.presence import OUTSIDE, Correction, Movement
 from gateway.runtime.clock import ClockOffset
-from gateway.store.engine.box import box_number
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database
 from gateway.store.events.commands import put_command
@@ -109,7 +108,7 @@ class Journal:
             for event, event_id in zip(entry.events, ids, strict=True):
                 fed += feed_webhooks(connection, event, event_id, places=self._places)
             last, last_id = entry.events[-1], ids[-1]
-            box = box_number(connection)
+            box = _box_number(connection)
             passage_id = _insert_passage(connection, entry.passage, last_id) if entry.passage else None
             if entry.passage and passage_id is not None:
                 gone = Gone(entry.passage, passage_id, last.device_id, _area(entry), box)
@@ -215,3 +214,9 @@ def _insert_passage(connection: sqlite3.Connection, passage: Passage, event_id: 
         ),
     )
     return int(cursor.lastrowid or 0)
+
+
+def _box_number(connection: sqlite3.Connection) -> int:
+    """Read the number of the data folder: it tells its records at central from those of another box of the site."""
+    (number,) = connection.execute("SELECT number FROM box").fetchone()
+    return int(number)
