@@ -96,6 +96,7 @@ class Store:
         )
         self._cards = _database(folder, "cards", connect=connect)
         self.changes = Changes()
+        self.cards = Cards(database=self._cards)
         self.webhooks = Webhooks(database=self.database, places=places, told=self.changes, log=self._access_log)
         self.journal = Journal(
             database=self.database,
@@ -107,40 +108,50 @@ class Store:
             announced=self.webhooks.changes.bump,
             now=now,
         )
-        self.events = Events(database=self.database)
-        self.read_cursors = ReadCursors(database=self.database)
-        self.expiry = Expiry(database=self.database, changes=self.changes)
         self.devices = Records(database=self.database, table="device")
-        self.registered_devices = RegisteredDevices(database=self.database, changes=self.changes)
         self.cameras = Records(database=self.database, table="camera")
-        self.segments = Segments(database=self.database)
-        self.clock_corrections = ClockCorrections(database=self.database)
-        self.chain_links = ChainLinks(database=self.database)
-        self.camera_events = CameraEvents(database=self.database, changes=self.changes)
-        self.evidence = EvidenceRows(database=self.database, changes=self.changes, sends=sends)
-        self.passages = Passages(database=self.database)
-        self.entries = ParkingEntries(database=self.database)
-        self.presence = PresenceRows(database=self.database)
-        recent = RecentWrites()
-        self.outbox = Outbox(database=self.database, recent=recent)
-        self.refused = RefusedRows(database=self.database, changes=self.changes)
-        self.unknown_outcomes = UnknownOutcomes(database=self.database, cards=self._cards, changes=self.changes)
-        self.delivered_records = DeliveredRecords(database=self.database, changes=self.changes, site_name=site_name)
-        self.backlog = BacklogQuota(database=self.database, most=backlog_bytes)
-        self.pending_writes = PendingWrites(
-            database=self.database, changes=self.changes, recent=recent, quota=self.backlog
-        )
-        self.references = References(database=self.database)
-        self.change_bases = ChangeBases(database=self.database, changes=self.changes)
-        self.commands = Commands(database=self.database)
-        self.sessions = Sessions(database=self.database)
-        self.grants = Grants(database=self.database, changes=self.changes, log=self._access_log)
-        self.accounts = Accounts(
-            database=self.database, seal=SecondFactorSeal(path=folder / "second-factor.key"), log=self._access_log
-        )
-        self.api_keys = ApiKeys(database=self.database, log=self._access_log)
-        self.remembered_accounts = RememberedAccounts(database=self.database)
-        self.cards = Cards(database=self._cards)
+        self._add_events()
+        self._add_footage(sends=sends)
+        self._add_outbox(site_name=site_name, backlog_bytes=backlog_bytes)
+        self._add_accounts(SecondFactorSeal(path=folder / "second-factor.key"))
+
+    def _add_events(self) -> None:
+        database, changes = self.database, self.changes
+        self.events = Events(database=database)
+        self.read_cursors = ReadCursors(database=database)
+        self.expiry = Expiry(database=database, changes=changes)
+        self.passages = Passages(database=database)
+        self.entries = ParkingEntries(database=database)
+        self.presence = PresenceRows(database=database)
+        self.commands = Commands(database=database)
+
+    def _add_footage(self, *, sends: bool) -> None:
+        database, changes = self.database, self.changes
+        self.segments = Segments(database=database)
+        self.clock_corrections = ClockCorrections(database=database)
+        self.chain_links = ChainLinks(database=database)
+        self.camera_events = CameraEvents(database=database, changes=changes)
+        self.evidence = EvidenceRows(database=database, changes=changes, sends=sends)
+
+    def _add_outbox(self, *, site_name: str, backlog_bytes: int) -> None:
+        database, changes, recent = self.database, self.changes, RecentWrites()
+        self.outbox = Outbox(database=database, recent=recent)
+        self.refused = RefusedRows(database=database, changes=changes)
+        self.unknown_outcomes = UnknownOutcomes(database=database, cards=self._cards, changes=changes)
+        self.delivered_records = DeliveredRecords(database=database, changes=changes, site_name=site_name)
+        self.backlog = BacklogQuota(database=database, most=backlog_bytes)
+        self.pending_writes = PendingWrites(database=database, changes=changes, recent=recent, quota=self.backlog)
+        self.references = References(database=database)
+        self.change_bases = ChangeBases(database=database, changes=changes)
+        self.registered_devices = RegisteredDevices(database=database, changes=changes)
+
+    def _add_accounts(self, seal: SecondFactorSeal) -> None:
+        database, log = self.database, self._access_log
+        self.sessions = Sessions(database=database)
+        self.grants = Grants(database=database, changes=self.changes, log=log)
+        self.accounts = Accounts(database=database, seal=seal, log=log)
+        self.api_keys = ApiKeys(database=database, log=log)
+        self.remembered_accounts = RememberedAccounts(database=database)
 
     def _look_through(self, connection: sqlite3.Connection) -> None:
         check_backlog(connection)

@@ -70,28 +70,33 @@ def decide(
     at_least = max(now if conditions.at_least is None else conditions.at_least, past)
     now = max(now, past)
     case = Case(card, credential, now, at_least, rules, presence, conditions, shown, grants.of_card(card))
-    used = coded.number if coded is not None else None
-    holder = rules.holder(card)
+    found_by = Reason.VALID_CARD if near is None else Reason.NEAR_PLATE
+    return _by_rules(case, trace, found_by=found_by, grant=None if coded is None else coded.number)
+
+
+def _by_rules(case: Case, trace: list[RuleResult], *, found_by: Reason, grant: int | None) -> Decision:
+    """Ask every rule about a card that was found. `grant`: the number of the grant that its code named."""
+    refusal: Reason | None = None
     notices: list[Reason] = []
     for name, rule in _RULES:
         verdict = rule(case)
         trace.append(RuleResult(name, verdict.reason is None, verdict.seen))
         if verdict.reason is not None:
-            refusal, told = verdict.reason, tuple(notices)
-            return Decision(granted=False, reason=refusal, card=card, trace=tuple(trace), notices=told, holder=holder)
+            refusal = verdict.reason
+            break
         if verdict.notice is not None:
             notices.append(verdict.notice)
-        used = verdict.grant if used is None else used
-    reason = Reason.GRANT if used is not None else Reason.NEAR_PLATE if near is not None else Reason.VALID_CARD
+        grant = verdict.grant if grant is None else grant
+    granted = refusal is None
     return Decision(
-        granted=True,
-        reason=reason,
-        card=card,
+        granted=granted,
+        reason=refusal or (found_by if grant is None else Reason.GRANT),
+        card=case.card,
         trace=tuple(trace),
         notices=tuple(notices),
-        grant=used,
-        holder=holder,
-        opens=card.first_person,
+        grant=grant if granted else None,
+        holder=case.rules.holder(case.card),
+        opens=granted and case.card.first_person,
     )
 
 
