@@ -61,8 +61,8 @@ def fetch(
 ) -> None:
     """Fetch an event's clips, segments' hashes and decision from the running gateway, signed with the site's key.
 
-    With it comes all that its lane told of the same visit of a vehicle: whichever event of it is named. A camera whose
-    footage cannot be had is named with the reason.
+    The file also holds all events of the same visit of a vehicle, whichever of them you name. A camera without footage
+    is listed with the reason.
 
     Example: edge-gateway proof 4711 --site /etc/edge-gateway/site.toml --user technician
     """
@@ -80,7 +80,8 @@ def judge(
 ) -> None:
     """Verify a package and say what it proves. The exit status is 1, with every fault, when it was changed.
 
-    Without --key that proves only that nothing was changed since; compare the fingerprint with the site's own.
+    Without --key this proves only that nothing was changed since the signing. Compare the fingerprint with the site's
+    own.
 
     Example: edge-gateway proof verify event-4711.zip --key "12ab 34cd …"
     """
@@ -92,7 +93,7 @@ def judge(
         raise typer.Exit(1) from error
     typer.echo(f"{file}: {_summary(found)}")
     if not key:
-        typer.echo("note: compare the fingerprint with the one that the site's operator has; --key does it for you")
+        typer.echo("note: compare the fingerprint with the one that the site's operator has; --key compares them")
 
 
 @app.command("chain")
@@ -104,8 +105,8 @@ def chain(
 ) -> None:
     """Prove that no footage between two packages was changed or left out.
 
-    The gateway tells what links the one to the other, whether that footage is still kept or not. Exit status 1 when it
-    does not fit.
+    The gateway supplies the links between them, even where that footage is deleted by now. Exit status 1 when they do
+    not fit.
 
     Example: edge-gateway proof chain event-4711.zip event-4890.zip --site /etc/edge-gateway/site.toml --user chief
     """
@@ -113,7 +114,7 @@ def chain(
         before, after = verify(old), verify(new)
         _must_share(before, after)
         with signed_in(site, user) as gateway:
-            told = [
+            proofs = [
                 _stretch(known, clip, gateway)
                 for camera_id in sorted({clip.camera_id for clip in after.manifest.clips})
                 if (known := _of_camera(before, camera_id)) and (clip := _of_camera(after, camera_id))
@@ -122,7 +123,7 @@ def chain(
         for fault in error.faults:
             typer.echo(fault, err=True)
         raise typer.Exit(1) from error
-    typer.echo("\n".join(told))
+    typer.echo("\n".join(proofs))
 
 
 def _must_share(before: Verified, after: Verified) -> None:
@@ -154,7 +155,7 @@ def _summary(found: Verified) -> str:
         f"  event {event.id}, {event.name}: {event.description}",
         f"  at {event.date_at}{doubt}, lane {event.lane_id or '-'}",
         *(f"  decision: {rule}" for rule in event.trace),
-        *_told_of(found.manifest),
+        *_rest_of_visit(found.manifest),
         *(f"  {clip.file}: {clip.camera}, made from {len(clip.segments)} segments" for clip in clips),
         *(f"  note: {note}" for note in found.notes),
         f"  made {found.manifest.made_at} by {found.manifest.made_by}",
@@ -163,7 +164,7 @@ def _summary(found: Verified) -> str:
     return "\n".join(lines)
 
 
-def _told_of(manifest: Manifest) -> Iterator[str]:
+def _rest_of_visit(manifest: Manifest) -> Iterator[str]:
     """Yield the rest of the visit, each decision with its trace."""
     for event in manifest.visit:
         if event.id != manifest.event.id:

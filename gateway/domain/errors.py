@@ -21,8 +21,8 @@ class StoreError(GatewayError):
     """The store cannot take or give data (full, read-only, newer schema). Lanes continue, and technicians see it."""
 
 
-class NoRoom(GatewayError):
-    """A limit is reached; nothing was changed. Try again when there is room."""
+class QuotaExceeded(GatewayError):
+    """A limit is reached; nothing was changed. A retry succeeds once there is space again."""
 
 
 class NotFoundError(GatewayError):

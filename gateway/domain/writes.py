@@ -185,12 +185,12 @@ class RecordWriter(Protocol):
         """Send a write to central if it is online; otherwise hold it at the site.
 
         `body` is as the interface has it, with the `id` of a record that exists. Raises CentralRefused with central's
-        status and words, StoreError when the disk takes nothing, NoRoom when the backlog is full.
+        status and words, StoreError when the disk takes nothing, QuotaExceeded when the backlog is full.
         """
         ...
 
     async def admit(self) -> None:
-        """Raise NoRoom when the backlog is full, for writes that are stored in another way."""
+        """Raise QuotaExceeded when the backlog is full, for writes that are stored in another way."""
         ...
 
 

@@ -53,7 +53,7 @@ class RunningSite:
         self._take = take
         self._read_again = read
         self._last = Reloaded()
-        self._reading = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     def notices(self) -> tuple[str, ...]:
         """Return a sentence for each part of the file that is not in force; empty when all of it is."""
@@ -64,7 +64,7 @@ class RunningSite:
 
     async def reload(self) -> Reloaded:
         """Read the file, check it, and take its cameras."""
-        async with self._reading:
+        async with self._lock:
             self._last = await self._reload()
             self._read_again()
         return self._last

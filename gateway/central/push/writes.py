@@ -20,7 +20,7 @@ from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.push.unknown_outcomes import OutcomeSearch, SearchAttempts, UnknownCreate
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
-from gateway.domain.errors import CentralRefused, CentralUnavailable, NoRoom, StoreError
+from gateway.domain.errors import CentralRefused, CentralUnavailable, QuotaExceeded, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
 from gateway.runtime.clock import Clock
@@ -100,21 +100,21 @@ class CentralWrites:
             CentralRefused: central's refusal; nothing has changed.
             CommandRefused: another card has the number, where central cannot be asked; nothing has changed.
             StoreError: the disk refuses. A write that central has carried out comes with the next pull.
-            NoRoom: the backlog is full; nothing has changed.
+            QuotaExceeded: the backlog is full; nothing has changed.
         """
         try:
             return await self._write_in_order(operation, body)
-        except NoRoom as error:
+        except QuotaExceeded as error:
             await self._report_refused(error)
             raise
 
     async def admit(self) -> None:
-        """Raise NoRoom when the backlog is full, for writes that do not pass through `write`."""
+        """Raise QuotaExceeded when the backlog is full, for writes that do not pass through `write`."""
         if self.alone:
             return
         try:
             await self._store.backlog.admit()
-        except NoRoom as error:
+        except QuotaExceeded as error:
             await self._report_refused(error)
             raise
 
@@ -272,7 +272,7 @@ class CentralWrites:
             log.warning("card_follows_later", record_id=pending.record_id, error=str(error))
             return None
 
-    async def _report_refused(self, error: NoRoom) -> None:
+    async def _report_refused(self, error: QuotaExceeded) -> None:
         """Record one event an hour, however many writes the full backlog refuses."""
         suppressed = self._refused_events.admit()
         if suppressed is None:

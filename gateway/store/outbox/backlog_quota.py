@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from gateway.domain.errors import NoRoom
+from gateway.domain.errors import QuotaExceeded
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store.engine.database import Database
 
@@ -52,14 +52,14 @@ class BacklogQuota:
         return Backlog(await self._database.read(backlog_bytes), self._most)
 
     async def admit(self) -> None:
-        """Raise NoRoom when the backlog is full, for writes that are held by another way."""
+        """Raise QuotaExceeded when the backlog is full, for writes that are held by another way."""
         await self._database.read(self.refuse_when_full)
 
     def refuse_when_full(self, connection: sqlite3.Connection, *, urgent: bool = False) -> None:
-        """Raise NoRoom when the backlog is full; `urgent` writes have a reserve. Within a transaction."""
+        """Raise QuotaExceeded when the backlog is full; `urgent` writes have a reserve. Within a transaction."""
         size = backlog_bytes(connection)
         if size >= self._most * (_RESERVE if urgent else 1):
-            raise NoRoom(
+            raise QuotaExceeded(
                 f"what waits for central takes {size / GIGABYTE:.2f} GB of the {self._most / GIGABYTE:g} GB allowed, so"
                 " this was not taken: bring central back, or raise backlog_gigabytes in the site file"
             )
@@ -88,19 +88,19 @@ def check_backlog(connection: sqlite3.Connection) -> None:
 
 
 def refuse_more_of_record(connection: sqlite3.Connection, kind: str, record_id: int) -> None:
-    """Raise NoRoom when too many changes of one record wait. Within a transaction."""
+    """Raise QuotaExceeded when too many changes of one record wait. Within a transaction."""
     (count,) = connection.execute(
         "SELECT count(*) FROM outbox WHERE kind = ? AND record_id = ?", (kind, record_id)
     ).fetchone()
     if count >= MOST_OF_RECORD:
-        raise NoRoom(
+        raise QuotaExceeded(
             f"{count:,} changes of this record wait for central already, so this one was not taken: bring central back,"
             " or put several changes into one"
         )
 
 
 def refuse_one_more(connection: sqlite3.Connection, table: str) -> None:
-    """Raise NoRoom when as many records were made here as are kept of that kind. Within a transaction."""
+    """Raise QuotaExceeded when as many records were made here as are kept of that kind. Within a transaction."""
     (count,) = connection.execute(f"SELECT count(*) FROM {table} WHERE id >= ?", (FIRST_PROVISIONAL_ID,)).fetchone()
     if count >= MOST_MADE:
-        raise NoRoom(f"there are {count:,} {table}s already that only this site has; no more are made here")
+        raise QuotaExceeded(f"there are {count:,} {table}s already that only this site has; no more are made here")

@@ -202,8 +202,8 @@ class PendingWrites:
             begun_at: when that was, in micros of central's clock; None when nobody knows.
             before: the record until now, where it is kept elsewhere.
 
-        Raises StoreError when the disk refuses, and NoRoom when too much waits; nothing has changed then. What may have
-        reached central is held whatever waits.
+        A write that may have reached central is queued whatever waits. Raises StoreError when the disk refuses, and
+        QuotaExceeded when too much waits; nothing has changed then.
         """
 
         def job(connection: sqlite3.Connection) -> PendingWrite:
@@ -238,7 +238,7 @@ class PendingWrites:
     def _admit(
         self, connection: sqlite3.Connection, operation: WriteOperation, record_id: int, body: JsonObject
     ) -> None:
-        """Raise NoRoom when too much waits for central, or for this record. What takes a right away has a reserve."""
+        """Raise QuotaExceeded when too much waits. A write that takes a right away has a reserve."""
         urgent = takes_away(operation, body)
         self._quota.refuse_when_full(connection, urgent=urgent)
         if not urgent:

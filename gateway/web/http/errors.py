@@ -36,8 +36,8 @@ from gateway.domain.errors import (
     CentralUnavailable,
     CommandRefused,
     GatewayError,
-    NoRoom,
     NotFoundError,
+    QuotaExceeded,
     StoreError,
 )
 
@@ -50,7 +50,7 @@ _BY_KIND: tuple[tuple[type[GatewayError], int], ...] = (
     (CentralRefused, 502),
     (CentralUnavailable, 502),
     (StoreError, 503),
-    (NoRoom, 503),
+    (QuotaExceeded, 503),
     (CameraUnavailable, 503),
 )
 _BY_STATUS: Mapping[int, str] = {

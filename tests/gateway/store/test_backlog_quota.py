@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.domain.errors import NoRoom
+from gateway.domain.errors import QuotaExceeded
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Evidence, KeptAs
 from gateway.domain.passages import Moment
@@ -56,12 +56,12 @@ async def small(tmp_path) -> AsyncIterator[Store]:
 
 
 async def test_a_full_backlog_refuses_direct_writes_and_names_the_remedy(small):
-    with pytest.raises(NoRoom, match=r"bring central back, or raise backlog_gigabytes in the site file"):
+    with pytest.raises(QuotaExceeded, match=r"bring central back, or raise backlog_gigabytes in the site file"):
         await held(small, CARD_UPDATE, {"note": "x" * 1_000}, times=1_000)
     books = await small.outbox.books()
-    with pytest.raises(NoRoom):
+    with pytest.raises(QuotaExceeded):
         await small.pending_writes.hold(ENTRY_CREATE, None, {"device_id": 1}, now=1, sends=True)
-    with pytest.raises(NoRoom):
+    with pytest.raises(QuotaExceeded):
         await small.backlog.admit()
     assert await small.outbox.books() == books
     # What takes a right away, and what central may have already, is held all the same.
@@ -86,7 +86,7 @@ async def test_a_full_backlog_refuses_direct_writes_and_names_the_remedy(small):
 async def test_the_backlog_is_counted_as_it_waits_now(small):
     told = Event(kind=EventKind.RECORD_RELEASED, date_at=1, clock_trusted=True, description="x")
     await held(small, DEVICE_CONFIG, {"description": "x" * 110_000, "location": "North"})
-    with pytest.raises(NoRoom):
+    with pytest.raises(QuotaExceeded):
         await small.backlog.admit()
     (row,) = await small.outbox.due(now=1)
     await small.outbox.park(row, error="too long")
@@ -99,7 +99,7 @@ async def test_the_backlog_is_counted_as_it_waits_now(small):
         if fits:
             await small.backlog.admit()
         else:
-            with pytest.raises(NoRoom):
+            with pytest.raises(QuotaExceeded):
                 await small.backlog.admit()
     counted = await small.database.read(
         lambda connection: connection.execute("SELECT sum(bytes) FROM outbox_size").fetchone()
@@ -126,7 +126,7 @@ async def test_files_that_wait_count_with_their_size(small):
         )  # fmt: skip
         await small.evidence.add(draft, event=HAPPENED, most=9)
     assert (await small.backlog.usage()).bytes > 120_000
-    with pytest.raises(NoRoom):
+    with pytest.raises(QuotaExceeded):
         await small.backlog.admit()
     row = await small.evidence.due(now=1)
     await small.evidence.sent(row, central_id=None)
@@ -137,7 +137,7 @@ async def test_so_many_changes_of_one_record_wait_and_no_more(store, monkeypatch
     monkeypatch.setattr(backlog_quota, "MOST_OF_RECORD", 3)
     for _ in range(3):
         await held(store, CARD_UPDATE, {"note": "x"})
-    with pytest.raises(NoRoom, match=r"3 changes of this record wait"):
+    with pytest.raises(QuotaExceeded, match=r"3 changes of this record wait"):
         await held(store, CARD_UPDATE, {"note": "x"})
     await held(store, CARD_LIFECYCLE, {"status": "lost"})
     await held(store, CARD_UPDATE, {"note": "x"}, first=2)
@@ -147,5 +147,5 @@ async def test_so_many_changes_of_one_record_wait_and_no_more(store, monkeypatch
 async def test_so_many_records_are_made_here(store, operation):
     made = (store.pending_writes.hold(operation, None, {"name": "x"}, now=1, sends=False) for _ in range(MOST_MADE))
     await asyncio.gather(*made)
-    with pytest.raises(NoRoom, match=f"1,000 {operation.kind}s already that only this site has"):
+    with pytest.raises(QuotaExceeded, match=f"1,000 {operation.kind}s already that only this site has"):
         await store.pending_writes.hold(operation, None, {"name": "x"}, now=1, sends=False)
