@@ -27,7 +27,7 @@ class Named:
         """Return the command itself."""
         module, _, name = self.place.partition(":")
         found = getattr(importlib.import_module(module), name)
-        alone = typer.Typer()
+        alone = typer.Typer(rich_markup_mode="markdown")  # joins the lines of a paragraph
         if isinstance(found, typer.Typer):
             alone.add_typer(found, name=self.name)
         else:

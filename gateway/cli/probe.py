@@ -44,7 +44,7 @@ from gateway.site import (
 Result = TypeVar("Result")
 app = typer.Typer(
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     help="""Test a line: listen to a port, scan a bus, or read one device. Shows the raw bytes.
 
     Sends no command unless you ask for one. Stop the gateway first: a line that it has open is refused.
