@@ -179,7 +179,7 @@ def test_an_authenticator_is_enrolled_in_a_terminal(users, data):
         assert len(re.findall("[▄▀█ ]{20,}", heard)) > 10
         hears("shows now")
         os.write(ours, b"000000x\n")
-        hears("not the code of this moment.*shows now")
+        hears("not valid now.*shows now")
         os.write(ours, totp(secret, SystemClock().wall().micros // 1_000_000).encode() + b"\n")
         codes = re.findall(r"  ([a-z0-9]{4}(?:-[a-z0-9]{4}){3})", hears(r"(?:  \S+\s+){10}")[0])
         assert len(set(codes)) == 10
