@@ -56,7 +56,7 @@ class _InOrder:
         self._sequence: int | None = None
 
     def take(self, packet: bytes | memoryview) -> tuple[int, bytes, bool] | None:
-        """RTP time, payload, and whether a packet before it is missing; None: there is nothing in it."""
+        """Return RTP time, payload, and whether a packet before it is missing; None: there is nothing in it."""
         at = payload_offset(packet)
         if at is None:
             return None

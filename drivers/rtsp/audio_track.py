@@ -169,7 +169,7 @@ class Sound:
     packets: AudioPackets
 
     def track(self) -> AudioTrack:
-        """Its track in one connection."""
+        """Make its track for one connection."""
         return AudioTrack(packets=self.packets, payload_type=self.payload_type, rate=self.encoding.clock)
 
 
@@ -192,7 +192,7 @@ def audible(media: Iterable[Media]) -> Sound | str:
 
 
 def _difference(later: int, earlier: int) -> int:
-    """Between two RTP times, which wrap."""
+    """Subtract RTP times, which wrap."""
     return (later - earlier + 0x80000000 & 0xFFFFFFFF) - 0x80000000
 
 

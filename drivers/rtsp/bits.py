@@ -19,17 +19,17 @@ class Bits:
         return value
 
     def skip(self, count: int) -> None:
-        """Pass over bits."""
+        """Skip bits."""
         self._at += count
 
     def unsigned(self) -> int:
-        """ue(v)."""
+        """Read an unsigned Exp-Golomb number, ue(v)."""
         zeros = 0
         while not self.bits(1):
             zeros += 1
         return (1 << zeros) - 1 + self.bits(zeros)
 
     def signed(self) -> int:
-        """se(v)."""
+        """Read a signed Exp-Golomb number, se(v)."""
         value = self.unsigned()
         return (value + 1) // 2 if value & 1 else -(value // 2)

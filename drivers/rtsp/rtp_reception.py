@@ -99,7 +99,7 @@ class RtpReception:
         return bool(self._ordered)
 
     def missing(self, now: float) -> list[int]:
-        """Sequence numbers to ask for again now: each at once, and some times more while it can still be of use."""
+        """List sequence numbers to ask for again: each at once, and a few times more while it can still be of use."""
         if not self._missing:
             return []
         wanted: list[int] = []

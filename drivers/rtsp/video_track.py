@@ -138,7 +138,7 @@ class VideoTrack:
         self._take_sets([unit for name in names for unit in encoding.sets(name)])
 
     def _take_sets(self, units: list[bytes] | tuple[bytes, ...]) -> bool:
-        """Remember the parameter sets among these; whether all that a keyframe needs are among them."""
+        """Remember the parameter sets among these; return whether all that a keyframe needs are among them."""
         codec = self._packets.codec
         kind_of = h265.nal_type if codec is VideoCodec.H265 else h264.nal_type
         wanted = (h265.VPS, h265.SPS, h265.PPS) if codec is VideoCodec.H265 else (h264.SPS, h264.PPS)

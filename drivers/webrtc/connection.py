@@ -82,7 +82,7 @@ class WebRtcLine:
         self._ask_again_seconds = _KEYFRAME_SECONDS
 
     async def offer(self) -> str:
-        """Our offer, with all our addresses.
+        """Make the offer, with all addresses of this end.
 
         Raises:
             CameraUnreachable: this machine has none.

@@ -54,7 +54,7 @@ class WhepSession:
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
     def begin(self, offer: str) -> bytes:
-        """Post an offer; the camera's answer.
+        """Post an offer; return the camera's answer.
 
         Raises:
             CameraUnreachable: no connection, or no answer in time.

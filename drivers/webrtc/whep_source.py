@@ -81,7 +81,7 @@ class WhepSource:
         return self._track.format
 
     def frames(self) -> Iterator[EncodedFrame | FootageLost]:
-        """Frames as they arrive, whole access units in decoding order, beginning at a keyframe.
+        """Yield whole access units as they arrive, in decoding order, beginning at a keyframe.
 
         A keyframe is asked for whenever a picture was lost.
 

@@ -67,7 +67,7 @@ class AacEncoder:
         yield from self._encoded(self._decode(sound.data), sound.arrived)
 
     def _pending_until(self) -> int:
-        """Count when the sound taken so far ends: a decoder may give more or less than the times of its pieces tell."""
+        """Return when the sound taken so far ends: a decoder may give more or less than the times of its pieces say."""
         at, pts = self._anchors[-1]
         return pts + (self._samples - at) * TICKS_PER_SECOND // self.format.rate
 

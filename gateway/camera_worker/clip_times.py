@@ -82,7 +82,7 @@ def plan(segments: Sequence[Footage], *, skip: int, end: int) -> Plan:
 
 
 def ticks_of(micros: int) -> int:
-    """Micros in ticks."""
+    """Convert micros into ticks."""
     return round(micros * 9 / 100)
 
 

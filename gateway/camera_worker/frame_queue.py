@@ -115,7 +115,7 @@ class FrameQueue:
             self._bytes += len(sound.data)
 
     def put_loss(self, gap: GapReason) -> None:
-        """Frames were lost before they came here. Losses with nothing between them are one, the first."""
+        """Note that frames were lost before they came here. Losses with nothing between them are one, the first."""
         with self._changed:
             if not self._items or not isinstance(self._items[-1], FramesDropped):
                 self._items.append(FramesDropped(gap))

@@ -86,7 +86,7 @@ class LiveView:
             self._arrived.set()
 
     def end(self) -> None:
-        """Nothing follows."""
+        """End the view: nothing follows."""
         self._ended = True
         self._arrived.set()
 
@@ -195,7 +195,7 @@ class LiveFeed:
 
     @contextmanager
     def watch(self, *, sound: bool = False) -> Iterator[LiveView]:
-        """One viewer, for the length of the block; `sound`: it hears too."""
+        """Add a viewer for the length of the block; `sound`: with sound."""
         view = LiveView(self, sound=sound)
         self._views.add(view)
         with self._lock:

@@ -101,10 +101,10 @@ class LiveStream:
         """Pass a frame to the feed; nothing records it."""
 
     def put_sound(self, sound: EncodedAudio) -> None:
-        """None is asked for."""
+        """Do nothing: sound is not asked for."""
 
     def put_loss(self, gap: GapReason) -> None:
-        """Viewers see a loss themselves: the next frame is a keyframe."""
+        """Do nothing: viewers see a loss themselves, since the next frame is a keyframe."""
 
     def _keep(self) -> None:
         if self._look is not None:

@@ -245,7 +245,7 @@ class PreRoll:
         return False
 
     def _wanted_since(self, segment: SegmentFinished) -> int | None:
-        """Since when, by the segment's clock, all until it is pinned; None when nothing is right before it."""
+        """Return the start of the pinned footage right before the segment, by its clock; None when there is none."""
         since = segment.started_at
         spans = []
         for pin in self._pins:

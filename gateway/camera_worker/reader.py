@@ -57,7 +57,7 @@ class Sink(Protocol):
         ...
 
     def put_loss(self, gap: GapReason) -> None:
-        """Frames are missing before the next."""
+        """Take in that frames are missing before the next."""
         ...
 
 
@@ -197,14 +197,14 @@ class CameraReader:
 
 
 def _aac_encoder(sound: AudioFormat) -> AacEncoder:
-    """Made by libav, which is loaded where a camera needs it alone: it takes as much memory as all else here."""
+    """Make an encoder. libav is loaded only where a camera needs it: it takes as much memory as all else here."""
     from gateway.camera_worker.aac import AacEncoder  # noqa: PLC0415
 
     return AacEncoder(sound)
 
 
 def reconnect_wait(failures: int) -> float:
-    """Seconds before the next try after so many failures in a row: 0.5 doubling to 10, the last half of it random."""
+    """Return seconds before the next try after so many failures: 0.5 doubling to 10, the last half of it random."""
     full = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(failures - 1, 10))
     return full * (0.5 + random.random() / 2)  # noqa: S311  # spreads load; guards nothing
 

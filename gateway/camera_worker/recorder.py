@@ -107,12 +107,12 @@ class CameraRecorder:
         self._reader.start()
 
     def pin(self, pins: tuple[Pin, ...]) -> None:
-        """Of a camera that is recorded for events only: what is wanted of it, and no more than that."""
+        """Set the pinned times of a camera that is recorded for events only, in place of earlier ones."""
         if self.camera.record == "events":
             self._queue.put(FootagePinned(pins))
 
     def allow(self, may_write: bool) -> None:  # noqa: FBT001  # told yes or no
-        """Of a camera that is recorded for events only: whether it may write, or holds what is wanted in memory."""
+        """Allow or forbid writing for a camera that is recorded for events only; its footage then waits in memory."""
         if self.camera.record == "events":
             self._queue.put(WritingAllowed(may_write))
 

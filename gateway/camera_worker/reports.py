@@ -43,7 +43,7 @@ class ReportBuffer:
         self._conditions.pop(camera_id, None)
 
     def take(self) -> list[SegmentFinished | CameraReported]:
-        """All that is unread, segments first."""
+        """Return all that is unread, segments first."""
         reports: list[SegmentFinished | CameraReported] = [*self._segments, *self._cameras.values()]
         self._segments.clear()
         self._cameras.clear()
@@ -51,7 +51,7 @@ class ReportBuffer:
         return reports
 
     def wake(self) -> None:
-        """Let whoever waits go on, though nothing was added."""
+        """Let a waiting reader go on, though nothing was added."""
         self._added.set()
 
     async def wait(self) -> None:

@@ -30,7 +30,7 @@ class _Frames:
         self._view = view
 
     async def frames(self) -> AsyncIterator[EncodedFrame | EncodedAudio]:
-        """Frames in order, and the sound between them, until the camera is no longer read."""
+        """Yield frames in order, and the sound between them, until the camera is no longer read."""
         while (item := await self._view.next_of_both()) is not None:
             yield item
 
@@ -64,7 +64,7 @@ class _Feed:
 
     @contextmanager
     def subscribe(self) -> Iterator[_Frames]:
-        """One viewer, for the length of the block."""
+        """Add a viewer for the length of the block."""
         with self._live.watch(sound=True) as view:
             yield _Frames(view)
 

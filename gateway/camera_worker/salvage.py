@@ -133,7 +133,7 @@ def _format(first: bytes) -> VideoFormat | None:
 
 
 def _packets(data: bytes) -> Iterator[tuple[int, int, bytes, bool]]:
-    """Offset, pid, payload and payload-unit-start of each whole transport packet, up to the first that is none."""
+    """Yield offset, pid, payload and payload-unit-start of each transport packet, up to the first that is none."""
     for at in range(0, len(data) - _PACKET + 1, _PACKET):
         if data[at] != _SYNC:
             return

@@ -127,7 +127,7 @@ class WorkerServer:
         return _json(health)
 
     async def _get_reports(self, request: web.Request) -> web.StreamResponse:
-        """NDJSON without end. A new reader takes over from the one before."""
+        """Stream reports as NDJSON without end. A new reader takes over from the one before."""
         if self._reader is not None:
             self._reader.cancel()
         self._reader = me = asyncio.current_task()

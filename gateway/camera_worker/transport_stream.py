@@ -91,7 +91,7 @@ class TransportMuxer:
         ]
 
     def _packets(self, field: bytes, head: bytes, data: bytes) -> list[bytes]:
-        """One unit, its first packet with this adaptation field (2.4.3.4).
+        """Packetize one unit, its first packet with this adaptation field (2.4.3.4).
 
         Packets are only cut and joined here, since there are some thousand in a second.
         """
@@ -125,7 +125,7 @@ def _section(body: bytes) -> bytes:
 
 
 def _checksum(data: bytes) -> int:
-    """CRC-32/MPEG-2."""
+    """Compute the CRC-32/MPEG-2."""
     value = 0xFFFFFFFF
     for byte in data:
         value ^= byte << 24

@@ -153,7 +153,7 @@ class Viewer:
         return self._connection.localDescription.sdp
 
     async def add(self, trickle: Trickle) -> None:
-        """More of the viewer's candidates. Raises SdpRefused."""
+        """Add more of the viewer's candidates. Raises SdpRefused."""
         for mid, text in trickle.candidates:
             try:
                 candidate = candidate_from_sdp(text)

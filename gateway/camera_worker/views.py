@@ -63,7 +63,7 @@ class Views:
         self._allowed = allowed
 
     def expect(self) -> None:
-        """Somebody may watch soon: load what takes long beside what is going on, once."""
+        """Load in the background, once, what the first viewer would wait for."""
         if not self._expected:
             self._expected = True
             self._tasks.create_task(self._prepare(), name="viewers' library")
@@ -95,7 +95,7 @@ class Views:
             self._opening[camera_id] -= 1
 
     async def trickle(self, view: str, asked: TrickleView) -> None:
-        """More candidates of a viewer. Raises NotShown."""
+        """Add more candidates of a viewer. Raises NotShown."""
         session = self._known(view)
         if not asked.tags:
             raise NotShown(ViewRefusal.NO_TAG, "name the ICE session in If-Match: the ETag of the session's answer")
@@ -180,7 +180,7 @@ class Views:
 
 
 def _library(addresses: tuple[str, ...]) -> type[Viewer]:
-    """WebRTC's library, loaded at the first viewer: most workers never have one, and it is large."""
+    """Load WebRTC's library at the first viewer: most workers never have one, and it is large."""
     from gateway.camera_worker import viewer  # noqa: PLC0415
 
     if addresses:

@@ -124,7 +124,7 @@ class Barrier:
         self._stop_on_obstruction()
 
     def set_photocell(self, *, interrupted: bool, now: float) -> None:
-        """Something comes into, or leaves, the beam."""
+        """Let something come into, or leave, the beam."""
         self._advance(now)
         was_stopped = self._photocell and not self._moving and self._opening > 0.0 and self._close_due is None
         if was_stopped and not interrupted and self._closes_itself:
@@ -145,7 +145,7 @@ class Barrier:
         self._locked = locked
 
     def force(self, *, opening: float, now: float) -> None:
-        """Somebody pushes the arm to a place between 0.0 and 1.0."""
+        """Push the arm to a place between 0.0 and 1.0."""
         self._advance(now)
         self._moving = 0
         self._opening = min(1.0, max(0.0, opening))

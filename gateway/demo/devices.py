@@ -126,7 +126,7 @@ class DemoDevices:
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[FieldLines]:
-        """All of them on their lines, while this context lasts."""
+        """Serve all devices on their lines, while this context lasts."""
         async with AsyncExitStack() as stack:
             for reader in self._readers.values():
                 reader.plug_in()
@@ -142,7 +142,7 @@ class DemoDevices:
             )
 
     async def have_mishaps(self, *, dice: random.Random) -> None:
-        """Now and then a device is slow or talks haltingly for some seconds, until cancelled."""
+        """Make a device slow or halting for some seconds now and then, until cancelled."""
         while True:
             await asyncio.sleep(dice.uniform(_SHORTEST_CALM, _LONGEST_CALM))
             if dice.random() < 0.5:

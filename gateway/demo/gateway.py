@@ -34,7 +34,7 @@ def demo_cards() -> tuple[DemoCard, ...]:
 
 
 def present_route(control: str) -> Route:
-    """`POST /status/demo/present`: handed on to the simulated field at `control`."""
+    """Make the route `POST /status/demo/present`, which the simulated field at `control` answers."""
 
     async def present(request: web.Request, _: Caller) -> web.StreamResponse:
         try:

@@ -206,7 +206,7 @@ class _Demo:
 
 
 def _die_with_parent() -> None:
-    """In the child, before it becomes the gateway: end when the launcher ends, however that happens."""
+    """Tie the child, before it becomes the gateway, to the launcher: it ends with it, however that happens."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 

@@ -115,7 +115,7 @@ class ModbusFarEnd:
         return tuple(self._commands)
 
     def misbehave(self, unit: int, how: Misbehaviour = WELL_BEHAVED) -> None:
-        """From now on `unit` behaves like that; without `how` it behaves well again."""
+        """Set how `unit` misbehaves; without `how` it behaves well again."""
         self._misbehaviours[unit] = how
 
     def hang_up(self) -> None:

@@ -37,7 +37,7 @@ class RelayWiring:
         self._barrier = barrier
 
     def read(self, read: Read, *, now: float) -> Reply:
-        """Discrete inputs 0 to 5, and the coils, which are always off again: the pulses are the module's own."""
+        """Return discrete inputs 0 to 5, and the coils, which are always off again: the pulses are the module's own."""
         if read.table is Table.COIL:
             return _slice((0,) * len(self._WISHES), read)
         if read.table is not Table.DISCRETE_INPUT:

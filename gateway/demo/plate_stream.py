@@ -76,7 +76,7 @@ def axis_message(plate: str, *, car: int, state: str = "new", packet: int = 0, d
 
 
 def recognizer_message(plate: str, *, camera: str = "entry", stamp: str = "2026-05-07T17:48:03Z") -> bytes:
-    """Plate Recognizer's webhook."""
+    """Make a message of Plate Recognizer's webhook."""
     result = {
         "plate": plate.lower(),
         "score": 0.91,

@@ -103,7 +103,7 @@ class ProfileWiring:
         return Written()
 
     def _registers(self, now: float) -> dict[Place, int]:
-        """Everything that the device holds at `now`."""
+        """Return all registers of the device at `now`."""
         self._watch(now)
         registers: dict[Place, int] = {}
         for block in self._profile.blocks:
@@ -186,7 +186,7 @@ def _single(write: Write | WriteMany) -> tuple[Table, int, int | None]:
 
 
 def _shipped(part: Preparation) -> int:
-    """Another setting than the wanted one, which is why the profile prepares it."""
+    """Return the factory setting: not the wanted one, which is why the profile prepares it."""
     return int(part.value) ^ 1
 
 

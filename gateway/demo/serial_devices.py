@@ -33,7 +33,7 @@ class SerialBarrier:
         return _requests(self._profile, unit)
 
     def answer(self, what: str, *, unit: int, refuses: bool, now: float) -> bytes:
-        """Obey a command; tell the state."""
+        """Obey a command; return the state."""
         if refuses and self._profile.refusals and self._profile.replies:
             return _padded(self._profile.refusals[0], self._profile.replies, unit)
         if what == "status":
@@ -148,7 +148,7 @@ def _unsealed(template: Template, framing: Framing, unit: int, *, at_least: int)
 
 
 def _tail(framing: Framing) -> int:
-    """Bytes that end every frame and say nothing."""
+    """Return the bytes that end every frame and say nothing."""
     if framing.terminator is not None:
         return len(framing.terminator)
     ends = [-check.at for check in framing.checks if check.at < 0]

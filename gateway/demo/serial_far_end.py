@@ -64,7 +64,7 @@ class SerialDevice(Protocol):
     """Device as a far end uses it, once per request."""
 
     def requests(self, *, unit: int) -> Mapping[bytes, str]:
-        """Every frame that the device takes, by the bytes, with its place in the profile."""
+        """Return every frame that the device takes, by the bytes, with its place in the profile."""
         ...
 
     def answer(self, what: str, *, unit: int, refuses: bool, now: float) -> bytes:
@@ -105,7 +105,7 @@ class SerialFarEnd:
         return tuple(self._commands)
 
     def behave(self, unit: int, manners: SerialManners = WELL_MANNERED) -> None:
-        """From now on `unit` behaves like that; without `manners` it behaves well again."""
+        """Set how `unit` behaves; without `manners` it behaves well again."""
         self._manners[unit] = manners
 
     def say(self, data: bytes) -> None:

@@ -120,7 +120,7 @@ class Mix:
 
 
 async def keep_coming(lane: DrivingLane[Presents], mix: Mix, *, dice: random.Random) -> None:
-    """Traffic in one lane until cancelled."""
+    """Send traffic through one lane until cancelled."""
     while True:
         await asyncio.sleep(dice.uniform(mix.shortest_pause, mix.longest_pause))
         bad = dice.random() < mix.bad_share

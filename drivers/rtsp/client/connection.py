@@ -149,7 +149,7 @@ class RtspConnection:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
 

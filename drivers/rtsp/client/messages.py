@@ -102,7 +102,7 @@ def last_part(url: str) -> str:
 
 
 def parse_challenges(value: str) -> list[Challenge]:
-    """All that `WWW-Authenticate` offers and we can do, the strongest first."""
+    """List the schemes that `WWW-Authenticate` offers and the client can do, the strongest first."""
     found = []
     matches = list(_CHALLENGE.finditer(value))
     for match, following in zip(matches, [*matches[1:], None], strict=False):

@@ -78,7 +78,7 @@ class RtspSource:
         return None if self._sound is None else self._sound.format
 
     def frames(self) -> Iterator[EncodedFrame | EncodedAudio | FootageLost]:
-        """Frames as they arrive, whole access units in decoding order, beginning at a keyframe; sound among them.
+        """Yield whole access units as they arrive, in decoding order, beginning at a keyframe; sound among them.
 
         Raises:
             CameraStalled: no whole frame came within `stall_seconds`.

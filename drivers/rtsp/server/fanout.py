@@ -40,12 +40,12 @@ class Subscription:
         self._arrived.set()
 
     def end(self) -> None:
-        """No more frames come."""
+        """End the stream: no more frames come."""
         self._ended = True
         self._arrived.set()
 
     async def frames(self) -> AsyncIterator[EncodedFrame]:
-        """Frames in order, until the stream ends."""
+        """Yield frames in order, until the stream ends."""
         while True:
             while self._frames:
                 yield self._frames.popleft()
@@ -96,7 +96,7 @@ class Fanout:
 
     @contextmanager
     def subscribe(self) -> Iterator[Subscription]:
-        """One viewer, for the length of the block."""
+        """Add a viewer for the length of the block."""
         subscription = Subscription(most_queued=self._most_queued)
         self._subscriptions.add(subscription)
         try:

@@ -21,7 +21,7 @@ class Outlet(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing follows."""
+        """Close the ports: nothing follows."""
         ...
 
 

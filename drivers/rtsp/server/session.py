@@ -81,7 +81,7 @@ class Track:
         self._octets += sum(map(len, packets)) - 12 * len(packets)
 
     def close(self) -> None:
-        """Nothing follows."""
+        """Close the outlet: nothing follows."""
         self._outlet.close()
 
 
@@ -89,7 +89,7 @@ class Frames(Protocol):
     """One viewer's frames."""
 
     def frames(self) -> AsyncIterator[EncodedFrame | EncodedAudio]:
-        """Frames in order, and the sound between them, until the stream ends."""
+        """Yield frames in order, and the sound between them, until the stream ends."""
         ...
 
 

@@ -71,7 +71,7 @@ _BAR_WIDTH = 16
 
 
 def rows(character: str) -> tuple[int, ...]:
-    """Seven rows of five bits, the leftmost dot highest. Small letters are shown as capitals, the unknown as a dash."""
+    """Return seven rows of five bits, the leftmost dot highest. Small letters become capitals, unknown ones a dash."""
     return tuple(bytes.fromhex(_ROWS.get(character.upper(), _ROWS["-"])))
 
 
@@ -181,7 +181,7 @@ class _Canvas:
         self._still = b""
 
     def stripes(self) -> None:
-        """Colour bars, and a dark band at the foot for the time code."""
+        """Draw colour bars, and a dark band at the foot for the time code."""
         for plane in range(3):
             width = self._width if plane == 0 else self._width // 2
             rows = self._height if plane == 0 else self._height // 2
@@ -194,7 +194,7 @@ class _Canvas:
         self._still = bytes(self._planes[0][: self._width])
 
     def text(self, text: str, *, x: int, y: int, scale: int) -> None:
-        """White on black, each dot `scale` pixels square."""
+        """Draw white on black, each dot `scale` pixels square."""
         for at, character in enumerate(text):
             left = x + at * (WIDTH + 1) * scale
             for row, bits in enumerate(rows(character)):

@@ -148,6 +148,6 @@ def _moment(value: str) -> str:
 
 
 def moment_of(value: str) -> datetime:
-    """ISO 8601 as an aware moment; without an offset it is UTC."""
+    """Parse ISO 8601 as an aware moment; without an offset it is UTC."""
     moment = datetime.fromisoformat(value)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -118,7 +118,7 @@ class Operation:
 
 
 def operations() -> Iterator[Operation]:
-    """Every protected operation that this central has."""
+    """List every protected operation that this central has."""
     yield Operation("POST", "/v1/device/list", "devices", ("can_view_devices",), _devices)
     yield Operation("POST", "/v1/device", "device", ("can_view_devices",), _device)
     yield Operation("PUT", "/v1/device", "device", ("can_add_devices",), add_device)

@@ -74,7 +74,7 @@ class Table(Mapping[int, JsonObject]):
         return record
 
     def page(self, matches: Filter, *, page: int, limit: int, shift: int = 0) -> Batch:
-        """Page number `page` (from 1) of the matching records; later ones begin `shift` records off their place."""
+        """Return page `page` (from 1) of the matching records; later ones begin `shift` records off their place."""
         ids = self._matching(matches)
         start = (page - 1) * limit
         start = max(0, start + shift) if start else 0

@@ -66,7 +66,7 @@ def _camera(camera_id: int, name: str, now: Stamp) -> JsonObject:
 
 
 def card_number(index: int) -> tuple[int, int]:
-    """Facility and number of a seeded card, counted from 0; no two cards have the same."""
+    """Return facility and number of a seeded card, counted from 0; no two cards have the same."""
     # An odd factor: no number comes twice within a facility.
     return 1 + index // _PER_FACILITY, (index % _PER_FACILITY * 7919 + 11572) % 65536
 
@@ -102,7 +102,7 @@ def _card(index: int, now: Stamp) -> JsonObject:
 
 
 def _standing(index: int, now: Stamp) -> tuple[str, int, int | None]:
-    """Status, first and last moment of a card."""
+    """Return status, first and last moment of a card."""
     began = now.micros - 200 * _DAY
     if index < _ALWAYS_GOOD:
         return "active", began, None
