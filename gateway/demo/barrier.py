@@ -41,6 +41,18 @@ class BarrierState:
     photocell: bool
     fault: bool
 
+    @property
+    def points(self) -> dict[str, bool]:
+        """The inputs of a profile, by their names."""
+        return {
+            "closed_limit": self.closed_limit,
+            "open_limit": self.open_limit,
+            "arming_loop": self.arming_loop,
+            "closing_loop": self.closing_loop,
+            "photocell": self.photocell,
+            "fault": self.fault,
+        }
+
 
 class Barrier:
     """One barrier with its loops, photocell and controller.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 from aiohttp import web
 
@@ -13,7 +13,7 @@ from drivers.hikvision.isapi import Control, control_path, status_path
 from drivers.http_session import Account
 from drivers.xml_texts import read_xml
 from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.digest import DigestGuard
+from gateway.demo.http_device import DigestGuard, on_loopback
 
 _ANSWER = (
     '<?xml version="1.0" encoding="UTF-8"?><ResponseStatus version="2.0" xmlns="http://www.isapi.org/ver20/XMLSchema">'
@@ -57,20 +57,12 @@ class HikvisionBarrierFarEnd:
         self.speaking.set()
         self.hanging_up = False
 
-    @contextlib.asynccontextmanager
-    async def serve(self, *, port: int = 0) -> AsyncIterator[int]:
+    def serve(self, *, port: int = 0) -> AbstractAsyncContextManager[int]:
         """Serve on a port of this machine; 0 takes a free one."""
         app = web.Application()
         app.router.add_put(control_path(self._channel), self._control)
         app.router.add_get(status_path(self._channel), self._status)
-        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.1)
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, "127.0.0.1", port)
-            await site.start()
-            yield runner.addresses[0][1]
-        finally:
-            await runner.cleanup()
+        return on_loopback(app, port=port)
 
     async def _control(self, request: web.Request) -> web.Response:
         body = await request.read()

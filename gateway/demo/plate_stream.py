@@ -13,7 +13,7 @@ from aiohttp import web
 from drivers.http_session import Account
 from drivers.plates.dahua import DAHUA
 from drivers.plates.hikvision import HIKVISION
-from gateway.demo.digest import DigestGuard
+from gateway.demo.http_device import DigestGuard, on_loopback
 
 PICTURE = b"\xff\xd8\xff\xe0" + bytes(range(256)) * 16 + b"\r\n--not the boundary\r\n" + b"\xff\xd9"
 
@@ -147,15 +147,11 @@ class PlateStreamFarEnd:
         app = web.Application()
         path = (HIKVISION if self._make == "hikvision" else DAHUA).stream_path.partition("?")[0]
         app.router.add_get(path, self._stream)
-        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.1)
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, "127.0.0.1", port)
-            await site.start()
-            yield runner.addresses[0][1]
-        finally:
-            self.hang_up()
-            await runner.cleanup()
+        async with on_loopback(app, port=port) as served:
+            try:
+                yield served
+            finally:
+                self.hang_up()
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         if (challenge := self.guard.challenge(request)) is not None:

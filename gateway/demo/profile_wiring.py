@@ -130,15 +130,7 @@ class ProfileWiring:
         return registers
 
     def _hold_points(self, registers: dict[Place, int], now: float) -> None:
-        state = self._barrier.state(now=now)
-        wired = {
-            "closed_limit": state.closed_limit,
-            "open_limit": state.open_limit,
-            "arming_loop": state.arming_loop,
-            "closing_loop": state.closing_loop,
-            "photocell": state.photocell,
-            "fault": state.fault,
-        }
+        wired = self._barrier.state(now=now).points
         for name, point in self._profile.points.items():
             on = self._turned.get(name, wired.get(name, False)) != point.inverted
             place = self._place(point.table, point.address)

@@ -61,14 +61,7 @@ class SerialBarrier:
         if profile.status is None or profile.replies is None:
             return b""
         frame = bytearray(_unsealed(profile.status.answer, profile.replies, unit, at_least=self._length()))
-        shown = {
-            "closed_limit": state.closed_limit,
-            "open_limit": state.open_limit,
-            "arming_loop": state.arming_loop,
-            "closing_loop": state.closing_loop,
-            "photocell": state.photocell,
-            "fault": state.fault,
-        }
+        shown = state.points
         for point in profile.points.values():
             _put(frame, point, 0)
         if isinstance(profile.position, ValuePosition):

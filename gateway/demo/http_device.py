@@ -1,4 +1,4 @@
-"""The far end of digest authentication (RFC 7616, MD5 with qop=auth), as cameras have it."""
+"""Parts of simulated devices that speak HTTP: a server on loopback, and digest authentication (RFC 7616, MD5)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from aiohttp import web
 
@@ -14,8 +16,20 @@ from drivers.http_session import Account
 _FIELD = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s,]+))')
 
 
+@asynccontextmanager
+async def on_loopback(app: web.Application, *, port: int = 0) -> AsyncIterator[int]:
+    """Serve on a port of this machine, and yield it; 0 takes a free one."""
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
 class DigestGuard:
-    """Lets in who knows the account.
+    """Guard that lets in callers with the account, as cameras do (qop=auth).
 
     Args:
         account: the one account.
