@@ -45,7 +45,7 @@ class AudioClock:
     """RTP times of sound into ticks of the pictures' time line.
 
     By the camera's sender reports where both streams have them and they can be true; until then by the times that the
-    camera told when it began to play (RTP-Info); otherwise sound belongs to the picture it arrived with. Two reports
+    camera said when it began to play (RTP-Info); otherwise sound belongs to the picture it arrived with. Two reports
     made at different moments contradict each other where the camera paused in between, so a pair counts when the pair
     after it says the same; the first counts at once where there is nothing else to go by. A pair that has put sound
     next to its pictures once is kept until another is agreed on: packets that wait somewhere tell nothing against it.
@@ -154,7 +154,7 @@ class AudioTrack:
                     continue
                 pts = self.clock.pts(raw, now, picture)
                 if self._last is not None and pts <= self._last and self._last - pts < _LONGEST_LAG_TICKS:
-                    continue  # the clock was set back a little: what was heard is not heard again
+                    continue  # the clock was set back a little: sound is not repeated
                 self._last = pts
                 yield EncodedAudio(data, pts, now, self._packets.format)
 

@@ -32,7 +32,7 @@ class Picture:
         entry: the kind of entry point of a keyframe.
         recovery: how many pictures after a recovery point the first whole one comes.
         damaged: a part of it was lost.
-        bidirectional: it is shown before one decoded earlier; told of H.264 alone.
+        bidirectional: it is shown before one decoded earlier; known of H.264 alone.
     """
 
     units: tuple[bytes, ...]

@@ -27,7 +27,7 @@ class VideoFormat:
         height: pixels shown, after cropping.
         codec: RFC 6381 name, e.g. `avc1.42c01e` or `hvc1.1.6.L93.90`.
         vps: video parameter set, without start code; H.265 alone has one.
-        reordering: how many pictures may precede one in decoding order and follow it in presentation; None: not told.
+        reordering: how many pictures may precede one in decoding order and follow it in presentation; None: unknown.
     """
 
     sps: bytes

@@ -1,7 +1,7 @@
-"""One video stream's packets into frames that a recording can rely on, however they came. Pure.
+"""Frames of one video stream that a recording can rely on, made from packets as they come. Pure.
 
-Whole pictures alone, beginning at a keyframe with its parameter sets, in times that grow; what is lost is told. Where a
-stream has had no entry point for LONGEST_GROUP_SECONDS, its next picture is a keyframe without one (Entry.NONE).
+Only whole pictures come out, beginning at a keyframe with its parameter sets, in growing times; losses are reported.
+Where a stream has had no entry point for LONGEST_GROUP_SECONDS, its next picture counts as one (Entry.NONE).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from drivers.rtsp.timestamps import Timestamps
 _CODECS = {"H264": VideoCodec.H264, "H265": VideoCodec.H265, "HEVC": VideoCodec.H265}
 _ASSUMED_REORDERING = 2
 _LOOKED_AT = 4
-"""Pictures that are looked at before the first is told, where the camera does not tell whether it reorders them."""
+"""Pictures looked at before the first is handed on, where the camera does not say whether it reorders them."""
 _LONGEST_HOLE_SECONDS = 1.0
 LONGEST_GROUP_SECONDS = 10.0
 """A stream without an entry point for so long is cut by time: what may be damaged is better than nothing."""
@@ -92,7 +92,7 @@ class VideoTrack:
 
     @property
     def format(self) -> VideoFormat | None:
-        """The format as it was announced or last told in-band."""
+        """The format as it was announced or last sent in-band."""
         return self._format
 
     @property

@@ -170,7 +170,7 @@ async def _local_addresses(host: str) -> tuple[str, ...]:
     """Return the loopback addresses that a camera is reached at; none for one on another machine."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):  # told when the camera is connected to
+    except (OSError, UnicodeError):  # reported when connecting
         return ()
     addresses = dict.fromkeys(str(each[4][0]) for each in found)
     return tuple(address for address in addresses if ipaddress.ip_address(address.partition("%")[0]).is_loopback)

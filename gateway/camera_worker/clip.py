@@ -39,7 +39,7 @@ _HEAD_BYTES = 4 * 188
 _UNDECODED = {"codec_whitelist": "aac"}
 _LONGEST_SOUND_TICKS = TICKS_PER_SECOND
 _LEAST_SOUND_TICKS = 90
-"""Pieces of sound are longer: two that begin closer together are one, told twice."""
+"""Pieces of sound are longer: two that begin closer together are one and the same."""
 
 
 def end_at(file: Path, *, seconds: Fraction) -> None:
@@ -152,7 +152,7 @@ def _segment(media: Path, path: str) -> _Source:
     try:
         with file.open("rb") as opened:
             return _Source(file, parsed[2], opened.read(_HEAD_BYTES))
-    except OSError:  # told of when it is copied
+    except OSError:  # reported when it is copied
         return _Source(file, parsed[2], b"")
 
 

@@ -43,7 +43,7 @@ class LiveView:
     """
 
     def __init__(self, feed: LiveFeed, *, sound: bool = False) -> None:
-        """`sound`: it takes what is heard too, by `next_of_both`."""
+        """`sound`: it takes sound too, by `next_of_both`."""
         self._feed = feed
         self._takes_sound = sound
         self._waiting: deque[tuple[int, EncodedFrame | EncodedAudio]] = deque()

@@ -63,7 +63,7 @@ class Shelf(Protocol):
 
 
 class ToDisk:
-    """Each segment becomes durable as it is finished, and is told."""
+    """Shelf on the disk: each finished segment becomes durable at once, and is reported."""
 
     def __init__(self, *, media: Path, finished: Callable[[SegmentFinished], None]) -> None:
         self._media = media
@@ -84,7 +84,7 @@ class BufferedFile:
     """A segment whose bytes are in memory until it is durable, and on the disk too from `keep` on."""
 
     def __init__(self, *, file: SegmentFile, failed: Callable[[DiskFailed], None]) -> None:
-        """`failed` is told when the disk takes no more of what is written; nothing of it is lost."""
+        """`failed` is called when the disk takes no more of what is written; nothing of it is lost."""
         self._file = file
         self._failed = failed
         self._pieces: list[bytes] = []
@@ -172,7 +172,7 @@ class PreRoll:
         self._pins = pins
         self._write_wanted()
 
-    def allow(self, may_write: bool) -> None:  # noqa: FBT001  # told yes or no
+    def allow(self, may_write: bool) -> None:  # noqa: FBT001  # yes or no
         """Allow or forbid writing. Once forbidden, the open segment leaves the disk; memory still has all of it."""
         self._may_write = may_write
         if may_write:
@@ -238,7 +238,7 @@ class PreRoll:
     def _is_wanted(self, start: Start, duration: int | None) -> bool:
         """Return whether a segment of this duration (None: it goes on) holds a part of what is pinned."""
         for pin in self._pins:
-            # where it can be told, by the clock that nobody sets
+            # where possible by the monotonic clock, which nobody sets
             at = start.wall if pin.clock_offset is None else start.uptime + pin.clock_offset
             if pin.until > at and (duration is None or pin.begin < at + duration):
                 return True

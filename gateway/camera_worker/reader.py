@@ -105,7 +105,7 @@ class CameraReader:
         self._thread.start()
 
     def leave(self) -> None:
-        """End with the next frame, so that the camera can be told; returns at once."""
+        """End with the next frame, which leaves the camera in good order; returns at once."""
         self._stopping.set()
 
     def stop(self) -> None:

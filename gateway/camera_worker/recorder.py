@@ -111,7 +111,7 @@ class CameraRecorder:
         if self.camera.record == "events":
             self._queue.put(FootagePinned(pins))
 
-    def allow(self, may_write: bool) -> None:  # noqa: FBT001  # told yes or no
+    def allow(self, may_write: bool) -> None:  # noqa: FBT001  # yes or no
         """Allow or forbid writing for a camera that is recorded for events only; its footage then waits in memory."""
         if self.camera.record == "events":
             self._queue.put(WritingAllowed(may_write))
@@ -218,7 +218,7 @@ class CameraRecorder:
     def _mind_time(self, began: float, *, received: bool) -> None:
         """Notice a disk that hangs by the time a write took: it gives no error.
 
-        Meanwhile nothing was heard of the camera, so that it is not to blame.
+        Meanwhile nothing came from the camera, so that it is not to blame.
         """
         now = self._clock.monotonic()
         hung = now - began >= _DISK_HUNG_SECONDS

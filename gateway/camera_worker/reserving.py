@@ -100,7 +100,7 @@ class Reserving:
         self._server: AbstractAsyncContextManager[RtspServer] | None = None
 
     async def serve(self, asked: RtspServing | None) -> None:
-        """Serve like this from now on; None: not at all. A port that cannot be had is told in the log, and tried anew
+        """Serve like this from now on; None: not at all. A port that cannot be had is logged, and tried anew
         when next asked.
         """
         if asked == self._asked:

@@ -27,7 +27,7 @@ class Trickle:
 
     Attributes:
         candidates: each with the identification tag of its media section.
-        ufrag: the viewer's ICE user fragment, "" when it is not told.
+        ufrag: the viewer's ICE user fragment, "" when it is not given.
         complete: whether these are the last.
     """
 

@@ -138,7 +138,7 @@ def _kinds(table: bytes) -> Iterator[int]:
 
 
 def _adts(format_: AudioFormat, size: int) -> bytes:
-    profile = format_.object_type - 1 if format_.object_type <= 4 else 1  # layers are told within
+    profile = format_.object_type - 1 if format_.object_type <= 4 else 1  # layers are described within
     rate = _RATES.index(format_.rate)
     whole = size + _ADTS_SIZE
     return bytes(

@@ -24,7 +24,7 @@ from gateway.camera_worker.sound_stream import (
 
 _PICTURE_PID = 0x100
 _SHIFT = 90_000
-"""A second, by which all is told later: where pictures are reordered, the first may be decoded before time 0."""
+"""One second, added to all times: where pictures are reordered, the first may be decoded before time 0."""
 _PICTURE_TYPES = {
     VideoCodec.H264: bytes((0x1B, 0xE0 | _PICTURE_PID >> 8, _PICTURE_PID & 0xFF, 0xF0, 0)),
     VideoCodec.H265: bytes((0x24, 0xE0 | _PICTURE_PID >> 8, _PICTURE_PID & 0xFF, 0xF0, 6)) + b"\x05\x04HEVC",

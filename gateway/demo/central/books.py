@@ -1,6 +1,6 @@
 """Records of a site at the simulated central, counted by what makes each one unique.
 
-The interface names no idempotency key: a write that is sent twice is carried out twice. What is the same is told by
+The interface names no idempotency key: a write that is sent twice is carried out twice. Records are the same by
 what the site says itself: of camera events and entries, where they come from (`source_name`, `source_id`); of a file,
 its camera event and its SHA-256.
 """
