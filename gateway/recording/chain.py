@@ -10,7 +10,7 @@ import structlog
 
 from gateway.domain.errors import StoreError
 from gateway.recording import leaf_log
-from gateway.store import Store
+from gateway.store.footage.chain_links import ChainLinks
 
 log = structlog.get_logger(__name__)
 
@@ -24,8 +24,8 @@ class FootageChain:
     Files are hashed one after another in a thread, beside the recording: a start must not wait for a disk to be read.
     """
 
-    def __init__(self, *, store: Store, media: Path) -> None:
-        self._store = store
+    def __init__(self, *, links: ChainLinks, media: Path) -> None:
+        self._links = links
         self._media = media
         self._adopted = asyncio.Event()
 
@@ -50,7 +50,7 @@ class FootageChain:
     async def link_all(self) -> int:
         """Hash and link all segments that have no place yet; returns how many got one. Raises StoreError."""
         linked = at = 0
-        while page := await self._store.chain_links.unlinked(after=at, limit=_AT_A_TIME):
+        while page := await self._links.unlinked(after=at, limit=_AT_A_TIME):
             at = page[-1][0]
             hashes = [
                 (segment_id, path, sha256)
@@ -58,7 +58,7 @@ class FootageChain:
                 if (sha256 := await asyncio.to_thread(_hash, self._media / path))
             ]
             if hashes:
-                await self._store.chain_links.link(hashes)
+                await self._links.link(hashes)
                 linked += len(hashes)
         return linked
 
@@ -70,7 +70,7 @@ class FootageChain:
         first, last = after + 1, before - 1
         if last < first:
             return ()
-        found = await self._store.chain_links.leaves(camera_id, first, last)
+        found = await self._links.leaves(camera_id, first, last)
         if len(found) <= last - first:
             try:
                 found |= await asyncio.to_thread(leaf_log.leaves, self._media, camera_id, first, last)

@@ -23,7 +23,8 @@ from gateway.recording.readiness import Coverage
 from gateway.recording.worker_client import WorkerClient
 from gateway.runtime.clock import Clock
 from gateway.runtime.data_folder import MADE_OF_FOOTAGE
-from gateway.store import Segment, Store
+from gateway.store import Segment
+from gateway.store.footage.segments import Segments
 
 LONGEST_LEAD_IN = 60_000_000
 """Micros; footage that is not whole after so much decoding never is."""
@@ -62,7 +63,7 @@ class Clips:
     def __init__(
         self,
         *,
-        store: Store,
+        segments: Segments,
         media: Path,
         clock: Clock,
         worker: Callable[[int], WorkerClient],
@@ -74,7 +75,7 @@ class Clips:
         """`worker` gives a living worker for a camera or raises CameraUnavailable; `coverage` tells how far
         a camera's footage goes, `missing` what of an event there is none; `boot_id`: of this run of the machine.
         """
-        self._store = store
+        self._segments = segments
         self._clock = clock
         self._worker = worker
         self._coverage = coverage
@@ -110,7 +111,7 @@ class Clips:
     async def _footage(self, event: CameraEvent) -> tuple[tuple[Segment, ...], bool]:
         """Return the segments of an event, and whether they are all that will come. Raises as `footage`."""
         complete = self.is_complete(event)  # asked first: what is complete now is among the rows read next
-        segments = await self._store.segments.of_event(event)
+        segments = await self._segments.of_event(event)
         if segments:
             return segments, complete
         if complete:
@@ -169,14 +170,14 @@ class Clips:
         now = self._clock.monotonic()
         taken_at, shown = self._latest.get(camera_id, (float("-inf"), 0))
         if now - taken_at > _FRESH_SECONDS:
-            latest = await self._store.segments.latest(camera_id)
+            latest = await self._segments.latest(camera_id)
             if latest is None:
                 raise NotFoundError(f"there is no footage of camera {camera_id}")
             shown = latest.started_at
             self._latest[camera_id] = (now, shown)
 
         async def take(output: str) -> None:
-            newest = await self._store.segments.between(camera_id, shown, shown + 1)
+            newest = await self._segments.between(camera_id, shown, shown + 1)
             if not newest:
                 raise NotFoundError(f"there is no footage of camera {camera_id}")
             await self._take(newest[-1], newest[-1].started_at, output)
@@ -196,7 +197,7 @@ class Clips:
 
     async def _lead_in(self, first: Segment, moment: int) -> tuple[Segment, ...]:
         begin = first.started_at - LONGEST_LEAD_IN
-        earlier = await self._store.segments.between(first.camera_id, begin, first.started_at)
+        earlier = await self._segments.between(first.camera_id, begin, first.started_at)
         return lead_in([segment for segment in earlier if segment.id != first.id], first, moment)
 
     def _still_recording(self, event: CameraEvent) -> CameraUnavailable:

@@ -12,7 +12,8 @@ from gateway.domain.footage import Pin
 from gateway.recording.worker_pool import CameraWorker
 from gateway.runtime.clock import Clock
 from gateway.site import Camera
-from gateway.store import Store
+from gateway.store import Changes
+from gateway.store.footage.camera_events import CameraEvents
 
 log = structlog.get_logger(__name__)
 
@@ -26,10 +27,19 @@ _MOST_PINS = 10_000
 class PinWatch:
     """Keeps workers told of all that is pinned and may still be in memory or come. Keep `run` alive as a task."""
 
-    def __init__(self, *, store: Store, cameras: Iterable[Camera], clock: Clock, boot_id: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        camera_events: CameraEvents,
+        changes: Changes,
+        cameras: Iterable[Camera],
+        clock: Clock,
+        boot_id: str = "",
+    ) -> None:
         """`boot_id`: of this run of the machine; what was stamped in it is told with its monotonic times too."""
         self._boot_id = boot_id
-        self._store = store
+        self._camera_events = camera_events
+        self._changes = changes
         self._clock = clock
         self._seconds: Mapping[int, int] = {}
         self.change(cameras)
@@ -47,7 +57,7 @@ class PinWatch:
         """Look whenever something was recorded, until cancelled."""
         version = -1
         while True:
-            version = await self._store.changes.beyond(version, within=_LOOK_SECONDS)
+            version = await self._changes.beyond(version, within=_LOOK_SECONDS)
             try:
                 await self.look(workers())
             except StoreError as error:
@@ -63,8 +73,8 @@ class PinWatch:
         since = self._clock.wall().micros - held * _MICROS
         pins: defaultdict[int, list[Pin]] = defaultdict(list)
         uptime = int(self._clock.monotonic() * _MICROS) - held * _MICROS
-        found = await self._store.camera_events.pinned_since(self._seconds, since)
-        lately = await self._store.camera_events.stamped_in(self._boot_id, pinned_after=uptime)
+        found = await self._camera_events.pinned_since(self._seconds, since)
+        lately = await self._camera_events.stamped_in(self._boot_id, pinned_after=uptime)
         for event in {event.id: event for event in (*found, *lately)}.values():
             if event.camera_id not in self._seconds:
                 continue

@@ -146,6 +146,10 @@ class EvidenceFiles:
             await self._store.evidence.forget(gone)
             log.info("evidence_deleted", files=len(gone), bytes=sum(item.size for item in gone))
 
+    async def total_bytes(self) -> int:
+        """Return the bytes of all evidence. Raises StoreError."""
+        return await self._store.evidence.bytes_kept()
+
     async def expire(self, *, transactions_before: int, incidents_before: int) -> None:
         """Let go of what is older than its class may be, by a trusted clock, and has gone up. Raises StoreError."""
         await self._store.evidence.let_go(

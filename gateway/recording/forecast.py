@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gateway.site import StorageSection
+
 _GIGABYTE = 1_000_000_000
 _DAY_SECONDS = 86_400.0
 _HOURS_UP_TO_DAYS = 2.0
@@ -35,6 +37,17 @@ class StorageLimits:
     continuous_days: int = 30
     transaction_days: int = 90
     incident_days: int = 365
+
+    @classmethod
+    def of(cls, storage: StorageSection) -> StorageLimits:
+        """Convert the limits of the site file."""
+        return cls(
+            cap=int(storage.media_gigabytes * _GIGABYTE),
+            floor=int(storage.free_floor_gigabytes * _GIGABYTE),
+            continuous_days=storage.continuous_days,
+            transaction_days=storage.transaction_days,
+            incident_days=storage.incident_days,
+        )
 
 
 @dataclass(frozen=True, slots=True)

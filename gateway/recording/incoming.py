@@ -18,17 +18,20 @@ from gateway.domain.errors import StoreError
 from gateway.domain.evidence import HEAD_BYTES, Evidence, Labels, TooLarge
 from gateway.domain.passages import CameraEvent
 from gateway.runtime.durable_files import sync_folder
+from gateway.site import StorageSection
 
 log = structlog.get_logger(__name__)
 
 WORKING_SUFFIX = ".part"
 _PIECE = 1024 * 1024
+_MEGABYTE = 1_000_000
+_GIGABYTE = 1_000_000_000
 _TAKES_NOTHING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLimits:
-    """How much is taken.
+    """Limits of what people may upload.
 
     Attributes:
         bytes_each: of one file.
@@ -39,6 +42,15 @@ class EvidenceLimits:
     bytes_each: int
     per_event: int
     floor: int
+
+    @classmethod
+    def of(cls, storage: StorageSection) -> EvidenceLimits:
+        """Convert the limits of the site file. Evidence may fill half of the space that must stay free."""
+        return cls(
+            bytes_each=storage.evidence_megabytes * _MEGABYTE,
+            per_event=storage.evidence_per_event,
+            floor=int(storage.free_floor_gigabytes * _GIGABYTE) // 2,
+        )
 
 
 Keep = Callable[["Incoming", CameraEvent, Labels], Awaitable[Evidence]]

@@ -24,7 +24,8 @@ from gateway.recording.chain import FootageChain
 from gateway.recording.lost_footage import LostFootage
 from gateway.recording.media_files import HourFolder, SegmentFile
 from gateway.runtime.clock import Clock, Stamp, boot_id, offset_of
-from gateway.store import Entry, Segment, Store
+from gateway.store import Entry, Journal, Segment
+from gateway.store.footage.segments import Segments
 
 log = structlog.get_logger(__name__)
 
@@ -54,10 +55,13 @@ class FootageIndex:
     `recover` once before workers start; keep `run` alive as a task.
     """
 
-    def __init__(self, *, store: Store, media: Path, clock: Clock, chain: FootageChain | None = None) -> None:
+    def __init__(
+        self, *, segments: Segments, journal: Journal, media: Path, clock: Clock, chain: FootageChain | None = None
+    ) -> None:
         """`chain` is woken when files were adopted, whose hashes are not known."""
         self._chain = chain
-        self._store = store
+        self._rows = segments
+        self._journal = journal
         self._media = media
         self._clock = clock
         self._segments: deque[SegmentFinished] = deque()
@@ -82,7 +86,7 @@ class FootageIndex:
         """Rows have other times than before. Raises StoreError."""
         await self.flush()
         for camera_id in tuple(self._covered):
-            latest = await self._store.segments.latest(camera_id, before=self._not_after())
+            latest = await self._rows.latest(camera_id, before=self._not_after())
             if latest is not None:
                 self._covered[camera_id] = latest.ended_at
 
@@ -131,12 +135,12 @@ class FootageIndex:
 
         Call it while no worker runs, and only when the media folder is known to be the right one. Raises StoreError.
         """
-        garbage = await self._store.segments.garbage()
+        garbage = await self._rows.garbage()
         await self.delete(garbage)
         lost = await self._drop_lost()
         cut = await self._set_aside(cameras)
         for camera_id in cameras:
-            latest = await self._store.segments.latest(camera_id, before=self._not_after())
+            latest = await self._rows.latest(camera_id, before=self._not_after())
             if latest is not None:
                 self._covered[camera_id] = latest.ended_at
         found, untold = 0, list[UnreportedGap]()
@@ -179,7 +183,7 @@ class FootageIndex:
             await asyncio.to_thread(leaf_log.keep, self._media, segments)
         except OSError as error:
             raise StoreError(f"footage cannot be deleted: {error.strerror}") from error
-        await self._store.segments.forget(segments)
+        await self._rows.forget(segments)
 
     def _wake(self) -> None:
         self._written.clear()
@@ -188,12 +192,12 @@ class FootageIndex:
     async def _write(self) -> None:
         segments = list(islice(self._segments, _BATCH))
         if segments:
-            await self._store.segments.add(segments)
+            await self._rows.add(segments)
             self._cover(segments)
             _drop_first(self._segments, len(segments))
         events = tuple(islice(self._events, _BATCH))
         if events:
-            await self._store.journal.record(Entry(events=events))
+            await self._journal.record(Entry(events=events))
             _drop_first(self._events, len(events))
 
     def _not_after(self) -> int:
@@ -215,12 +219,12 @@ class FootageIndex:
         at, lost = 0, LostFootage()
         is_there = _Presence(self._media)
         try:
-            while page := await self._store.segments.after(at):
+            while page := await self._rows.after(at):
                 at = page[-1].id
                 missing = await asyncio.to_thread(is_there.missing, page)
                 if missing:
                     await self._keep_leaves(missing)
-                    await self._store.segments.forget(missing)
+                    await self._rows.forget(missing)
                     lost = lost.with_(missing)
         finally:
             for event in lost.events(self._clock.wall()):
@@ -231,17 +235,17 @@ class FootageIndex:
         """Set aside files of the last minutes that the disk lost after confirming them; return their number."""
         cut = 0
         for camera_id in cameras:
-            latest = await self._store.segments.latest(camera_id, before=self._not_after())
+            latest = await self._rows.latest(camera_id, before=self._not_after())
             if latest is None:
                 continue
-            rows = await self._store.segments.between(camera_id, latest.ended_at - _LAST_MICROS, latest.ended_at)
+            rows = await self._rows.between(camera_id, latest.ended_at - _LAST_MICROS, latest.ended_at)
             sizes = [(row.path, row.size) for row in rows]
             paths = await asyncio.to_thread(media_files.cut_off, self._media, sizes)
             if paths:
                 log.error("segments_cut_off", camera_id=camera_id, segments=len(paths))
                 broken = [row for row in rows if row.path in paths]
                 await self._keep_leaves(broken)
-                await self._store.segments.forget(broken)
+                await self._rows.forget(broken)
                 await self._rename(paths)
                 cut += len(paths)
         return cut
@@ -284,7 +288,7 @@ class FootageIndex:
     async def _adopt_hour(
         self, folder: HourFolder, files: tuple[SegmentFile, ...], *, ended_before: int
     ) -> tuple[SegmentFinished, ...]:
-        known = await self._store.segments.known(f"{folder.camera_id}/{folder.hour}")
+        known = await self._rows.known(f"{folder.camera_id}/{folder.hour}")
         found = media_files.adopted(
             files,
             known=known,
@@ -296,7 +300,7 @@ class FootageIndex:
             log.error("files_cut_off", camera_id=folder.camera_id, files=len(broken))
             await self._rename(broken)
         if found:
-            await self._store.segments.add(found)
+            await self._rows.add(found)
             self._cover(found)
             if self._chain is not None:
                 self._chain.wake()

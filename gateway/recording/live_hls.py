@@ -11,7 +11,9 @@ from gateway.recording import playlists
 from gateway.recording.file_cache import FoundFiles
 from gateway.recording.live_playlist import MOST_SEGMENTS, fitting, listed, live_media, live_target
 from gateway.runtime.clock import Clock
-from gateway.store import Segment, Store
+from gateway.store import Segment
+from gateway.store.footage.chain_links import ChainLinks
+from gateway.store.footage.segments import Segments
 
 _STALE_MICROS = 60_000_000
 _PLAYED_SECONDS = 60.0
@@ -46,7 +48,8 @@ class LiveHls:
     def __init__(
         self,
         *,
-        store: Store,
+        segments: Segments,
+        links: ChainLinks,
         media: Path,
         clock: Clock,
         cameras: Callable[[], frozenset[int]],
@@ -54,7 +57,8 @@ class LiveHls:
     ) -> None:
         """`refuse` raises CameraUnavailable while whoever touched a file would hang."""
         self._refuse = refuse
-        self._store = store
+        self._segments = segments
+        self._links = links
         self._media = media
         self._clock = clock
         self._cameras = cameras
@@ -76,7 +80,7 @@ class LiveHls:
         self._refuse()
         if (known := self._found.get((camera_id, number))) is not None:
             return known
-        found = await self._store.segments.numbered(camera_id, number) if camera_id in self._cameras() else None
+        found = await self._segments.numbered(camera_id, number) if camera_id in self._cameras() else None
         if found is None:
             raise NotFoundError(f"camera {camera_id} has no segment {number} (any more)")
         return self._found.note((camera_id, number), self._media / found.path)
@@ -84,8 +88,8 @@ class LiveHls:
     async def _newest(self, camera_id: int) -> _Live:
         if camera_id not in self._cameras():
             raise NotFoundError(f"this site has no camera {camera_id}")
-        wanted = live_target(await self._store.chain_links.longest(camera_id))
-        newest = await self._store.segments.newest(camera_id, most=MOST_SEGMENTS)
+        wanted = live_target(await self._links.longest(camera_id))
+        newest = await self._segments.newest(camera_id, most=MOST_SEGMENTS)
         target = self._target(camera_id, wanted)
         segments = listed(newest, target=target)
         if not segments:

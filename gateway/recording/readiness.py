@@ -11,7 +11,7 @@ import structlog
 from gateway.domain.errors import CameraUnavailable, StoreError
 from gateway.domain.passages import CameraEvent
 from gateway.runtime.clock import Clock
-from gateway.store import Store
+from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.footage.event_footage import LONGEST_SEGMENT
 
 log = structlog.get_logger(__name__)
@@ -109,17 +109,21 @@ def _seconds(micros: int) -> int:
     return max(1, -(-micros // _MICROS))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Readiness:
-    """Marks camera events ready as their footage becomes complete. Keep `run` alive as a task."""
+    """Marks camera events ready as their footage becomes complete. Keep `run` alive as a task.
 
-    def __init__(self, *, store: Store, clock: Clock, coverage: Callable[[int], Coverage], boot_id: str = "") -> None:
-        """`coverage` tells how far the footage of a camera goes; a camera unknown to it does not record. `boot_id`: of
-        this run of the machine; what was stamped in it is judged by the clock that nobody sets.
-        """
-        self._boot_id = boot_id
-        self._store = store
-        self._clock = clock
-        self._coverage = coverage
+    Attributes:
+        camera_events: the events.
+        clock: both clocks.
+        coverage: tells how far the footage of a camera goes.
+        boot_id: of this run of the machine. Events stamped in it are judged by the monotonic clock.
+    """
+
+    camera_events: CameraEvents
+    clock: Clock
+    coverage: Callable[[int], Coverage]
+    boot_id: str = ""
 
     async def run(self) -> None:
         """Look twice a second until cancelled."""
@@ -133,8 +137,8 @@ class Readiness:
 
     async def look(self) -> None:
         """Mark what is complete now. Raises StoreError."""
-        now = read(self._clock, self._boot_id)
-        for event in await self._store.camera_events.awaiting(now=now.wall, boot_id=now.boot_id, uptime=now.uptime):
-            coverage, at = now.of(event, self._coverage(event.camera_id))
+        now = read(self.clock, self.boot_id)
+        for event in await self.camera_events.awaiting(now=now.wall, boot_id=now.boot_id, uptime=now.uptime):
+            coverage, at = now.of(event, self.coverage(event.camera_id))
             if is_complete(event, coverage, now=at):
-                await self._store.camera_events.mark_ready(event.id)
+                await self.camera_events.mark_ready(event.id)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import structlog
@@ -36,8 +38,6 @@ from gateway.store import Segment, Store
 
 log = structlog.get_logger(__name__)
 
-_GIGABYTE = 1_000_000_000
-_MEGABYTE = 1_000_000
 _FLUSH_SECONDS = 3.0
 _SWEEP_SECONDS = 120.0
 _NO_ROOM = (
@@ -46,129 +46,189 @@ _NO_ROOM = (
 )
 
 
+@dataclass(kw_only=True, eq=False)
 class Recording:
     """Records the site's cameras while `run` is alive, and answers for their footage.
 
     `run` returns by cancellation alone, its workers ended in order. It is to be kept under a supervisor, and starts
     afresh when it is started again. The store must outlive it.
+
+    Attributes:
+        site: the site file; its cameras may change later.
+        store: the database.
+        media: the media folder.
+        run_folder: the folder of the workers' sockets.
+        clock: both clocks.
+        progress: where workers show that they go on.
+        secrets: passwords of cameras.
+        media_fault: says in one sentence why the media folder must not be used (unmounted, another disk), "" when it
+            may. It is asked every `look_seconds` in a thread and may block.
+        marker: a file in the media folder without which nothing is written there, not even until the next look.
+        segment_seconds: the least duration of a segment, which ends before a keyframe.
+        look_seconds: between two looks at the media folder.
     """
 
-    def __init__(
-        self,
-        *,
-        site: Site,
-        store: Store,
-        media: Path,
-        run_folder: Path,
-        clock: Clock,
-        progress: Progress,
-        secrets: Secrets,
-        media_fault: Callable[[], str] = no_fault,
-        marker: str = "",
-        segment_seconds: float = 2.0,
-        look_seconds: float = LOOK_SECONDS,
-    ) -> None:
-        """`media_fault` says in one sentence why the media folder must not be used (unmounted, another disk), "" when
-        it may; it is asked every `look_seconds` in a thread and may block. Without the file `marker` in the media
-        folder nothing is written there, not even until the next time it is asked. `run_folder` takes the workers'
-        sockets. A segment lasts at least `segment_seconds` and ends before a keyframe.
-        """
-        self._site = site
-        self._store = store
-        self._media = media.absolute()
-        self._run_folder = run_folder
-        self._clock = clock
+    site: Site
+    store: Store
+    media: Path
+    run_folder: Path
+    clock: Clock
+    progress: Progress
+    secrets: Secrets
+    media_fault: Callable[[], str] = no_fault
+    marker: str = ""
+    segment_seconds: float = 2.0
+    look_seconds: float = LOOK_SECONDS
+
+    def __post_init__(self) -> None:
+        self._media = self.media.absolute()
+        self._boot_id = boot_id()
+        self._cameras = self.site.cameras
         self._cameras_changed = False
         self._paused = False
         self._changed = asyncio.Event()
-        self._folder = MediaFolder(
-            fault=media_fault, reopen=self._open_media, changed=self._changed.set, look_seconds=look_seconds
+
+    @cached_property
+    def viewing(self) -> Viewing:
+        """Live views of the cameras."""
+        return Viewing(cameras=self._camera_ids, workers=lambda: self._fleet.workers, most=self.site.live.viewers)
+
+    @cached_property
+    def live(self) -> LiveHls:
+        """Live footage of the cameras, by HLS."""
+        return LiveHls(
+            segments=self.store.segments,
+            links=self.store.chain_links,
+            media=self._media,
+            clock=self.clock,
+            cameras=self._camera_ids,
+            refuse=self._refuse_while_silent,
         )
-        self._chain = FootageChain(store=store, media=self._media)
-        self._index = FootageIndex(store=store, media=self._media, clock=clock, chain=self._chain)
-        self._pins = PinWatch(store=store, cameras=site.cameras, clock=clock, boot_id=boot_id())
-        self._watch = CameraWatch(
+
+    @cached_property
+    def evidence_files(self) -> EvidenceFiles:
+        """Files that people added to camera events."""
+        return EvidenceFiles(
+            store=self.store,
+            media=self._media,
+            clock=self.clock,
+            fault=lambda: self._folder.fault,
+            limits=EvidenceLimits.of(self.site.storage),
+        )
+
+    @cached_property
+    def _folder(self) -> MediaFolder:
+        return MediaFolder(
+            fault=self.media_fault,
+            reopen=self._open_media,
+            changed=self._changed.set,
+            look_seconds=self.look_seconds,
+        )
+
+    @cached_property
+    def _chain(self) -> FootageChain:
+        return FootageChain(links=self.store.chain_links, media=self._media)
+
+    @cached_property
+    def _index(self) -> FootageIndex:
+        return FootageIndex(
+            segments=self.store.segments,
+            journal=self.store.journal,
+            media=self._media,
+            clock=self.clock,
+            chain=self._chain,
+        )
+
+    @cached_property
+    def _pins(self) -> PinWatch:
+        return PinWatch(
+            camera_events=self.store.camera_events,
+            changes=self.store.changes,
+            cameras=self._cameras,
+            clock=self.clock,
+            boot_id=self._boot_id,
+        )
+
+    @cached_property
+    def _watch(self) -> CameraWatch:
+        return CameraWatch(
+            names={camera.id: camera.name for camera in self._cameras},
             events_only=self._pins.cameras,
-            names={camera.id: camera.name for camera in site.cameras},
             index=self._index,
-            changes=store.changes,
-            clock=clock,
+            changes=self.store.changes,
+            clock=self.clock,
         )
-        self._fleet = Fleet(
-            site=site,
+
+    @cached_property
+    def _fleet(self) -> Fleet:
+        return Fleet(
+            site=self.site,
             media=self._media,
-            marker=marker,
-            clock=clock,
-            progress=progress,
-            secrets=secrets,
+            marker=self.marker,
+            clock=self.clock,
+            progress=self.progress,
+            secrets=self.secrets,
             watch=self._watch,
-            segment_seconds=segment_seconds,
+            segment_seconds=self.segment_seconds,
         )
-        self._readiness = Readiness(store=store, clock=clock, coverage=self._watch.coverage, boot_id=boot_id())
-        self._clips = Clips(
-            store=store,
+
+    @cached_property
+    def _readiness(self) -> Readiness:
+        return Readiness(
+            camera_events=self.store.camera_events,
+            clock=self.clock,
+            coverage=self._watch.coverage,
+            boot_id=self._boot_id,
+        )
+
+    @cached_property
+    def _clips(self) -> Clips:
+        return Clips(
+            segments=self.store.segments,
             media=self._media,
-            clock=clock,
+            clock=self.clock,
             worker=self._fleet.living,
             coverage=self._watch.coverage,
             missing=self.missing,
-            boot_id=boot_id(),
+            boot_id=self._boot_id,
         )
-        self._evidence_files = EvidenceFiles(
-            store=store,
-            media=self._media,
-            clock=clock,
-            fault=lambda: self._folder.fault,
-            limits=EvidenceLimits(
-                bytes_each=site.storage.evidence_megabytes * _MEGABYTE,
-                per_event=site.storage.evidence_per_event,
-                floor=int(site.storage.free_floor_gigabytes * _GIGABYTE) // 2,
-            ),
+
+    @cached_property
+    def _found(self) -> FoundFiles:
+        return FoundFiles(monotonic=self.clock.monotonic)
+
+    @cached_property
+    def _retention(self) -> Retention:
+        correction = ClockCorrection(
+            corrections=self.store.clock_corrections,
+            index=self._index,
+            clock=self.clock,
+            boot_id=self._boot_id,
+            moved=self._watch.footage_has_moved,
         )
-        self._found = FoundFiles(monotonic=clock.monotonic)
-        self._live = LiveHls(
-            store=store, media=self._media, clock=clock, cameras=self._camera_ids, refuse=self._refuse_while_silent
-        )
-        self._viewing = Viewing(
-            cameras=self._camera_ids,
-            workers=lambda: self._fleet.workers,
-            most=site.live.viewers,
-        )
-        self._retention = Retention(
-            store=store,
+        return Retention(
+            segments=self.store.segments,
             index=self._index,
             media=self._media,
-            limits=StorageLimits(
-                cap=int(site.storage.media_gigabytes * _GIGABYTE),
-                floor=int(site.storage.free_floor_gigabytes * _GIGABYTE),
-                continuous_days=site.storage.continuous_days,
-                transaction_days=site.storage.transaction_days,
-                incident_days=site.storage.incident_days,
-            ),
-            clock=clock,
+            limits=StorageLimits.of(self.site.storage),
+            clock=self.clock,
             starved=self._starved,
-            evidence_files=self._evidence_files,
+            evidence_files=self.evidence_files,
             media_fault=lambda: self._folder.fault,
-            first=ClockCorrection(
-                store=store,
-                index=self._index,
-                clock=clock,
-                boot_id=boot_id(),
-                moved=self._watch.footage_has_moved,
-            ).look,
-            look_seconds=look_seconds,
-            boot_id=boot_id(),
+            first=correction.look,
+            look_seconds=self.look_seconds,
+            boot_id=self._boot_id,
         )
 
     async def run(self) -> None:
         """Record until cancelled."""
-        async with Supervisor(clock=self._clock) as lasting:
+        async with Supervisor(clock=self.clock) as lasting:
             lasting.keep("footage index", self._index.run)
             await self._folder.begin()
             lasting.keep("readiness", self._readiness.run)
             lasting.keep("footage chain", self._chain.run)
             try:
-                self._run_folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+                self.run_folder.mkdir(mode=0o750, parents=True, exist_ok=True)
                 await self._record()
             finally:
                 with contextlib.suppress(TimeoutError):  # what has no row yet is adopted at the next start
@@ -181,26 +241,11 @@ class Recording:
         An unchanged camera goes on without a gap, with its viewers. A changed one is connected anew. The footage of a
         removed one is kept.
         """
-        self._site = self._site.model_copy(update={"cameras": cameras})
+        self._cameras = cameras
         self._pins.change(cameras)
         self._watch.change({camera.id: camera.name for camera in cameras}, events_only=self._pins.cameras)
         self._cameras_changed = True
         self._changed.set()
-
-    @property
-    def viewing(self) -> Viewing:
-        """Live views of the cameras."""
-        return self._viewing
-
-    @property
-    def live(self) -> LiveHls:
-        """Live footage of the cameras, by HLS."""
-        return self._live
-
-    @property
-    def evidence_files(self) -> EvidenceFiles:
-        """Files that people added to camera events."""
-        return self._evidence_files
 
     def cameras(self) -> tuple[CameraSnapshot, ...]:
         """Return the site's cameras, in the order of the site file."""
@@ -227,7 +272,7 @@ class Recording:
     async def missing(self, camera_events: Iterable[CameraEvent]) -> dict[int, tuple[Missing, ...]]:
         """Return what each camera event's clip does not show, by the event's id, oldest first, and why."""
         wanted = tuple(camera_events)
-        found = await self._store.segments.missing(wanted)
+        found = await self.store.segments.missing(wanted)
         return {item.id: tuple(self._watch.explained(item.camera_id, gap) for gap in found[item.id]) for item in wanted}
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
@@ -241,7 +286,7 @@ class Recording:
             return
         try:
             await self._clips.forget(camera_event_id)
-            await self._evidence_files.delete_let_go()
+            await self.evidence_files.delete_let_go()
         except (OSError, StoreError) as error:
             log.warning("camera_event_not_cleared", camera_event_id=camera_event_id, error=str(error))
 
@@ -265,7 +310,7 @@ class Recording:
         place = (camera_event.camera_id, camera_event.pinned_from, camera_event.pinned_until, segment_id)
         if (known := self._found.get(place)) is not None:
             return known
-        for segment in await self._store.segments.of_event(camera_event):
+        for segment in await self.store.segments.of_event(camera_event):
             if segment.id == segment_id:
                 return self._found.note(place, self._media / segment.path)
         raise NotFoundError(f"camera event {camera_event.id} has no segment {segment_id}")
@@ -293,7 +338,7 @@ class Recording:
         try:
             await asyncio.to_thread(self._media.mkdir, mode=0o750, parents=True, exist_ok=True)
             await self._clips.open()
-            await self._evidence_files.open()
+            await self.evidence_files.open()
             untold = await self._index.recover(tuple(self._camera_ids()))
         except OSError as error:
             return f"the media folder cannot be used: {error.strerror}"
@@ -304,9 +349,9 @@ class Recording:
 
     async def _record(self) -> None:
         try:
-            await self._fleet.form(self._site.cameras, self._run_folder)
+            await self._fleet.form(self._cameras, self.run_folder)
             await self._assign()
-            async with Supervisor(clock=self._clock) as ending_first:
+            async with Supervisor(clock=self.clock) as ending_first:
                 ending_first.keep("retention", self._retention.run)
                 ending_first.keep("media folder", self._folder.run)
                 ending_first.keep("clips", self._clips.run)
@@ -319,7 +364,7 @@ class Recording:
                     self._changed.clear()
                     if self._cameras_changed:
                         self._cameras_changed = False
-                        for worker in await self._fleet.regroup(self._site.cameras):
+                        for worker in await self._fleet.regroup(self._cameras):
                             ending_first.keep(worker.name, worker.run)
                     await self._assign()
         finally:
@@ -339,7 +384,7 @@ class Recording:
                 await self._index.sweep(self._camera_ids())
 
     def _camera_ids(self) -> frozenset[int]:
-        return frozenset(camera.id for camera in self._site.cameras)
+        return frozenset(camera.id for camera in self._cameras)
 
     def _starved(self, paused: bool) -> None:  # noqa: FBT001 (told yes or no)
         if paused is not self._paused:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -23,7 +23,9 @@ from gateway.recording.forecast import StorageForecast, StorageLimits, StorageUs
 from gateway.recording.index import FootageIndex
 from gateway.recording.settled_time import SettledTime
 from gateway.runtime.clock import Clock, offset_of
-from gateway.store import Choice, Segment, Store
+from gateway.store import Choice, Segment
+from gateway.store.footage.clock_corrections import ClockCorrections
+from gateway.store.footage.segments import Segments
 
 log = structlog.get_logger(__name__)
 
@@ -58,7 +60,7 @@ class Retention:
     def __init__(
         self,
         *,
-        store: Store,
+        segments: Segments,
         index: FootageIndex,
         media: Path,
         limits: StorageLimits,
@@ -74,7 +76,7 @@ class Retention:
         what is old. `starved` is told whether cameras must pause for want of space; `media_fault` says why nothing may
         be done in the media folder, "" when all is well. `boot_id`: of this run of the machine.
         """
-        self._store = store
+        self._segments = segments
         self._index = index
         self._media = media
         self._limits = limits
@@ -122,7 +124,7 @@ class Retention:
             await self._thin_out()
 
     async def _thin_out(self) -> None:
-        await self._index.delete(await self._store.segments.garbage())
+        await self._index.delete(await self._segments.garbage())
         if self._evidence_files is not None:
             await self._evidence_files.delete_let_go()
         await self._expire()
@@ -155,7 +157,7 @@ class Retention:
                 transactions_before=choice.transactions_from, incidents_before=choice.incidents_from
             )
         for _ in range(_MOST_STEPS):
-            gone = await self._store.segments.discard(choice)
+            gone = await self._segments.discard(choice)
             await self._index.delete(gone)
             if gone:
                 log.info("footage_expired", segments=len(gone), bytes=sum(segment.size for segment in gone))
@@ -171,14 +173,14 @@ class Retention:
         held_by_all = Choice(at_least=wanted)
         if self._begin is not None:
             # What is older is held by events. That is not looked at each time, but when there is nothing else.
-            chosen = await self._store.segments.discard(replace(held_by_all, begin=self._begin))
+            chosen = await self._segments.discard(replace(held_by_all, begin=self._begin))
             if chosen:
                 return chosen
             self._begin = None
-        if chosen := await self._store.segments.discard(held_by_all):
+        if chosen := await self._segments.discard(held_by_all):
             self._begin = chosen[0].started_at
             return chosen
-        return await self._store.segments.discard(self._of_events(at_least=wanted))
+        return await self._segments.discard(self._of_events(at_least=wanted))
 
     def _of_events(self, *, at_least: int) -> Choice:
         """With that of events whose days are over: by settled wall time, and those of this run of the machine by the
@@ -213,7 +215,7 @@ class Retention:
 
         The rows follow at once, or at the next start.
         """
-        chosen = await self._store.segments.free(Choice(at_least=_MADE_AT_ONCE))
+        chosen = await self._segments.free(Choice(at_least=_MADE_AT_ONCE))
         log.warning("room_made", segments=len(chosen), bytes=sum(segment.size for segment in chosen))
         await self._index.delete(chosen)
 
@@ -221,9 +223,9 @@ class Retention:
         return (await asyncio.to_thread(shutil.disk_usage, self._media)).free
 
     async def _use(self) -> StorageUse:
-        footage = await self._store.segments.bytes_kept()
+        footage = await self._segments.bytes_kept()
         if self._evidence_files is not None:
-            footage += await self._store.evidence.bytes_kept()
+            footage += await self._evidence_files.total_bytes()
         return StorageUse(footage=footage, free=await self._disk_free())
 
     def _judge(self, use: StorageUse, *, short: int) -> None:
@@ -241,7 +243,7 @@ class Retention:
             return
         self._foretold_at, self._strain = now, strain
         wall = self._clock.wall().micros
-        seen, first = await self._store.segments.bytes_since(wall - _RATE_MICROS)
+        seen, first = await self._segments.bytes_since(wall - _RATE_MICROS)
         self._forecast = forecast(
             use, self._limits, seen_bytes=seen, seen_seconds=(wall - first) / 1_000_000, strain=strain
         )
@@ -264,26 +266,26 @@ class Retention:
         )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ClockCorrection:
-    """Gives footage that was stamped before the clock was right its true time. Belongs before anything is deleted."""
+    """Gives footage that was stamped before the clock was right its true time. Belongs before anything is deleted.
 
-    def __init__(
-        self, *, store: Store, index: FootageIndex, clock: Clock, boot_id: str, moved: Callable[[], None]
-    ) -> None:
-        """Take the collaborators. `moved` is called when footage got other times."""
-        self._store = store
-        self._index = index
-        self._clock = clock
-        self._boot_id = boot_id
-        self._moved = moved
+    `moved` is called when footage got other times.
+    """
+
+    corrections: ClockCorrections
+    index: FootageIndex
+    clock: Clock
+    boot_id: str
+    moved: Callable[[], None]
 
     async def look(self) -> None:
         """Put right what can be, if the clock is trusted now. Raises StoreError."""
-        offset = offset_of(self._clock, self._boot_id)
+        offset = offset_of(self.clock, self.boot_id)
         if not offset.trusted or not offset.boot_id:
             return
-        segments = await self._store.clock_corrections.correct(offset)
+        segments = await self.corrections.correct(offset)
         if segments:
             log.info("footage_times_corrected", segments=segments)
-            await self._index.look_again()
-            self._moved()
+            await self.index.look_again()
+            self.moved()

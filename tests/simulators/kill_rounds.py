@@ -163,8 +163,8 @@ async def keep_footage(site: Site) -> None:
     clock = FootageClock()
     store = Store(folder=site.folder, site_name="Rounds", sends=True)
     await store.open()
-    chain = FootageChain(store=store, media=site.media)
-    index = FootageIndex(store=store, media=site.media, clock=clock, chain=chain)
+    chain = FootageChain(links=store.chain_links, media=site.media)
+    index = FootageIndex(segments=store.segments, journal=store.journal, media=site.media, clock=clock, chain=chain)
     await index.recover((CAMERA,))
     clock.micros = index.covered_until(CAMERA) or START
 
@@ -199,11 +199,11 @@ async def keep_footage(site: Site) -> None:
                 writer.write(pins.model_dump_json().encode() + b"\n")
 
     retention = Retention(
-        store=store, index=index, media=site.media,
+        segments=store.segments, index=index, media=site.media,
         limits=StorageLimits(cap=_CAP, floor=0, continuous_days=3650, transaction_days=0, incident_days=0),
         clock=clock, starved=lambda _: None, media_fault=lambda: "", look_seconds=0.03,
     )  # fmt: skip
-    readiness = Readiness(store=store, clock=clock, coverage=coverage)
+    readiness = Readiness(camera_events=store.camera_events, clock=clock, coverage=coverage)
     site.socket.unlink(missing_ok=True)
     async with asyncio.TaskGroup() as group, await asyncio.start_unix_server(hear, site.socket):
         for work in (store.run, index.run, chain.run, retention.run, pin):
@@ -384,11 +384,11 @@ async def set_right(site: Site) -> tuple[Store, tuple[SegmentFinished, ...]]:
     """What a start does: the index, then what a worker saves, which is returned."""
     store = Store(folder=site.folder, site_name="Rounds", sends=True)
     await store.open()
-    index = FootageIndex(store=store, media=site.media, clock=FootageClock())
+    index = FootageIndex(segments=store.segments, journal=store.journal, media=site.media, clock=FootageClock())
     await index.recover((CAMERA,))
     saved = salvage(site.media, CAMERA, offset=_TRUSTED)
     await store.segments.add(saved)
-    await FootageChain(store=store, media=site.media).link_all()
+    await FootageChain(links=store.chain_links, media=site.media).link_all()
     return store, tuple(saved)
 
 
@@ -497,7 +497,9 @@ async def _judge_chain(site: Site, store: Store, tally: Tally, *, lied: bool) ->
     number, head = await store.chain_links.head(CAMERA)
     before, link = tally.anchor
     if not lied:
-        leaves = await FootageChain(store=store, media=site.media).leaves(CAMERA, after=before, before=number + 1)
+        leaves = await FootageChain(links=store.chain_links, media=site.media).leaves(
+            CAMERA, after=before, before=number + 1
+        )
         if leaves is None or walked(link, leaves) != head:
             raise Broken(f"the chain does not lead from number {before} to {number}")
         tally.seen["links proven"] += len(leaves)

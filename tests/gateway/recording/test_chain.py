@@ -29,12 +29,12 @@ def media(tmp_path):
 
 @pytest.fixture
 def chain(store, media):
-    return FootageChain(store=store, media=media)
+    return FootageChain(links=store.chain_links, media=media)
 
 
 @pytest.fixture
 def index(store, media, clock, chain):
-    return FootageIndex(store=store, media=media, clock=clock, chain=chain)
+    return FootageIndex(segments=store.segments, journal=store.journal, media=media, clock=clock, chain=chain)
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ async def test_a_clip_whose_last_footage_comes_while_it_is_looked_for_is_not_cut
 
     cutter = Cutter(tmp_path)
     clips = Clips(
-        store=store, media=tmp_path, clock=clock, worker=lambda _: cutter,
+        segments=store.segments, media=tmp_path, clock=clock, worker=lambda _: cutter,
         coverage=lambda _: Coverage(until=covered[0], more_may_come=True, since=start),
         missing=store.segments.missing,
     )  # fmt: skip
@@ -90,7 +90,7 @@ async def test_what_a_clip_leaves_out_for_its_codec_is_told(tmp_path, store, clo
     cutter = Cutter(tmp_path)
     coverage = Coverage(until=start + 10_000_000, more_may_come=False, since=start)
     clips = Clips(
-        store=store,
+        segments=store.segments,
         media=tmp_path,
         clock=clock,
         worker=lambda _: cutter,

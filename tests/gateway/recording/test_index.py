@@ -26,7 +26,7 @@ def media(tmp_path):
 
 @pytest.fixture
 def index(store, media, clock):
-    return FootageIndex(store=store, media=media, clock=clock)
+    return FootageIndex(segments=store.segments, journal=store.journal, media=media, clock=clock)
 
 
 @pytest.fixture

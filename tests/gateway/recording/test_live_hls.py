@@ -29,7 +29,13 @@ def camera(store, tmp_path):
 
     class Camera:
         clock = SetClock()
-        hls = LiveHls(store=store, media=tmp_path, clock=clock, cameras=lambda: frozenset({7}))
+        hls = LiveHls(
+            segments=store.segments,
+            links=store.chain_links,
+            media=tmp_path,
+            clock=clock,
+            cameras=lambda: frozenset({7}),
+        )
 
         async def sends(self, *lengths: int) -> None:
             for seconds in lengths:

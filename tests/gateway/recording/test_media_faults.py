@@ -231,9 +231,9 @@ async def test_a_disk_that_is_full_to_the_last_under_the_store_too_is_thinned(di
             )
         )  # fmt: skip
     await store.segments.add(reports)
-    index = FootageIndex(store=store, media=media, clock=clock)
+    index = FootageIndex(segments=store.segments, journal=store.journal, media=media, clock=clock)
     retention = Retention(
-        store=store, index=index, media=media, limits=StorageLimits(cap=5_000_000, floor=0), clock=clock,
+        segments=store.segments, index=index, media=media, limits=StorageLimits(cap=5_000_000, floor=0), clock=clock,
         starved=lambda _: None, media_fault=lambda: "",
     )  # fmt: skip
     fill(disk)

@@ -63,9 +63,9 @@ def keeper(store, media, clock):
     """Retention with these limits, and the index that it tells."""
 
     def make(*, cap=10**12, floor=0, starved=lambda _: None, fault="", at=clock, boot_id="", **days):
-        index = FootageIndex(store=store, media=media, clock=clock)
+        index = FootageIndex(segments=store.segments, journal=store.journal, media=media, clock=clock)
         retention = Retention(
-            store=store, index=index, media=media, limits=StorageLimits(cap=cap, floor=floor, **days),
+            segments=store.segments, index=index, media=media, limits=StorageLimits(cap=cap, floor=floor, **days),
             clock=at, starved=starved, media_fault=lambda: fault, boot_id=boot_id,
         )  # fmt: skip
         return retention, index
@@ -305,7 +305,11 @@ async def test_footage_gets_its_true_time_before_anything_is_judged_old(
     retention, index = keeper(at=clock, continuous_days=1)
     heard = []
     correction = ClockCorrection(
-        store=store, index=index, clock=clock, boot_id="run", moved=lambda: heard.append(index.covered_until(8))
+        corrections=store.clock_corrections,
+        index=index,
+        clock=clock,
+        boot_id="run",
+        moved=lambda: heard.append(index.covered_until(8)),
     )
     retention._first = correction.look
     for report in wrong:
