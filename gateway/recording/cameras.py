@@ -55,7 +55,7 @@ class CameraSnapshot:
     reconnects: int
 
 
-class Told(Enum):
+class LastEvent(Enum):
     """Last event about whether the camera records."""
 
     NOTHING = "nothing"
@@ -83,8 +83,8 @@ class CameraState:
     _disk_failed: bool = False
     _changed: bool = False
     whole_since: int = 0
-    told: Told = Told.NOTHING
-    told_unsupported: bool = False
+    last_event: LastEvent = LastEvent.NOTHING
+    unsupported_reported: bool = False
     why_away: GapReason = GapReason.NONE
     away_since: int = 0
 
@@ -106,7 +106,7 @@ class CameraState:
         return (self.condition, self.detail) == (other.condition, other.detail)
 
     def reported(self, report: CameraReported, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
-        """Its worker told its condition and figures."""
+        """Take in a report of the camera's condition and figures."""
         recording = report.condition is CameraCondition.RECORDING
         state = replace(
             self._in(report.condition, report.detail, now, report.why),
@@ -114,22 +114,22 @@ class CameraState:
             reconnects=self._reconnects_before + report.reconnects,
             _disk_failed=self._disk_failed or report.condition is CameraCondition.DISK_FAILED,
         )
-        return _told(state, now)
+        return _with_event(state, now)
 
     def failed(self, condition: CameraCondition, detail: str, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
         """Mark the camera as one that cannot be recorded; no worker is needed to know that."""
         disk_failed = self._disk_failed or condition is CameraCondition.DISK_FAILED
-        return _told(replace(self._in(condition, detail, now), bits_per_second=0, _disk_failed=disk_failed), now)
+        return _with_event(replace(self._in(condition, detail, now), bits_per_second=0, _disk_failed=disk_failed), now)
 
     def worker_lost(self, now: Stamp) -> CameraState:
-        """Its worker died. That is an event of the worker; that the camera records again will be one of the camera."""
+        """Mark its worker as dead. That is an event of the worker; recording again will be one of the camera."""
         return replace(
             self._in(CameraCondition.STARTING, "the camera worker is being restarted", now),
             bits_per_second=0,
             _reconnects_before=self.reconnects,
             _worker_was_lost=True,
             why_away=GapReason.WORKER if self.why_away is GapReason.NONE else self.why_away,
-            told=Told.NOTHING if self.told is Told.RECORDING else self.told,
+            last_event=LastEvent.NOTHING if self.last_event is LastEvent.RECORDING else self.last_event,
         )
 
     def recorded_whole(self, now: Stamp) -> CameraState:
@@ -154,7 +154,7 @@ class CameraState:
             segment = segment.model_copy(update={"gap": self.why_away})
         ended_at = segment.started_at + segment.duration
         events = _gap(self, segment, now)
-        # what was open when its worker died, or when it was changed, is told after that without a gap
+        # what was open when its worker died, or when it was changed, is reported after that without a gap
         lost = self._worker_was_lost and segment.gap is GapReason.NONE
         changed = self._changed and segment.gap is GapReason.NONE
         # so is what a disk that hung takes when it moves again, though the camera may be connected anew by then
@@ -201,23 +201,23 @@ class CameraState:
         return replace(state, why_away=why_away, away_since=away_since)
 
 
-def _told(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
+def _with_event(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
     """Make the event of a recovery or a loss, once each."""
     if state.condition is CameraCondition.STARTING:
         return state, ()
     if state.condition is CameraCondition.RECORDING:
-        told, kind, text = Told.RECORDING, EventKind.CAMERA_RECORDING, f"{state.name} is recording"
+        last_event, kind, text = LastEvent.RECORDING, EventKind.CAMERA_RECORDING, f"{state.name} is recording"
     else:
-        told, kind, text = Told.LOST, EventKind.CAMERA_LOST, f"{state.name} is not recording: {state.detail}"
+        last_event, kind, text = LastEvent.LOST, EventKind.CAMERA_LOST, f"{state.name} is not recording: {state.detail}"
     # a camera that was away before, and now sends what cannot be recorded, does not come back by itself
-    unsupported = told is Told.LOST and state.why_away is GapReason.UNSUPPORTED
-    if told is state.told and unsupported <= state.told_unsupported:
+    unsupported = last_event is LastEvent.LOST and state.why_away is GapReason.UNSUPPORTED
+    if last_event is state.last_event and unsupported <= state.unsupported_reported:
         return state, ()
     data: dict[str, Scalar] = {"condition": state.condition.value}
-    if told is Told.LOST:
+    if last_event is LastEvent.LOST:
         data["reason"] = state.why_away.value
-    told_unsupported = unsupported or (told is state.told and state.told_unsupported)
-    return replace(state, told=told, told_unsupported=told_unsupported), (
+    unsupported_reported = unsupported or (last_event is state.last_event and state.unsupported_reported)
+    return replace(state, last_event=last_event, unsupported_reported=unsupported_reported), (
         _event(state.camera_id, kind, text, now, data),
     )
 

@@ -18,7 +18,7 @@ from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.footage import CutClip, Missing, TakeThumbnail, continues
 from gateway.domain.passages import CameraEvent
 from gateway.recording import readiness
-from gateway.recording.kept_files import FileJobs, KeptFiles
+from gateway.recording.cached_files import CachedFiles, FileJobs
 from gateway.recording.readiness import Coverage
 from gateway.recording.worker_client import WorkerClient
 from gateway.runtime.clock import Clock
@@ -82,10 +82,10 @@ class Clips:
         self._missing = missing
         self._boot_id = boot_id
         self._jobs = FileJobs()
-        kept = partial(KeptFiles, media=media, jobs=self._jobs)
-        self._clips = kept(folder=CLIPS, names=_CLIP_NAME, most_bytes=most_clip_bytes)
-        self._thumbnails = kept(folder=THUMBNAILS, names=_THUMBNAIL_NAME, most_bytes=_MOST_THUMBNAIL_BYTES)
-        self._stills = kept(folder=STILLS, names=_STILL_NAME, most_bytes=_MOST_STILL_BYTES)
+        cached = partial(CachedFiles, media=media, jobs=self._jobs)
+        self._clips = cached(folder=CLIPS, names=_CLIP_NAME, most_bytes=most_clip_bytes)
+        self._thumbnails = cached(folder=THUMBNAILS, names=_THUMBNAIL_NAME, most_bytes=_MOST_THUMBNAIL_BYTES)
+        self._stills = cached(folder=STILLS, names=_STILL_NAME, most_bytes=_MOST_STILL_BYTES)
         self._latest: dict[int, tuple[float, int]] = {}
 
     async def open(self) -> None:
@@ -130,8 +130,8 @@ class Clips:
             footage, complete = await self._footage(event)
             if not complete:
                 raise self._still_recording(event)
-            held = of_clip([segment.edge for segment in footage], event.pinned_from, event.pinned_until)
-            segments = tuple(compress(footage, held))
+            fitting = of_clip([segment.edge for segment in footage], event.pinned_from, event.pinned_until)
+            segments = tuple(compress(footage, fitting))
             lead = await self._lead_in(segments[0], event.pinned_from)
             if len(segments) > _LONGEST_CLIP_SEGMENTS:
                 raise CameraUnavailable(f"camera event {event.id} is too long for one clip; use its playlist")
@@ -168,8 +168,8 @@ class Clips:
         Raises NotFoundError when it has none, CameraUnavailable with one sentence.
         """
         now = self._clock.monotonic()
-        taken_at, shown = self._latest.get(camera_id, (float("-inf"), 0))
-        if now - taken_at > _FRESH_SECONDS:
+        at, shown = self._latest.get(camera_id, (float("-inf"), 0))
+        if now - at > _FRESH_SECONDS:
             latest = await self._segments.latest(camera_id)
             if latest is None:
                 raise NotFoundError(f"there is no footage of camera {camera_id}")

@@ -25,7 +25,7 @@ _MOST_PINS = 10_000
 
 
 class PinWatch:
-    """Keeps workers told of all that is pinned and may still be in memory or come. Keep `run` alive as a task."""
+    """Sends workers all pins whose footage is in memory or may still come. Keep `run` alive as a task."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class PinWatch:
         clock: Clock,
         boot_id: str = "",
     ) -> None:
-        """`boot_id`: of this run of the machine; what was stamped in it is told with its monotonic times too."""
+        """`boot_id`: of this run of the machine; pins stamped in it carry monotonic times too."""
         self._boot_id = boot_id
         self._camera_events = camera_events
         self._changes = changes
@@ -61,18 +61,18 @@ class PinWatch:
             try:
                 await self.look(workers())
             except StoreError as error:
-                log.warning("pins_not_told", error=str(error))
+                log.warning("pins_not_sent", error=str(error))
 
     async def look(self, workers: tuple[CameraWorker, ...]) -> None:
-        """Tell what is pinned now. Raises StoreError."""
+        """Send the pins of now. Raises StoreError."""
         if not self._seconds:
             for worker in workers:
                 await worker.pin(())
             return
-        held = max(self._seconds.values()) + _LONGEST_WAIT_SECONDS
-        since = self._clock.wall().micros - held * _MICROS
+        span = max(self._seconds.values()) + _LONGEST_WAIT_SECONDS
+        since = self._clock.wall().micros - span * _MICROS
         pins: defaultdict[int, list[Pin]] = defaultdict(list)
-        uptime = int(self._clock.monotonic() * _MICROS) - held * _MICROS
+        uptime = int(self._clock.monotonic() * _MICROS) - span * _MICROS
         found = await self._camera_events.pinned_since(self._seconds, since)
         lately = await self._camera_events.stamped_in(self._boot_id, pinned_after=uptime)
         for event in {event.id: event for event in (*found, *lately)}.values():

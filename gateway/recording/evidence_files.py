@@ -121,12 +121,12 @@ class EvidenceFiles:
         )
         incoming.stays = True  # whoever gives up waiting does not take the commit back
         try:
-            kept = await self._store.evidence.add(draft, event=event, most=self.limits.per_event)
+            stored = await self._store.evidence.add(draft, event=event, most=self.limits.per_event)
         except Exception:  # whatever refused it, there is no row and the file goes; a cancel leaves both undecided
             incoming.stays = False
             raise
-        incoming.stays = kept.file == incoming.name
-        return kept
+        incoming.stays = stored.file == incoming.name
+        return stored
 
     def path(self, evidence: Evidence) -> Path:
         """Its file. Raises NotFoundError when it is gone, CameraUnavailable while the disk cannot be used."""

@@ -75,11 +75,14 @@ class StorageForecast:
 
 @dataclass(frozen=True, slots=True)
 class Strain:
-    """State beside the figures. `held`: over the limit, and everything is kept for events; `paused`: cameras pause
-    for lack of space.
+    """Shortage of storage.
+
+    Attributes:
+        pinned: there is too much footage, and events keep all of it.
+        paused: cameras pause for want of space.
     """
 
-    held: bool = False
+    pinned: bool = False
     paused: bool = False
 
 
@@ -96,7 +99,7 @@ def forecast(
         bytes_per_day=per_day,
         full_in_days=None if days is None else round(days, 2),
         text=f"{use.footage / _GIGABYTE:.1f} GB, {text}",
-        short=strain.held or strain.paused,
+        short=strain.pinned or strain.paused,
     )
 
 
@@ -107,7 +110,7 @@ def _expected(use: StorageUse, limits: StorageLimits, *, per_day: int, strain: S
         return None, "full, and nothing may be deleted: cameras pause"
     if per_day == 0:
         return None, "nothing was recorded lately"
-    if strain.held:
+    if strain.pinned:
         days = on_disk / per_day
         return days, f"over its limit and all held for events: cameras pause in {lasting(days)}"
     if room <= (use.footage + room) * _FULL_SHARE:

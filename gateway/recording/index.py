@@ -75,15 +75,15 @@ class FootageIndex:
         self._left_out = 0
 
     def covered_until(self, camera_id: int) -> int | None:
-        """Wall micros up to which the camera's footage has rows, or None when it has none."""
+        """Return the wall micros up to which the camera's footage has rows, or None when it has none."""
         return self._covered.get(camera_id)
 
     def covered_uptime(self, camera_id: int) -> int | None:
-        """Monotonic micros of this run of the machine up to which the camera's footage has rows, None without any."""
+        """Return the monotonic micros, of this run of the machine, up to which there are rows; None without any."""
         return self._covered_uptime.get(camera_id)
 
     async def look_again(self) -> None:
-        """Rows have other times than before. Raises StoreError."""
+        """Read anew how far footage goes, after its times were corrected. Raises StoreError."""
         await self.flush()
         for camera_id in tuple(self._covered):
             latest = await self._rows.latest(camera_id, before=self._not_after())
@@ -143,24 +143,24 @@ class FootageIndex:
             latest = await self._rows.latest(camera_id, before=self._not_after())
             if latest is not None:
                 self._covered[camera_id] = latest.ended_at
-        found, untold = 0, list[UnreportedGap]()
+        found, unreported = 0, list[UnreportedGap]()
         ends = dict(self._covered)
         async for segments in self._adopted(None, since="", ended_before=_EVER):
             found += len(segments)
             for segment in segments:
                 ended_at = ends.get(segment.camera_id)
                 if ended_at is not None and segment.started_at - ended_at > _GAP_MICROS:
-                    untold.append(UnreportedGap(segment.camera_id, ended_at, segment.started_at))
+                    unreported.append(UnreportedGap(segment.camera_id, ended_at, segment.started_at))
                 ends[segment.camera_id] = max(ended_at or 0, segment.started_at + segment.duration)
         if garbage or lost or cut or found:
             log.info(
                 "footage_recovered",
                 deletions_finished=len(garbage), rows_without_file=lost, files_cut_off=cut, files_adopted=found,
             )  # fmt: skip
-        return tuple(untold)
+        return tuple(unreported)
 
     async def adopt(self, cameras: frozenset[int]) -> tuple[SegmentFinished, ...]:
-        """Adopt files of `cameras` that nobody told of, from the newest footage on, and return them.
+        """Adopt unreported files of `cameras`, from the newest footage on, and return them.
 
         Call it when the worker of these cameras does not run. Raises StoreError.
         """
@@ -168,7 +168,7 @@ class FootageIndex:
         return await self._adopt_newest(cameras, ended_before=_EVER)
 
     async def sweep(self, cameras: frozenset[int]) -> None:
-        """Adopt what nobody told of for a while, workers or not: reports get lost where nobody looks."""
+        """Adopt files that stayed unreported for a while, with or without a worker: a report may get lost."""
         settled = self._clock.wall().micros - _SETTLED_MICROS
         await self._adopt_newest(cameras, ended_before=settled)
 
@@ -201,7 +201,7 @@ class FootageIndex:
             _drop_first(self._events, len(events))
 
     def _not_after(self) -> int:
-        """Footage from later on was stamped by a clock that stood in the future, and covers nothing that comes."""
+        """Return the latest credible end of footage: a later one was stamped by a clock that stood in the future."""
         return self._clock.wall().micros + _HOUR_MICROS
 
     def _cover(self, segments: Sequence[SegmentFinished]) -> None:
@@ -276,7 +276,7 @@ class FootageIndex:
     async def _adopted(
         self, cameras: frozenset[int] | None, *, since: str, ended_before: int
     ) -> AsyncIterator[tuple[SegmentFinished, ...]]:
-        """Adopt what nobody told of, hour by hour."""
+        """Adopt unreported files, hour by hour."""
         try:
             for folder in await asyncio.to_thread(_folders, self._media, cameras, since):
                 files = await asyncio.to_thread(media_files.segment_files, self._media, folder)

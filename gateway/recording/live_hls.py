@@ -98,7 +98,7 @@ class LiveHls:
             raise CameraUnavailable(f"camera {camera_id} records nothing now; its footage ends earlier")
         fit = fitting(segments, target=target)
         ended = len(fit) < len(segments)
-        if ended and not fit:  # the end was told for as long as anything was left of it
+        if ended and not fit:  # the end was announced for as long as anything was left of it
             target = self._promise(camera_id, wanted)
             return _Live(listed(newest, target=target), target, ended=False)
         if ended and not self._promised[camera_id].ended:

@@ -68,7 +68,7 @@ def live_media(segments: Sequence[Segment], *, target: int, ended: bool = False)
     for before, after in pairwise(segments):
         lines += _between(before, after, target=target)
         breaks = after.breaks != before.breaks
-        lines += ["#EXT-X-DISCONTINUITY"] if _told_at(before, after) else []
+        lines += ["#EXT-X-DISCONTINUITY"] if _breaks_off(before, after) else []
         lines += _entry(after, dated=breaks)
     if ended:
         lines.append("#EXT-X-ENDLIST")
@@ -88,7 +88,7 @@ def _entry(segment: Segment, *, dated: bool) -> Iterator[str]:
     yield f"{number_of(segment)}.ts"
 
 
-def _told_at(before: Segment, after: Segment) -> bool:
+def _breaks_off(before: Segment, after: Segment) -> bool:
     """Return whether the entry of `after` carries a discontinuity; those of missing segments stand at these."""
     missing = number_of(after) - number_of(before) - 1
     return after.breaks - before.breaks > missing

@@ -1,4 +1,4 @@
-"""Evidence whose file has gone or cannot be read: noted, told once, and told again when the file is back."""
+"""Evidence whose file has gone or cannot be read: recorded, reported once, and reported again when the file is back."""
 
 from __future__ import annotations
 

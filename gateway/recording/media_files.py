@@ -80,7 +80,7 @@ def segment_files(media: Path, folder: HourFolder) -> tuple[SegmentFile, ...]:
 def adopted(
     files: Iterable[SegmentFile], *, known: frozenset[str], ended_before: int, offset: ClockOffset
 ) -> tuple[SegmentFinished, ...]:
-    """Return those of one hour's `files` (by start) that nobody told of and that ended before, as segments. Pure.
+    """Return one hour's unreported `files` (by start) that ended before, as segments. Pure.
 
     A file without complete transport packets was cut off and is left out. Facts that a name does not contain stay
     unknown: the codec, the picture's size, and the kind of its entry point. A file that does not touch the one before

@@ -32,7 +32,7 @@ class MediaFolder:
         answer_seconds: float = _ANSWER_SECONDS,
     ) -> None:
         """`fault` may block. `reopen` sets rows and files right before the folder is used again, and says why that
-        failed, "" when it did not. `changed` is told when there is another fault than before, or none any more.
+        failed, "" when it did not. `changed` is called when there is another fault than before, or none any more.
         """
         self._ask = fault
         self._reopen = reopen

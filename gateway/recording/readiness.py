@@ -36,7 +36,7 @@ class Coverage:
         until: wall micros up to which there are rows, None when there is no footage.
         more_may_come: whether the camera records or is about to, with what a killed worker left.
         since: wall micros since when that is so.
-        held: whether it is in the camera's memory, and waits for the disk.
+        in_memory: whether it is in the camera's memory, and waits for the disk.
         uptime_until: as `until`, in monotonic micros of this run of the machine; None when there is none of this run.
         uptime_since: as `since`, in monotonic micros.
     """
@@ -44,7 +44,7 @@ class Coverage:
     until: int | None
     more_may_come: bool
     since: int
-    held: bool = False
+    in_memory: bool = False
     uptime_until: int | None = None
     uptime_since: int = 0
 
@@ -91,14 +91,14 @@ def not_yet(event: CameraEvent, coverage: Coverage, *, now: int) -> CameraUnavai
     left = _seconds(_given_up_at(event, coverage) - now)
     text = (
         f"the footage of camera event {event.id} waits in memory for the disk, at most {left} s more"
-        if coverage.held
+        if coverage.in_memory
         else f"the last footage of camera event {event.id} has not come yet; it is given up in {left} s"
     )
     return CameraUnavailable(text, retry_after=min(left, _LOOK_AGAIN_SECONDS))
 
 
 def _given_up_at(event: CameraEvent, coverage: Coverage) -> int:
-    if coverage.held:
+    if coverage.in_memory:
         return event.pinned_until + _HELD_MICROS
     wait = _LONGEST_WAIT if coverage.more_may_come else _CLOSING_MICROS
     return max(event.pinned_until, coverage.since) + wait

@@ -339,12 +339,12 @@ class Recording:
             await asyncio.to_thread(self._media.mkdir, mode=0o750, parents=True, exist_ok=True)
             await self._clips.open()
             await self.evidence_files.open()
-            untold = await self._index.recover(tuple(self._camera_ids()))
+            unreported = await self._index.recover(tuple(self._camera_ids()))
         except OSError as error:
             return f"the media folder cannot be used: {error.strerror}"
         except (StoreError, CameraUnavailable) as error:
             return str(error)
-        self._watch.footage_is_indexed(untold)
+        self._watch.footage_is_indexed(unreported)
         return ""
 
     async def _record(self) -> None:
@@ -386,7 +386,7 @@ class Recording:
     def _camera_ids(self) -> frozenset[int]:
         return frozenset(camera.id for camera in self._cameras)
 
-    def _starved(self, paused: bool) -> None:  # noqa: FBT001 (told yes or no)
+    def _starved(self, paused: bool) -> None:  # noqa: FBT001 (a callback)
         if paused is not self._paused:
             self._paused = paused
             self._changed.set()

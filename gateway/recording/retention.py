@@ -73,7 +73,7 @@ class Retention:
         boot_id: str = "",
     ) -> None:
         """`evidence_files` take room and expire beside the footage. `first` is done before each look: it may change
-        what is old. `starved` is told whether cameras must pause for want of space; `media_fault` says why nothing may
+        what is old. `starved` is called with whether cameras must pause for want of space; `media_fault` says why nothing may
         be done in the media folder, "" when all is well. `boot_id`: of this run of the machine.
         """
         self._segments = segments
@@ -88,11 +88,11 @@ class Retention:
         self._evidence_files = evidence_files
         self._boot_id = boot_id
         self._time: SettledTime | None = None
-        self._low_told = False
+        self._low_reported = False
         self._paused = False
         self._begin: int | None = None
         self._expired_at = float("-inf")
-        self._foretold_at = float("-inf")
+        self._forecast_at = float("-inf")
         self._strain = Strain()
         self._forecast: StorageForecast | None = None
 
@@ -140,7 +140,7 @@ class Retention:
             use = await self._use()
         short = wanted if steps < _MOST_STEPS else 0
         self._judge(use, short=short)
-        await self._foretell(use, Strain(held=short > 0, paused=self._paused))
+        await self._update_forecast(use, Strain(pinned=short > 0, paused=self._paused))
 
     async def _expire(self) -> None:
         """Delete what is older than its class may be. By a clock that is not trusted nothing is old."""
@@ -170,14 +170,14 @@ class Retention:
 
     async def _choose(self, wanted: int) -> tuple[Segment, ...]:
         """Choose the oldest continuous footage; without any, the oldest of events whose days are over."""
-        held_by_all = Choice(at_least=wanted)
+        continuous = Choice(at_least=wanted)
         if self._begin is not None:
-            # What is older is held by events. That is not looked at each time, but when there is nothing else.
-            chosen = await self._segments.discard(replace(held_by_all, begin=self._begin))
+            # What is older is kept for events. That is not looked at each time, but when there is nothing else.
+            chosen = await self._segments.discard(replace(continuous, begin=self._begin))
             if chosen:
                 return chosen
             self._begin = None
-        if chosen := await self._segments.discard(held_by_all):
+        if chosen := await self._segments.discard(continuous):
             self._begin = chosen[0].started_at
             return chosen
         return await self._segments.discard(self._of_events(at_least=wanted))
@@ -232,16 +232,16 @@ class Retention:
         self._paused = must_pause(use, self._limits, paused=self._paused)
         self._starved(self._paused)
         if not short and not self._paused:
-            self._low_told = False
-        elif not self._low_told:
-            self._low_told = True
+            self._low_reported = False
+        elif not self._low_reported:
+            self._low_reported = True
             self._index.tell(self._low(use, short=short, paused=self._paused))
 
-    async def _foretell(self, use: StorageUse, strain: Strain) -> None:
+    async def _update_forecast(self, use: StorageUse, strain: Strain) -> None:
         now = self._clock.monotonic()
-        if strain == self._strain and now - self._foretold_at < _FORECAST_SECONDS:
+        if strain == self._strain and now - self._forecast_at < _FORECAST_SECONDS:
             return
-        self._foretold_at, self._strain = now, strain
+        self._forecast_at, self._strain = now, strain
         wall = self._clock.wall().micros
         seen, first = await self._segments.bytes_since(wall - _RATE_MICROS)
         self._forecast = forecast(

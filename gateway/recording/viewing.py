@@ -35,7 +35,7 @@ class Viewing:
             client = worker.client
             if camera_id in worker.cameras and client is not None and self._expecting.get(worker.name) != worker.pid:
                 self._expecting[worker.name] = worker.pid
-                with contextlib.suppress(NotShown, CameraUnavailable):  # a favour: the viewer will be told
+                with contextlib.suppress(NotShown, CameraUnavailable):  # only a head start: the viewer will get the error
                     await client.expect_view()
 
     async def open(self, camera_id: int, offer: str) -> ViewOpened:

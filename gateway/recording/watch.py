@@ -63,12 +63,12 @@ class CameraWatch:
         if state is None:
             return Coverage(until=until, more_may_come=False, since=0)
         more_may_come = state.condition in (CameraCondition.STARTING, CameraCondition.RECORDING)
-        held = state.events_only and state.condition is CameraCondition.DISK_FAILED
+        in_memory = state.events_only and state.condition is CameraCondition.DISK_FAILED
         return Coverage(
             until=until,
             more_may_come=more_may_come,
             since=state.since,
-            held=held,
+            in_memory=in_memory,
             uptime_until=self._index.covered_uptime(camera_id),
             uptime_since=self._changed_at.get(camera_id, 0),
         )
@@ -85,10 +85,10 @@ class CameraWatch:
             return missing
         return replace(missing, reason=state.why_away, lasts=state.condition is not CameraCondition.RECORDING)
 
-    def footage_is_indexed(self, untold: Iterable[UnreportedGap] = ()) -> None:
-        """Take over the footage of the corrected index. `untold` are gaps without an event yet."""
+    def footage_is_indexed(self, unreported: Iterable[UnreportedGap] = ()) -> None:
+        """Take over the footage of the corrected index. `unreported` are gaps without an event yet."""
         now = self._clock.wall()
-        for gap in untold:
+        for gap in unreported:
             state = self._states.get(gap.camera_id)
             if state is not None and not state.events_only:
                 self._index.tell(state.missed(gap.since, gap.until, GapReason.STARTED, now))
@@ -108,16 +108,16 @@ class CameraWatch:
         now = self._clock.wall()
         states: dict[int, CameraState] = {}
         for camera_id, name in names.items():
-            held = camera_id in events_only
+            only_events = camera_id in events_only
             if (known := self._states.get(camera_id)) is not None:
-                whole = known.recorded_whole(now) if known.events_only and not held else known
-                states[camera_id] = replace(whole, name=name, events_only=held)
+                whole = known.recorded_whole(now) if known.events_only and not only_events else known
+                states[camera_id] = replace(whole, name=name, events_only=only_events)
                 continue
             added = CameraState(
                 camera_id=camera_id,
                 name=name,
                 since=now.micros,
-                events_only=held,
+                events_only=only_events,
                 footage_until=self._index.covered_until(camera_id),
             )
             states[camera_id] = added.connected_anew()  # the file may have had it before

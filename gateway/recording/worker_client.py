@@ -153,8 +153,8 @@ class WorkerClient:
 async def _refusal(response: aiohttp.ClientResponse) -> GatewayError:
     if response.status == 409:
         try:
-            told = ViewRefused.model_validate_json(await response.read())
-            return NotShown(told.refusal, told.error)
+            refused = ViewRefused.model_validate_json(await response.read())
+            return NotShown(refused.refusal, refused.error)
         except ValidationError:
             pass  # not of a view
     return CameraUnavailable(await _failure(response))

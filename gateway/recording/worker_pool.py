@@ -169,10 +169,10 @@ class CameraWorker:
             if process.has_ended or self._clock.monotonic() > deadline:
                 raise CameraUnavailable(f"it did not serve within {_START_SECONDS:g} s")
             await asyncio.sleep(_POLL_SECONDS)
-        told = None
-        while told != (now := self._assignment()):  # it may change while the worker is being told
-            told = now
-            await client.assign(told)
+        sent = None
+        while sent != (now := self._assignment()):  # it may change while it is being sent
+            sent = now
+            await client.assign(sent)
         self._client = client
         if self._pinned.pins:
             await client.pin(self._pinned)

@@ -100,13 +100,13 @@ class WorkerProcess:
         """Log each line; one too long is cut, none holds the worker up."""
         if process.stderr is None:
             return
-        held = b""
+        rest = b""
         while data := await process.stderr.read(65_536):
-            *lines, held = (held + data).split(b"\n")
+            *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 self._log(line)
-            held = held[:_LONGEST_LINE]
-        self._log(held)
+            rest = rest[:_LONGEST_LINE]
+        self._log(rest)
 
     def _log(self, line: bytes) -> None:
         text = line[:_LONGEST_LINE].decode("utf-8", "replace").strip()

@@ -43,9 +43,9 @@ def test_what_a_killed_worker_left_is_waited_for_after_a_start():
 
 
 def test_what_waits_in_memory_for_the_disk_is_waited_for():
-    held = Coverage(until=None, more_may_come=False, since=0, held=True)
-    assert not is_complete(EVENT, held, now=704_999_999)
-    assert is_complete(EVENT, held, now=705_000_000)
+    in_memory = Coverage(until=None, more_may_come=False, since=0, in_memory=True)
+    assert not is_complete(EVENT, in_memory, now=704_999_999)
+    assert is_complete(EVENT, in_memory, now=705_000_000)
 
 
 @pytest.mark.parametrize("step", [3600, -3600])
@@ -68,8 +68,8 @@ def test_whether_an_event_is_complete_does_not_depend_on_what_the_clock_was_set_
 
 def test_why_footage_is_not_complete_yet_names_a_time_that_holds():
     told = [
-        not_yet(EVENT, Coverage(until=None, more_may_come=more, since=0, held=held), now=now * 1_000_000)
-        for more, held, now in ((True, False, 101), (True, False, 111), (False, True, 111), (False, False, 109))
+        not_yet(EVENT, Coverage(until=None, more_may_come=more, since=0, in_memory=in_memory), now=now * 1_000_000)
+        for more, in_memory, now in ((True, False, 101), (True, False, 111), (False, True, 111), (False, False, 109))
     ]
     assert [error.retry_after for error in told] == [9, 10, 10, 1]
     assert [str(error).partition("2000000000 ")[2] for error in told] == [

@@ -267,7 +267,7 @@ async def test_the_forecast_follows_what_comes_in(footage, keeper, clock):
         (14, 100, 7.0, {}, 0.0, "14.0 GB, full: the oldest goes, about 2 days are kept"),
         (5, 100, 0.4, {}, None, "5.0 GB, does not fill up at this rate: footage is deleted after 30 days"),
         (5, 100, 0.0, {}, None, "5.0 GB, nothing was recorded lately"),
-        (15, 4, 1.0, {"held": True}, 3.0, "15.0 GB, over its limit and all held for events: cameras pause in 3 days"),
+        (15, 4, 1.0, {"pinned": True}, 3.0, "15.0 GB, over its limit and all held for events: cameras pause in 3 days"),
         (5, 0.2, 1.0, {"paused": True}, None, "5.0 GB, full, and nothing may be deleted: cameras pause"),
     ],
 )

@@ -91,7 +91,7 @@ class FileJobs:
             job.exception()  # seen, also when nobody waits any more
 
 
-class KeptFiles:
+class CachedFiles:
     """The files of one folder, bounded in bytes: what was used longest ago goes first."""
 
     def __init__(self, *, media: Path, folder: str, names: re.Pattern[str], most_bytes: int, jobs: FileJobs) -> None:
