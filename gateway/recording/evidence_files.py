@@ -129,7 +129,7 @@ class EvidenceFiles:
         return stored
 
     def path(self, evidence: Evidence) -> Path:
-        """Its file. Raises NotFoundError when it is gone, CameraUnavailable while the disk cannot be used."""
+        """Return its file. Raises NotFoundError when it is gone, CameraUnavailable while the disk cannot be used."""
         self._refuse_while_away()
         if evidence.missing:
             raise NotFoundError(f"the file of evidence {evidence.id} is gone")
@@ -151,7 +151,7 @@ class EvidenceFiles:
         return await self._store.evidence.bytes_kept()
 
     async def expire(self, *, transactions_before: int, incidents_before: int) -> None:
-        """Let go of what is older than its class may be, by a trusted clock, and has gone up. Raises StoreError."""
+        """Delete evidence that is older than its class may be by a trusted clock, and gone up. Raises StoreError."""
         await self._store.evidence.let_go(
             now=self._clock.wall().micros, transactions_before=transactions_before, incidents_before=incidents_before
         )
@@ -174,7 +174,7 @@ class EvidenceFiles:
             )
 
     def _removed(self, names: set[str]) -> set[str]:
-        """Remove files; those that are gone for good."""
+        """Remove files; return those that are gone for good."""
         removed: set[str] = set()
         for name in names:
             try:

@@ -97,7 +97,7 @@ class Incoming:
             await self._flush()
 
     async def finish(self) -> None:
-        """All of it is here: make it durable under its own name. Raises StoreError."""
+        """Make the whole file durable under its own name. Raises StoreError."""
         await self._flush()
         await self._on_disk(self._settle)
 
@@ -111,7 +111,7 @@ class Incoming:
         return await self._keep(self, camera_event, labels)
 
     async def drop(self) -> None:
-        """Leave nothing of it behind; harmless when there is nothing."""
+        """Delete what was received; harmless when there is nothing."""
         await asyncio.to_thread(self._discard)
 
     async def _flush(self) -> None:

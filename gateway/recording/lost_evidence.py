@@ -30,7 +30,7 @@ class LostEvidence:
         self._ready = ready
 
     async def at_hand(self, evidence: Evidence) -> Path:
-        """Its file, which can be read. Raises NotFoundError for one that is lost, CameraUnavailable, StoreError."""
+        """Return its readable file. Raises NotFoundError for a lost one, CameraUnavailable, StoreError."""
         self._ready()
         path = self._folder / evidence.file
         if evidence.missing:
@@ -50,7 +50,7 @@ class LostEvidence:
         await self._store.evidence.note_missing((evidence.id,), ())
 
     async def find(self, lost: Iterable[Evidence]) -> int:
-        """Look for files that were lost; how many are back, byte for byte. Raises CameraUnavailable, StoreError."""
+        """Look for lost files; return how many are back, byte for byte. Raises CameraUnavailable, StoreError."""
         found = 0
         for evidence in lost:
             path = self._folder / evidence.file

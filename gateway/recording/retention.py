@@ -72,9 +72,20 @@ class Retention:
         evidence_files: EvidenceFiles | None = None,
         boot_id: str = "",
     ) -> None:
-        """`evidence_files` take room and expire beside the footage. `first` is done before each look: it may change
-        what is old. `starved` is called with whether cameras must pause for want of space; `media_fault` says why nothing may
-        be done in the media folder, "" when all is well. `boot_id`: of this run of the machine.
+        """Take the collaborators.
+
+        Args:
+            segments: rows of footage.
+            index: deletes footage and records events.
+            media: the media folder.
+            limits: of bytes, space and days.
+            clock: both clocks.
+            starved: called with whether cameras must pause for want of space.
+            media_fault: says why nothing may be done in the media folder, "" when all is well.
+            look_seconds: between two looks.
+            first: done before each look; it may change what is old.
+            evidence_files: take space and expire beside the footage.
+            boot_id: of this run of the machine.
         """
         self._segments = segments
         self._index = index

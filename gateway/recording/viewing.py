@@ -35,7 +35,7 @@ class Viewing:
             client = worker.client
             if camera_id in worker.cameras and client is not None and self._expecting.get(worker.name) != worker.pid:
                 self._expecting[worker.name] = worker.pid
-                with contextlib.suppress(NotShown, CameraUnavailable):  # only a head start: the viewer will get the error
+                with contextlib.suppress(NotShown, CameraUnavailable):  # the viewer will get the error
                     await client.expect_view()
 
     async def open(self, camera_id: int, offer: str) -> ViewOpened:
@@ -48,7 +48,7 @@ class Viewing:
         return await client.open_view(OpenView(camera_id=camera_id, offer=offer))
 
     async def trickle(self, camera_id: int, view: str, *, tags: tuple[str, ...], fragment: str) -> None:
-        """Hand on a viewer's further candidates."""
+        """Pass on a viewer's further candidates."""
         await self._client(self._worker_of(camera_id, view)).trickle_view(
             view, TrickleView(tags=tags, fragment=fragment)
         )

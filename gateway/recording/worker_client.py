@@ -93,7 +93,7 @@ class WorkerClient:
             raise CameraUnavailable("the camera worker answers what this gateway does not understand") from error
 
     async def trickle_view(self, view: str, more: TrickleView) -> None:
-        """Hand on a viewer's candidates. Raises NotShown, CameraUnavailable."""
+        """Pass on a viewer's candidates. Raises NotShown, CameraUnavailable."""
         await self._ask("PATCH", f"/views/{quote(view, safe='')}", more, within=_VIEW_SECONDS)
 
     async def look_at_view(self, view: str) -> None:
