@@ -51,7 +51,9 @@ class EvidenceFiles:
         self._coming: set[str] = set()
         self._is_open = False
         self.limits = limits
-        self.lost = LostEvidence(store=store, clock=clock, folder=self._folder, ready=self._refuse_while_away)
+        self.lost = LostEvidence(
+            rows=store.evidence, journal=store.journal, clock=clock, folder=self._folder, ready=self._refuse_while_away
+        )
 
     async def open(self) -> None:
         """Set rows and files right: finish deletions, remove what was never acknowledged, tell what is missing.

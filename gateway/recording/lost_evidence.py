@@ -6,33 +6,43 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import FILE_LOST, Evidence
 from gateway.runtime.clock import Clock, Stamp
-from gateway.store import Entry, Store
+from gateway.store import Entry, Journal
+from gateway.store.footage.evidence import EvidenceRows
 
 GONE = "is not where it was put"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LostEvidence:
-    """Watch over the files of evidence in their folder. `ready` raises CameraUnavailable while it must not be used.
+    """Watch over the files of evidence in their folder.
 
-    That the whole folder cannot be read is nothing of one file: then nothing is noted, and CameraUnavailable raised.
+    A folder that cannot be read says nothing of one file: then nothing is recorded, and CameraUnavailable raised.
+
+    Attributes:
+        rows: of evidence.
+        journal: takes the events.
+        clock: stamps them.
+        folder: the files.
+        ready: raises CameraUnavailable while the folder must not be used.
     """
 
-    def __init__(self, *, store: Store, clock: Clock, folder: Path, ready: Callable[[], None]) -> None:
-        self._store = store
-        self._clock = clock
-        self._folder = folder
-        self._ready = ready
+    rows: EvidenceRows
+    journal: Journal
+    clock: Clock
+    folder: Path
+    ready: Callable[[], None]
 
     async def at_hand(self, evidence: Evidence) -> Path:
         """Return its readable file. Raises NotFoundError for a lost one, CameraUnavailable, StoreError."""
-        self._ready()
-        path = self._folder / evidence.file
+        self.ready()
+        path = self.folder / evidence.file
         if evidence.missing:
             if await self.find((evidence,)):
                 return path
@@ -47,24 +57,24 @@ class LostEvidence:
         if evidence.missing:
             return
         await self._tell(EventKind.EVIDENCE_MISSING, evidence, why)  # first: after a crash twice, never not at all
-        await self._store.evidence.note_missing((evidence.id,), ())
+        await self.rows.note_missing((evidence.id,), ())
 
     async def find(self, lost: Iterable[Evidence]) -> int:
         """Look for lost files; return how many are back, byte for byte. Raises CameraUnavailable, StoreError."""
         found = 0
         for evidence in lost:
-            path = self._folder / evidence.file
+            path = self.folder / evidence.file
             if await self._fault(path, evidence) or not await asyncio.to_thread(_is_whole, path, evidence.sha256):
                 continue
             await self._tell(EventKind.EVIDENCE_FOUND, evidence, "is back")
-            await self._store.evidence.note_missing((), (evidence.id,))
+            await self.rows.note_missing((), (evidence.id,))
             found += 1
         return found
 
     async def find_waiting(self) -> None:
         """Look for those that are to go up and were lost before they could. Raises CameraUnavailable, StoreError."""
-        self._ready()
-        await self.find(await self._store.evidence.held_by_loss())
+        self.ready()
+        await self.find(await self.rows.held_by_loss())
 
     async def _fault(self, path: Path, evidence: Evidence) -> str:
         try:
@@ -73,7 +83,7 @@ class LostEvidence:
             raise CameraUnavailable(f"the folder of evidence cannot be read: {error.strerror or error}") from error
 
     async def _tell(self, kind: EventKind, evidence: Evidence, what: str) -> None:
-        await self._store.journal.record(Entry(events=(_event(kind, evidence, what, self._clock.wall()),)))
+        await self.journal.record(Entry(events=(_event(kind, evidence, what, self.clock.wall()),)))
 
 
 def _fault(path: Path, size: int) -> str:

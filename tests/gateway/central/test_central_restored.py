@@ -67,7 +67,9 @@ class Site:
         self.writes = CentralWrites(client=self.client, store=store, clock=clock)
         self.down = DownSync(client=self.client, store=store, clock=clock)
         self.sender = OutboxSender(client=self.client, store=store, clock=clock, may_take=0, row_backoff=SOON)
-        files = LostEvidence(store=store, clock=clock, folder=self.folder, ready=lambda: None)
+        files = LostEvidence(
+            rows=store.evidence, journal=store.journal, clock=clock, folder=self.folder, ready=lambda: None
+        )
         self.evidence = EvidenceSender(
             client=self.client, store=store, clock=clock, files=files, may_take=0, backoff=SOON, spread_seconds=0
         )

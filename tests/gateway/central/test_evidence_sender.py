@@ -80,7 +80,9 @@ async def house(store, client, tmp_path):
     recorded = await store.journal.record(Entry(events=(event,), moments=(moment,)))
     made = House(store, folder, None, None, None, recorded.camera_event_ids[0])
     backoff = Backoff(first=60.0, longest=60.0)
-    made.files = LostEvidence(store=store, clock=SystemClock(), folder=folder, ready=made.ready)
+    made.files = LostEvidence(
+        rows=store.evidence, journal=store.journal, clock=SystemClock(), folder=folder, ready=made.ready
+    )
     made.evidence = EvidenceSender(
         client=client,
         store=store,

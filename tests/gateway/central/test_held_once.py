@@ -155,7 +155,9 @@ async def test_a_file_whose_answer_was_lost_is_not_kept_twice(store, client, cen
         client=client,
         store=store,
         clock=SystemClock(),
-        files=LostEvidence(store=store, clock=SystemClock(), folder=tmp_path, ready=lambda: None),
+        files=LostEvidence(
+            rows=store.evidence, journal=store.journal, clock=SystemClock(), folder=tmp_path, ready=lambda: None
+        ),
     )
     await sender.send_due()
     central.faults = Faults(paths="/v1/camera/event/evidence", lost_answers=1)

@@ -83,7 +83,9 @@ async def test_a_camera_event_that_gets_an_older_ones_id_takes_its_files_and_cha
     number = set_back(central.tables.camera_events)
     newer = await happened(store, "newer")
     await added(store, tmp_path, newer)
-    files = LostEvidence(store=store, clock=SystemClock(), folder=tmp_path, ready=lambda: None)
+    files = LostEvidence(
+        rows=store.evidence, journal=store.journal, clock=SystemClock(), folder=tmp_path, ready=lambda: None
+    )
     evidence = EvidenceSender(client=client, store=store, clock=SystemClock(), files=files)
     sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     await sender.send_due()
