@@ -194,8 +194,9 @@ class Retention:
         return await self._segments.discard(self._of_events(at_least=wanted))
 
     def _of_events(self, *, at_least: int) -> Choice:
-        """With that of events whose days are over: by settled wall time, and those of this run of the machine by the
-        clock that nobody sets too.
+        """Choose among footage of events too, once their days are over.
+
+        That counts by settled wall time, and for this run of the machine also by the monotonic clock.
         """
         now, uptime = self._settled(), self._uptime()
         transactions, incidents = (
