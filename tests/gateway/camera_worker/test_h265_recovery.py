@@ -82,7 +82,7 @@ class Camera:
 
     def __init__(self, film: list[tuple[int, list[bytes]]]) -> None:
         self._film = film
-        self._players: set[asyncio.StreamWriter] = set()
+        self.players: set[asyncio.StreamWriter] = set()
         self._next = 0
 
     def description(self) -> bytes:
@@ -110,10 +110,10 @@ class Camera:
                     more = "Public: OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN\r\n"
                 writer.write(f"RTSP/1.0 200 OK\r\nCSeq: {cseq}\r\n{more}\r\n".encode() + body)
                 if method == "PLAY":
-                    self._players.add(writer)
+                    self.players.add(writer)
                 if method == "TEARDOWN":
                     break
-        self._players.discard(writer)
+        self.players.discard(writer)
         writer.close()
 
     async def send(self) -> None:
@@ -124,7 +124,7 @@ class Camera:
                 marker = (at == len(found) - 1) << 7
                 time = 0xFFFF0000 + shown * 90_000 // RATE & 0xFFFFFFFF
                 packet = struct.pack("!BBHII", 0x80, marker | 104, sequence & 0xFFFF, time, 77) + payload
-                for player in tuple(self._players):
+                for player in tuple(self.players):
                     player.write(struct.pack("!cBH", b"$", 0, len(packet)) + packet)
                 sequence += 1
             await asyncio.sleep(begun + max(0, number - LATE) / RATE - asyncio.get_running_loop().time())
@@ -138,7 +138,7 @@ async def sending(film):
         task = group.create_task(camera.send())
         yield f"rtsp://127.0.0.1:{server.sockets[0].getsockname()[1]}/far"
         task.cancel()
-        for player in tuple(camera._players):
+        for player in tuple(camera.players):
             player.transport.abort()
 
 
