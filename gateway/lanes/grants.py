@@ -65,7 +65,7 @@ class Granting:
         how_long = "until it is revoked" if length is None else f"for {length / 3_600_000_000:g} h"
         text = f"{by.removeprefix('user:')} lets user {user_id} pass {lane.name} {how_long}"
         told = _event(EventKind.GRANT_GIVEN, text, stamp, lane, device_id, user_id=user_id, by=by)
-        grant = await self.grants.give(new, told=told, most=MOST_GRANTS, forgets=stamp.trusted)
+        grant = await self.grants.give(new, event=told, most=MOST_GRANTS, forgets=stamp.trusted)
         if grant is None:
             raise CommandRefused(f"there are {MOST_GRANTS} grants already; revoke those that are not needed")
         return grant
@@ -83,7 +83,7 @@ class Granting:
         about: dict[str, str | int | None] = {"user_id": grant.user_id, "by": by, "grant": grant.number}
         told = _event(EventKind.GRANT_REVOKED, text, stamp, lane, grant.device_id, **about)
         try:
-            await self.grants.revoke(access_id, by=by, now=stamp.micros, told=told)
+            await self.grants.revoke(access_id, by=by, now=stamp.micros, event=told)
         except StoreError as error:
             raise StoreError(
                 "the grant no longer opens anything, but that could not be recorded: it may come back after a restart"

@@ -97,7 +97,7 @@ class Store:
         self._cards = _database(folder, "cards", connect=connect)
         self.changes = Changes()
         self.cards = Cards(database=self._cards)
-        self.webhooks = Webhooks(database=self.database, places=places, told=self.changes, log=self._access_log)
+        self.webhooks = Webhooks(database=self.database, places=places, recorded=self.changes, log=self._access_log)
         self.journal = Journal(
             database=self.database,
             changes=self.changes,

@@ -58,14 +58,14 @@ class WebhookDesk:
     async def enable(self, webhook_id: str, *, by: str) -> Webhook:
         """Send to a disabled webhook again, what waits first."""
         stamp = self._clock.wall()
-        told = Event(
+        event = Event(
             kind=EventKind.WEBHOOK_ENABLED,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
             description=f"webhook {webhook_id} is enabled by {by.removeprefix('user:')}",
             data={"webhook_id": webhook_id, "by": by},
         )
-        await self._webhooks.enable(webhook_id, told=told)
+        await self._webhooks.enable(webhook_id, event=event)
         return await self._known(webhook_id)
 
     async def replay(self, webhook_id: str, *, since: int | None, until: int | None) -> int:

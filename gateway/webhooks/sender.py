@@ -176,14 +176,14 @@ class _Queue:
     async def _disable(self, why: str, answer: Answer) -> None:
         stamp = self._clock.wall()
         text = f"webhook {self._id} is disabled: {why}; the last try: {answer.sentence()}"
-        told = Event(
+        event = Event(
             kind=EventKind.WEBHOOK_DISABLED,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
             description=text,
             data={"webhook_id": self._id, "reason": why},
         )
-        await self._webhooks.disable(self._id, why=why, told=told)
+        await self._webhooks.disable(self._id, why=why, event=event)
         log.warning("webhook_disabled", webhook=self._id, why=why)
 
 

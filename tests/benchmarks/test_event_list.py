@@ -73,12 +73,12 @@ async def _fill(folder: Path) -> None:
         connection.execute(_FILL, {"events": EVENTS, "devices": DEVICES, "first": FIRST_AT, "apart": APART})
         for span in (12, 17):
             connection.execute(
-                f"INSERT INTO event_stretch SELECT {span}, id >> {span}, count(*), min(date_at), max(date_at)"
+                f"INSERT INTO event_range SELECT {span}, id >> {span}, count(*), min(date_at), max(date_at)"
                 " FROM event GROUP BY 2"
             )
             for device, kind in (("device_id", "type"), ("device_id", "-1"), ("-1", "type")):
                 connection.execute(
-                    f"INSERT INTO event_share SELECT {span}, id >> {span}, {device}, {kind}, count(*) FROM event"
+                    f"INSERT INTO event_range_count SELECT {span}, id >> {span}, {device}, {kind}, count(*) FROM event"
                     " GROUP BY 2, 3, 4"
                 )
         for _, _, sql in again:

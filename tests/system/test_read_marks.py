@@ -62,7 +62,7 @@ class Program:
     def mark(self) -> int | None:
         """Its mark as it is on disk."""
         with closing(sqlite3.connect(self.folder / "data" / "site.db")) as connection:
-            row = connection.execute("SELECT read_to FROM read_mark WHERE account = 'chief'").fetchone()
+            row = connection.execute("SELECT read_to FROM read_cursor WHERE account = 'chief'").fetchone()
             return None if row is None else row[0]
 
     def missed(self, began: int) -> set[int]:

@@ -159,7 +159,7 @@ class EvidenceSender:
         state = self._client.state
         if state.reachable and state.since != self._answers_since:
             spread = random.uniform(0, self._spread)  # noqa: S311 (spreads load)
-            await self._store.outbox.heard_again(at=self._clock.wall().micros + int(spread * 1_000_000))
+            await self._store.outbox.retry_unanswered(at=self._clock.wall().micros + int(spread * 1_000_000))
             self._answers_since = state.since
 
     async def _look_for_lost(self) -> None:
@@ -201,7 +201,7 @@ class EvidenceSender:
         except CentralDenied as error:
             await self._put_off(row, str(error))
         except CentralUnavailable as error:
-            await self._put_off(row, str(error), unheard=not isinstance(error, CentralFailed))
+            await self._put_off(row, str(error), unanswered=not isinstance(error, CentralFailed))
         return False
 
     async def _try(self, row: OutboxRow, going: _Going, upload: Upload) -> None:
@@ -212,8 +212,8 @@ class EvidenceSender:
         except CentralDenied as error:
             await self._put_off(row, str(error), at_central=False)
         except CentralUnavailable as error:
-            unheard = not isinstance(error, CentralFailed)
-            await self._put_off(row, str(error), unheard=unheard, at_central=error.sent)
+            unanswered = not isinstance(error, CentralFailed)
+            await self._put_off(row, str(error), unanswered=unanswered, at_central=error.sent)
         except CentralRefused as error:
             await self._refused(row, error)
         except OSError as error:
@@ -236,8 +236,8 @@ class EvidenceSender:
 
     async def _is_to_go(self, row: OutboxRow, going: _Going) -> bool:
         """Return whether a file that may have arrived is sent again now; otherwise it has arrived, or waits."""
-        if row.taken_as is not None:
-            await self._store.evidence.sent(row, central_id=row.taken_as)
+        if row.stated_id is not None:
+            await self._store.evidence.sent(row, central_id=row.stated_id)
             return False
         outcome = await self._at_central(row, going)
         match outcome:
@@ -278,9 +278,11 @@ class EvidenceSender:
             return self._looks.unclear(row.id, "central shows files without their SHA-256")
         return self._looks.missed(row.id)
 
-    async def _put_off(self, row: OutboxRow, reason: str, *, unheard: bool = False, at_central: bool = True) -> None:
+    async def _put_off(self, row: OutboxRow, reason: str, *, unanswered: bool = False, at_central: bool = True) -> None:
         next_at = self._clock.wall().micros + int(self._backoff.wait(row.tries + 1) * 1_000_000)
-        await self._store.outbox.failed(row, error=reason, next_at=next_at, unheard=unheard, at_central=at_central)
+        await self._store.outbox.failed(
+            row, error=reason, next_at=next_at, unanswered=unanswered, at_central=at_central
+        )
 
     async def _refused(self, row: OutboxRow, error: CentralRefused) -> None:
         if (doubtful := await doubt(self._client, error)) is not None:

@@ -244,8 +244,8 @@ class OutboxSender:
         """Return whether a row that may have reached central is sent again now; otherwise it is settled, or waits."""
         if request.operation.effect is not Effect.CREATE:
             return True  # carried out twice it comes to the same
-        if row.taken_as is not None:
-            await self._delivered(row, request, {"success": True, "id": row.taken_as})
+        if row.stated_id is not None:
+            await self._delivered(row, request, {"success": True, "id": row.stated_id})
             return False
         outcome = await self._outcomes.judge(UnknownCreate(row, request.operation, request.body))
         match outcome:

@@ -25,10 +25,10 @@ from gateway.store.cards.rows import (
     COLUMNS,
     CardRecord,
     ReadyCard,
+    batch_of_cards,
     put_rows,
     read_card,
     ready,
-    stretch_of_cards,
     with_aliases,
 )
 from gateway.store.engine.database import Database, is_id
@@ -39,8 +39,8 @@ log = structlog.get_logger(__name__)
 _MOST_MATCHES = 8
 _USERNAMES = ("username", "user.username", "guest.username")
 _LISTED = "listed_at"
-_AT_A_STRETCH = 150  # cards that are taken into the index in a few ms
-_FOLLOWED_AT_A_STRETCH = 50  # under 2 ms, also where the index's tables grow: all of them do at about the same time
+_IN_A_BATCH = 150  # cards that are taken into the index in a few ms
+_FOLLOWED_IN_A_BATCH = 50  # under 2 ms, also where the index's tables grow: all of them do at about the same time
 _MOST_FOLLOWED = 900
 _RETRY_SECONDS = 5.0
 
@@ -286,10 +286,10 @@ class Cards:
             behind = 0
             try:
                 while not self._stale.is_set():
-                    stretch = await self._database.read(partial(stretch_of_cards, behind, _AT_A_STRETCH))
-                    if stretch is None:
+                    batch = await self._database.read(partial(batch_of_cards, behind, _IN_A_BATCH))
+                    if batch is None:
                         break
-                    behind, cards = stretch
+                    behind, cards = batch
                     self._index.put(card for card in cards if card.card_id not in self._touched)
                     await asyncio.sleep(0)
             except BaseException:  # cancelled or unreadable: half an index is none, so whoever runs next builds it anew
@@ -311,9 +311,9 @@ class Cards:
             self._follow()
 
     def _follow(self) -> None:
-        """Take a stretch of what changed into the index, in its order, and the rest soon."""
+        """Take a batch of what changed into the index, in its order, and the rest soon."""
         try:
-            for _ in range(min(len(self._followed), _FOLLOWED_AT_A_STRETCH)):
+            for _ in range(min(len(self._followed), _FOLLOWED_IN_A_BATCH)):
                 self._take_in(self._followed.popleft())
         except Exception:  # whatever it was: an index with a part of a change says what is not so
             log.exception("cards_not_followed")

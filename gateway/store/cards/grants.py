@@ -63,7 +63,7 @@ class Grants:
         self._standing = {grant.access_id: grant for grant in known} | self._standing
         self._lanes = by_lanes(self._standing.values())
 
-    async def give(self, new: NewGrant, *, told: Event, most: int, forgets: bool) -> Grant | None:
+    async def give(self, new: NewGrant, *, event: Event, most: int, forgets: bool) -> Grant | None:
         """Give one, with the event that tells of it; None when `most` stand already.
 
         `forgets`: the clock can be trusted, so those that ended a year ago are forgotten. Raises StoreError: then
@@ -84,7 +84,7 @@ class Grants:
             number = connection.execute(
                 f"INSERT INTO access_grant ({', '.join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?)", values
             ).lastrowid
-            insert_event(connection, told)
+            insert_event(connection, event)
             given[:] = [Grant(int(number or 0), *values)]
             return given[0]
 
@@ -107,7 +107,7 @@ class Grants:
 
         return self._standing.get(access_id) or await self._database.read(query)
 
-    async def revoke(self, access_id: str, *, by: str, now: int, told: Event) -> None:
+    async def revoke(self, access_id: str, *, by: str, now: int, event: Event) -> None:
         """Revoke the grant. If StoreError says that it is not on disk, it holds until the next start."""
         self._put({key: grant for key, grant in self._standing.items() if key != access_id})
 
@@ -117,7 +117,7 @@ class Grants:
                 (now, by, access_id),
             ).rowcount
             if changed:
-                insert_event(connection, told)
+                insert_event(connection, event)
                 self._log.grant_revoked(access_id)
 
         await self._database.write(job, then=self._changes.bump)

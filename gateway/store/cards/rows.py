@@ -83,25 +83,25 @@ def pack(item: CardRecord) -> PackedCard:
 
 
 def put_rows(connection: sqlite3.Connection, cards: Iterable[ReadyCard], now: int) -> tuple[int, int]:
-    """Add or replace cards; how many were new, and how many were not. Of two with one id the later one counts.
+    """Add or replace cards; return how many were new, and how many were not. Of two with one id the later one counts.
 
     They go in by ascending id, whatever the order in which a list brings them: falling ids leave every page of the
     tables half empty.
     """
     last = {card.values[0]: card for card in cards}
     there = 0
-    for stretch in _stretches((last[number] for number in sorted(last)), _IN_A_STATEMENT):
-        numbers = [card.values[0] for card in stretch]
+    for batch in _batches((last[number] for number in sorted(last)), _IN_A_STATEMENT):
+        numbers = [card.values[0] for card in batch]
         there += _there(connection, numbers)
-        connection.execute(_put_statement(len(stretch)), [value for card in stretch for value in (*card.values, now)])
-        standing = _standing_aliases(connection, numbers)
-        differing = [card for card in stretch if standing.get(card.values[0], set()) != set(card.aliases)]
+        connection.execute(_put_statement(len(batch)), [value for card in batch for value in (*card.values, now)])
+        current = _current_aliases(connection, numbers)
+        differing = [card for card in batch if current.get(card.values[0], set()) != set(card.aliases)]
         # Also of cards that were not there: of a damaged file the aliases of a lost card may have been saved.
-        gone = [card.values[0] for card in differing if card.values[0] in standing]
+        gone = [card.values[0] for card in differing if card.values[0] in current]
         connection.execute(f"DELETE FROM card_alias WHERE card_id IN ({_places(gone)})", gone)
         # By id: sorted by alias, the index by card would be written all over and take more pages.
         pairs = [(alias, card.values[0]) for card in differing for alias in card.aliases]
-        for aliases in _stretches(pairs, _ALIASES_IN_A_STATEMENT):
+        for aliases in _batches(pairs, _ALIASES_IN_A_STATEMENT):
             connection.execute(_alias_statement(len(aliases)), [value for pair in aliases for value in pair])
     return len(last) - there, there
 
@@ -136,8 +136,8 @@ def with_aliases(connection: sqlite3.Connection, card: Card) -> Card:
     return replace(card, aliases=tuple(alias for (alias,) in aliases))
 
 
-def stretch_of_cards(behind: int, limit: int, connection: sqlite3.Connection) -> tuple[int, list[Card]] | None:
-    """Return the last id of the next stretch, and its cards with their aliases; None when there is none.
+def batch_of_cards(behind: int, limit: int, connection: sqlite3.Connection) -> tuple[int, list[Card]] | None:
+    """Return the last id of the next range and its cards with their aliases; None at the end.
 
     A row that cannot be understood is no card.
     """
@@ -166,16 +166,16 @@ def _there(connection: sqlite3.Connection, numbers: Sequence[int]) -> int:
     return int(found.fetchone()[0])
 
 
-def _standing_aliases(connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, set[str]]:
-    """Return the stored aliases of these ids in one row, to spare a switch to the interpreter for each."""
+def _current_aliases(connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, set[str]]:
+    """Return the aliases of these ids; one row, so that the thread does not wait for the interpreter at each."""
     (text,) = connection.execute(
         f"SELECT json_group_array(json_array(card_id, alias)) FROM card_alias WHERE card_id IN ({_places(numbers)})",
         numbers,
     ).fetchone()
-    standing: dict[int, set[str]] = {}
+    current: dict[int, set[str]] = {}
     for number, alias in json.loads(text):
-        standing.setdefault(number, set()).add(alias)
-    return standing
+        current.setdefault(number, set()).add(alias)
+    return current
 
 
 def _places(numbers: Sequence[int]) -> str:
@@ -197,7 +197,7 @@ def _alias_statement(aliases: int) -> str:
     return f"INSERT OR IGNORE INTO card_alias VALUES {', '.join(['(?, ?)'] * aliases)}"
 
 
-def _stretches(items: Iterable[_T], length: int) -> Iterator[list[_T]]:
+def _batches(items: Iterable[_T], length: int) -> Iterator[list[_T]]:
     rest = iter(items)
-    while stretch := list(islice(rest, length)):
-        yield stretch
+    while batch := list(islice(rest, length)):
+        yield batch

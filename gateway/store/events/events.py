@@ -13,9 +13,9 @@ from typing import TypeVar
 from gateway.domain.events import Event, RecordedEvent, Scalar
 from gateway.store.engine.database import Database, is_id
 from gateway.store.engine.query_cache import QueryCache
-from gateway.store.events.id_ranges import IdRanges, read_stretches
+from gateway.store.events.id_ranges import IdRanges, read_ranges
 from gateway.store.events.pages import EventFilter, EventPage, read_page
-from gateway.store.events.rows import COLUMNS, RECORDED, TOLD, Form, event_of
+from gateway.store.events.rows import COLUMNS, JSON_TEXTS, RECORDED, Form, event_of
 
 _PAGES_KEPT = 16
 
@@ -83,8 +83,10 @@ class Events:
         self._pages: QueryCache[_Place, EventPage[tuple[RecordedEvent, ...]]] = QueryCache(
             database=database, most=_PAGES_KEPT
         )
-        self._told: QueryCache[_Place, EventPage[tuple[bytes, ...]]] = QueryCache(database=database, most=_PAGES_KEPT)
-        self._stretches: QueryCache[EventFilter, IdRanges] = QueryCache(database=database, most=_PAGES_KEPT)
+        self._json_pages: QueryCache[_Place, EventPage[tuple[bytes, ...]]] = QueryCache(
+            database=database, most=_PAGES_KEPT
+        )
+        self._ranges: QueryCache[EventFilter, IdRanges] = QueryCache(database=database, most=_PAGES_KEPT)
 
     async def get(self, event_id: int) -> RecordedEvent | None:
         """Return one event, or None."""
@@ -147,7 +149,7 @@ class Events:
         """
         return await self._page(self._pages, RECORDED, _Place(wanted, before, offset, max(limit, 0)))
 
-    async def told(
+    async def json_page(
         self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25
     ) -> EventPage[tuple[bytes, ...]]:
         """Return the same page as the JSON text of its records, in parts that are to stand with commas between
@@ -155,7 +157,7 @@ class Events:
 
         It is the very same object as long as nothing was recorded.
         """
-        return await self._page(self._told, TOLD, _Place(wanted, before, offset, max(limit, 0)))
+        return await self._page(self._json_pages, JSON_TEXTS, _Place(wanted, before, offset, max(limit, 0)))
 
     async def _page(self, kept: QueryCache[_Place, EventPage[E]], form: Form[E], place: _Place) -> EventPage[E]:
         generation = self._database.generation
@@ -166,13 +168,13 @@ class Events:
             kept.keep(place, page, generation=generation)
             return page
         plain = replace(place.wanted, search="")
-        known = self._stretches.known(plain)
+        known = self._ranges.known(plain)
 
         def query(connection: sqlite3.Connection) -> tuple[EventPage[E], IdRanges]:
-            stretches = read_stretches(connection, plain, known)
-            return place.read(connection, form=form, passing=stretches), stretches
+            ranges = read_ranges(connection, plain, known)
+            return place.read(connection, form=form, passing=ranges), ranges
 
-        page, stretches = await self._database.read(query, lengthy=bool(place.wanted.search))
+        page, ranges = await self._database.read(query, lengthy=bool(place.wanted.search))
         kept.keep(place, page, generation=generation)
-        self._stretches.keep(plain, stretches, generation=generation)
+        self._ranges.keep(plain, ranges, generation=generation)
         return page

@@ -186,7 +186,7 @@ def _old_to(connection: sqlite3.Connection, kept: _List, before: int) -> int:
 
 def _too_many_to(connection: sqlite3.Connection, most: int) -> int:
     """Return the id up to which events go because there are more than `most`; 0 while there are not."""
-    (count,) = connection.execute("SELECT coalesce(sum(count), 0) FROM event_stretch WHERE span = 17").fetchone()
+    (count,) = connection.execute("SELECT coalesce(sum(count), 0) FROM event_range WHERE span = 17").fetchone()
     if count <= most:
         return 0
     over = count - int(most * _ENOUGH_BELOW)

@@ -1,4 +1,4 @@
-"""Counts of events per range of ids (tables `event_stretch`, `event_share`), to find events without counting rows."""
+"""Counts of events per range of ids (`event_range`, `event_range_count`), to find events without counting rows."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ class IdRange:
 class IdRanges:
     """The ranges with events that pass a filter, newest first: coarse ones, and fine ones where dates cut through.
 
-    `newest` tells this moment of the database from a later one: the last stretch and how many events it holds.
+    `newest` tells this moment of the database from a later one: the last range and how many events it holds.
     """
 
     newest: tuple[int, int] | None
     all: tuple[IdRange, ...]
 
 
-def read_stretches(connection: sqlite3.Connection, wanted: EventFilter, known: IdRanges | None = None) -> IdRanges:
-    """Return all id ranges with matching events: `known` ones, unless there are newer events by now."""
+def read_ranges(connection: sqlite3.Connection, wanted: EventFilter, known: IdRanges | None = None) -> IdRanges:
+    """Return all ranges with events that pass: `known` ones, unless there are newer events by now."""
     newest = connection.execute(
-        f"SELECT stretch, count FROM event_stretch WHERE span = {FINE} ORDER BY stretch DESC LIMIT 1"
+        f"SELECT number, count FROM event_range WHERE span = {FINE} ORDER BY number DESC LIMIT 1"
     ).fetchone()
     if known is not None and known.newest == newest:
         return known
@@ -71,7 +71,7 @@ def read_stretches(connection: sqlite3.Connection, wanted: EventFilter, known: I
             continue
         fines = finer(connection, wanted, coarse)
         found += (_counted(connection, wanted, fine) if fine.is_cut else fine for fine in fines)
-    return IdRanges(newest, tuple(stretch for stretch in found if stretch.passing))
+    return IdRanges(newest, tuple(id_range for id_range in found if id_range.passing))
 
 
 def listed(
@@ -81,11 +81,11 @@ def listed(
     passing, values = _passing(wanted)
     dates, bounds = _dated(wanted, "date_max >= ?", "date_min < ?")
     inside, ends = (
-        (" AND stretch >= ? AND stretch < ?", (within.low >> span, within.high >> span)) if within else ("", ())
+        (" AND number >= ? AND number < ?", (within.low >> span, within.high >> span)) if within else ("", ())
     )
     known = one_value(
         connection,
-        f"SELECT json_group_array(json_array(stretch, count, {passing}, date_min, date_max)) FROM event_stretch"
+        f"SELECT json_group_array(json_array(number, count, {passing}, date_min, date_max)) FROM event_range"
         f" WHERE span = {span}{inside}{dates}",
         (*values, *ends, *bounds),
     )
@@ -101,8 +101,8 @@ def _passing(wanted: EventFilter) -> tuple[str, Values]:
         return "count", ()
     devices, types = wanted.device_ids or (_ANY,), wanted.types or (_ANY,)
     return (
-        "(SELECT sum(share.count) FROM event_share AS share WHERE share.span = event_stretch.span"
-        " AND share.stretch = event_stretch.stretch"
+        "(SELECT sum(share.count) FROM event_range_count AS share WHERE share.span = event_range.span"
+        " AND share.number = event_range.number"
         f" AND share.device_id IN ({places(devices)}) AND share.type IN ({places(types)}))"
     ), (*devices, *types)
 

@@ -1,6 +1,6 @@
-"""Pages of events, found by the counts per range of ids (tables `event_stretch`, `event_share`).
+"""Pages of events, found by the counts per range of ids (tables `event_range`, `event_range_count`).
 
-A page 5,000,000 events deep and the count of a filter are sums over stretches; only in the stretches at the two ends of
+A page 5,000,000 events deep and the count of a filter are sums over ranges; only in the ranges at the two ends of
 a span of time, and in the one where a page begins, events themselves are looked at. A search looks at the text of
 events, newest first, and at no more than `MOST_SEARCHED` of them for one page.
 
@@ -30,11 +30,11 @@ from gateway.store.events.id_ranges import (
     listed,
     one_value,
     places,
-    read_stretches,
+    read_ranges,
 )
 from gateway.store.events.rows import RECORDED, Form, Row
 
-__all__ = ["EXACT_SEARCH", "MOST_SEARCHED", "EventFilter", "EventPage", "read_page", "read_stretches"]
+__all__ = ["EXACT_SEARCH", "MOST_SEARCHED", "EventFilter", "EventPage", "read_page", "read_ranges"]
 
 EXACT_SEARCH = 10_000
 """Up to so many events a search looks at all of them, and its count is of all."""
@@ -45,22 +45,22 @@ _DENSE = 20  # one event in so many: looking at each is quicker than sorting wha
 _HIGHEST = 2**63 - 1
 
 _WHOLE = f"""
-SELECT (SELECT coalesce(sum(count), 0) FROM event_stretch WHERE span = {COARSE}),
+SELECT (SELECT coalesce(sum(count), 0) FROM event_range WHERE span = {COARSE}),
  (SELECT coalesce(max(id), 0) FROM event), {{form}}
 FROM (SELECT * FROM event WHERE id IN (
  SELECT id FROM event NOT INDEXED WHERE id < {{high}} ORDER BY id DESC LIMIT :limit OFFSET {{over}}
 ) ORDER BY id DESC LIMIT :limit)
 """
 _DEEP = f"""
-WITH coarse AS (SELECT stretch, count, sum(count) OVER (ORDER BY stretch DESC) AS upto FROM event_stretch
+WITH coarse AS (SELECT number, count, sum(count) OVER (ORDER BY number DESC) AS upto FROM event_range
   WHERE span = {COARSE}),
- around AS (SELECT stretch << {COARSE - FINE} AS low, :offset - upto + count AS over FROM coarse WHERE upto > :offset
-  ORDER BY stretch DESC LIMIT 1),
- fine AS (SELECT stretch, count, sum(count) OVER (ORDER BY stretch DESC) AS upto FROM event_stretch
-  WHERE span = {FINE} AND stretch >= (SELECT low FROM around)
-  AND stretch < (SELECT low FROM around) + {1 << (COARSE - FINE)}),
- start AS (SELECT (stretch + 1) << {FINE} AS high, (SELECT over FROM around) - upto + count AS over FROM fine
-  WHERE upto > (SELECT over FROM around) ORDER BY stretch DESC LIMIT 1)
+ around AS (SELECT number << {COARSE - FINE} AS low, :offset - upto + count AS over FROM coarse WHERE upto > :offset
+  ORDER BY number DESC LIMIT 1),
+ fine AS (SELECT number, count, sum(count) OVER (ORDER BY number DESC) AS upto FROM event_range
+  WHERE span = {FINE} AND number >= (SELECT low FROM around)
+  AND number < (SELECT low FROM around) + {1 << (COARSE - FINE)}),
+ start AS (SELECT (number + 1) << {FINE} AS high, (SELECT over FROM around) - upto + count AS over FROM fine
+  WHERE upto > (SELECT over FROM around) ORDER BY number DESC LIMIT 1)
 """ + _WHOLE.format(form="{form}", high="(SELECT high FROM start)", over="coalesce((SELECT over FROM start), 0)")
 
 E = TypeVar("E")
@@ -99,7 +99,7 @@ def read_page(
 ) -> EventPage[E]:
     """Return events by descending id, from below `before` (0: the newest) on, skipping `offset` of them.
 
-    `passing`: what `read_stretches` says for the same filter, its search aside, at the same moment. For no filter at
+    `passing`: what `read_ranges` says for the same filter, its search aside, at the same moment. For no filter at
     all it is not needed: such a page is one statement, and so of one moment even outside a transaction.
     """
     if before and offset and not wanted.search:
@@ -128,18 +128,18 @@ def _whole(form: str, *, is_deep: bool) -> str:
 def _filtered(
     connection: sqlite3.Connection,
     wanted: EventFilter,
-    stretches: tuple[IdRange, ...],
+    ranges: tuple[IdRange, ...],
     form: Form[E],
     *,
     before: int,
     offset: int,
     limit: int,
 ) -> EventPage[E]:
-    count = sum(stretch.passing for stretch in stretches)
+    count = sum(id_range.passing for id_range in ranges)
     if limit == 0 or offset >= count:
         return EventPage(events=form.empty, last=None, count=count, next_cursor=None)
-    high, over = (before, 0) if before else _start_of(connection, wanted, stretches, offset)
-    enough = _enough(connection, wanted, stretches, high, over + limit + 1)
+    high, over = (before, 0) if before else _start_of(connection, wanted, ranges, offset)
+    enough = _enough(connection, wanted, ranges, high, over + limit + 1)
     where, values = conditions(wanted)
     path = _path(connection, wanted, enough)
     ids = f"SELECT id FROM event {path} WHERE id >= ? AND id < ?{where} ORDER BY id DESC LIMIT ? OFFSET ?"
@@ -163,30 +163,30 @@ def _of_ids(connection: sqlite3.Connection, form: Form[E], ids: str, values: Val
 
 
 def _start_of(
-    connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[IdRange, ...], offset: int
+    connection: sqlite3.Connection, wanted: EventFilter, ranges: tuple[IdRange, ...], offset: int
 ) -> tuple[int, int]:
-    """Return below which id to begin, and how many events to skip from there."""
-    for stretch in stretches:
-        if offset < stretch.passing:
-            for fine in finer(connection, wanted, stretch):
+    """Return the id below which to begin, and how many to pass over from there."""
+    for id_range in ranges:
+        if offset < id_range.passing:
+            for fine in finer(connection, wanted, id_range):
                 if offset < fine.passing:
                     return fine.high, offset
                 offset -= fine.passing
-        offset -= stretch.passing
+        offset -= id_range.passing
     return 0, 0
 
 
 def _enough(
-    connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[IdRange, ...], high: int, wish: int
+    connection: sqlite3.Connection, wanted: EventFilter, ranges: tuple[IdRange, ...], high: int, wish: int
 ) -> IdRange:
     """Go down from `high` as far as needed for `wish` matching events."""
     events = passing = 0
     low = high
-    for stretch in stretches:
-        if stretch.low >= high:
+    for id_range in ranges:
+        if id_range.low >= high:
             continue
-        whole = passing + stretch.passing < wish and stretch.high <= high
-        for part in (stretch,) if whole else finer(connection, wanted, stretch):
+        whole = passing + id_range.passing < wish and id_range.high <= high
+        for part in (id_range,) if whole else finer(connection, wanted, id_range):
             if part.low >= high or passing >= wish:
                 continue
             low = part.low
@@ -209,7 +209,7 @@ def _path(connection: sqlite3.Connection, wanted: EventFilter, within: IdRange) 
     if not wanted.device_ids:
         return "INDEXED BY event_by_type"
     of_devices, of_types = (
-        sum(stretch.passing for stretch in listed(connection, one, FINE, within))
+        sum(id_range.passing for id_range in listed(connection, one, FINE, within))
         for one in (EventFilter(device_ids=wanted.device_ids), EventFilter(types=wanted.types))
     )
     return "INDEXED BY event_by_device" if of_devices <= of_types else "INDEXED BY event_by_type"
@@ -218,19 +218,19 @@ def _path(connection: sqlite3.Connection, wanted: EventFilter, within: IdRange) 
 def _searched(
     connection: sqlite3.Connection,
     wanted: EventFilter,
-    stretches: tuple[IdRange, ...],
+    ranges: tuple[IdRange, ...],
     form: Form[E],
     *,
     before: int,
     offset: int,
     limit: int,
 ) -> EventPage[E]:
-    """Return the matches of a search. It ends when the page is full or enough events were looked at."""
-    is_exact = sum(stretch.passing for stretch in stretches) <= EXACT_SEARCH
+    """Search for text until the page is full, or enough was looked at."""
+    is_exact = sum(id_range.passing for id_range in ranges) <= EXACT_SEARCH
     wish = offset + limit + 1
     found: list[int] = []
     looked, reached, complete = 0, 0, True
-    for part in _parts(connection, wanted, stretches):
+    for part in _parts(connection, wanted, ranges):
         high = part.high if is_exact or not before else min(part.high, before)
         if high <= part.low:
             continue
@@ -255,13 +255,13 @@ def _searched(
     )
 
 
-def _parts(connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[IdRange, ...]) -> Iterator[IdRange]:
-    """Yield the id ranges that can be searched at once, newest first."""
-    for stretch in stretches:
-        if stretch.passing <= AT_A_LOOK:
-            yield stretch
+def _parts(connection: sqlite3.Connection, wanted: EventFilter, ranges: tuple[IdRange, ...]) -> Iterator[IdRange]:
+    """Yield ranges that can be searched at once, newest first."""
+    for id_range in ranges:
+        if id_range.passing <= AT_A_LOOK:
+            yield id_range
         else:
-            yield from (fine for fine in finer(connection, wanted, stretch) if fine.passing)
+            yield from (fine for fine in finer(connection, wanted, id_range) if fine.passing)
 
 
 def _matching(connection: sqlite3.Connection, wanted: EventFilter, part: IdRange) -> list[int]:

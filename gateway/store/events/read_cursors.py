@@ -55,7 +55,7 @@ class ReadCursors:
 
     async def all(self) -> tuple[ReadCursor, ...]:
         """Return every cursor, by account and list."""
-        return await self._database.rows(f"SELECT {_COLUMNS} FROM read_mark ORDER BY account, list, filter", of=_mark)
+        return await self._database.rows(f"SELECT {_COLUMNS} FROM read_cursor ORDER BY account, list, filter", of=_mark)
 
     async def save(self, marks: Sequence[ReadCursor]) -> None:
         """Write marks; one that is there already never goes back."""
@@ -65,7 +65,7 @@ class ReadCursors:
         ]
         await self._database.write(
             lambda connection: connection.executemany(
-                f"INSERT INTO read_mark ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (account, list, filter)"
+                f"INSERT INTO read_cursor ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (account, list, filter)"
                 " DO UPDATE SET read_to = max(read_to, excluded.read_to), read_at = excluded.read_at",
                 values,
             )
@@ -76,7 +76,7 @@ class ReadCursors:
         values = [(one.account, one.list, one.filter) for one in consumers]
 
         def job(connection: sqlite3.Connection) -> None:
-            connection.executemany("DELETE FROM read_mark WHERE account = ? AND list = ? AND filter = ?", values)
+            connection.executemany("DELETE FROM read_cursor WHERE account = ? AND list = ? AND filter = ?", values)
             if event is not None:
                 insert_event(connection, event)
 

@@ -102,5 +102,5 @@ RECORDED: Form[tuple[RecordedEvent, ...]] = Form(
     f"json_group_array(id), json_group_array(json_array({COLUMNS}))", _objects
 )
 """Events as objects."""
-TOLD: Form[tuple[bytes, ...]] = Form(f"json_group_array(id), group_concat({_RECORD}, char(10))", _parts)
+JSON_TEXTS: Form[tuple[bytes, ...]] = Form(f"json_group_array(id), group_concat({_RECORD}, char(10))", _parts)
 """Events as the JSON text of the interface's `EventRecord`s, in parts that are to stand with commas between them."""

@@ -149,14 +149,14 @@ def take_id_from(
         f"central gave {noun} {to} the id {central_id}, which {noun} {record_id} had: central may have been set back to"
         f" an older state. {noun} {record_id} now counts as not at central"
     )
-    told = Event(
+    event = Event(
         kind=EventKind.ID_GIVEN_TWICE,
         date_at=at.micros,
         clock_trusted=at.trusted,
         description=text,
         data={"kind": kind, "record_id": to, "central_id": central_id, "had_by": record_id},
     )
-    insert_event(connection, told)
+    insert_event(connection, event)
 
 
 def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, now: int) -> int:

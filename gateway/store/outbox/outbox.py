@@ -215,18 +215,18 @@ class Outbox:
         await self._database.write(job)
 
     async def failed(
-        self, row: OutboxRow, *, error: str, next_at: int, unheard: bool = False, at_central: bool = True
+        self, row: OutboxRow, *, error: str, next_at: int, unanswered: bool = False, at_central: bool = True
     ) -> None:
         """Note a failed attempt; the next one is due from `next_at` (wall micros) on.
 
-        `unheard`: central did not answer. `at_central`: it may be there all the same; without it, it certainly is not.
+        `unanswered`: central did not answer. `at_central`: it may be there all the same; False: it certainly is not.
         """
         begun = "begun" if at_central else "0"
         await self._database.write(
             lambda connection: connection.execute(
-                f"UPDATE outbox SET tries = tries + 1, next_at = ?, error = ?, unheard = ?, begun = {begun}"
+                f"UPDATE outbox SET tries = tries + 1, next_at = ?, error = ?, unanswered = ?, begun = {begun}"
                 " WHERE id = ?",
-                (next_at, error, unheard, row.id),
+                (next_at, error, unanswered, row.id),
             )
         )
 
@@ -272,12 +272,12 @@ class Outbox:
         )
         return True
 
-    async def heard_again(self, *, at: int) -> None:
+    async def retry_unanswered(self, *, at: int) -> None:
         """Make files that waited for central's answer due from `at` (wall micros) on, if not before."""
         await self._database.write(
             lambda connection: connection.execute(
-                "UPDATE outbox SET next_at = ?1, unheard = 0"
-                f" WHERE parked = 0 AND next_at > ?1 AND kind = '{FILES}' AND unheard = 1",
+                "UPDATE outbox SET next_at = ?1, unanswered = 0"
+                f" WHERE parked = 0 AND next_at > ?1 AND kind = '{FILES}' AND unanswered = 1",
                 (at,),
             )
         )

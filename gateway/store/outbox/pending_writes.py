@@ -349,7 +349,7 @@ def amend_create(connection: sqlite3.Connection, create: OutboxRow, rows: Sequen
 
 
 def take_back(connection: sqlite3.Connection, kind: str, record_id: int) -> bool:
-    """Take back all that waits of a record that central cannot have; whether that was so."""
+    """Take back all that waits of a record that central cannot have; return whether that was so."""
     rows = outbox_rows(connection, kind, record_id)
     first = next((row for row in rows if row.action == "create"), None)
     if first is None or first.begun:

@@ -74,18 +74,18 @@ class RefusedRows:
 
         return await self._database.read(query)
 
-    async def retry(self, row_id: int, told: Event) -> OutboxRow:
+    async def retry(self, row_id: int, event: Event) -> OutboxRow:
         """Send it again as it is, under the same key, at once."""
 
         def job(connection: sqlite3.Connection) -> OutboxRow:
             row = _refused(connection, row_id)
             try_again(connection, row_id)
-            insert_event(connection, told)
+            insert_event(connection, event)
             return row
 
         return await self._database.write(job, then=self._changes.bump)
 
-    async def edit(self, row_id: int, body: JsonObject, told: Event, *, key: str) -> OutboxRow:
+    async def edit(self, row_id: int, body: JsonObject, event: Event, *, key: str) -> OutboxRow:
         """Send a row again with another body, which the site uses too; return the row as it was.
 
         `key`: of the row from which that body was made. With another one somebody has changed it since.
@@ -101,12 +101,12 @@ class RefusedRows:
                 raise CommandRefused("it is not known whether central already has it: settle that first")
             rewrite(connection, row_id, body)
             try_again(connection, row_id)
-            insert_event(connection, told)
+            insert_event(connection, event)
             return row
 
         return await self._database.write(job, then=self._changes.bump)
 
-    async def drop(self, row_id: int, told: Event) -> tuple[OutboxRow, bool]:
+    async def drop(self, row_id: int, event: Event) -> tuple[OutboxRow, bool]:
         """Drop a row and count it. Dropping a create also drops everything behind it.
 
         Returns it, and whether its record is gone with it: one that was made here, and that central now never gets.
@@ -120,7 +120,7 @@ class RefusedRows:
             gone = row.action == "create" and row.kind in _MADE_BY_PEOPLE and row.record_id >= FIRST_PROVISIONAL_ID
             if gone:
                 RECORD_KINDS[row.kind].remove(connection, row.record_id)
-            insert_event(connection, told)
+            insert_event(connection, event)
             return row, gone
 
         return await self._database.write(job, then=self._changes.bump)

@@ -19,8 +19,8 @@ from gateway.store.outbox.backlog_quota import count_rows
 from gateway.store.outbox.record_kinds import RECORD_KINDS
 
 COLUMNS = (
-    "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun, newest_before, taken_as,"
-    " begun_at"
+    "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun, newest_before,"
+    " stated_id, begun_at"
 )
 _BODY = TypeAdapter(JsonObject)
 
@@ -30,7 +30,7 @@ class OutboxRow:
     """A record to send. `key` is the same in all attempts; `next_at` is wall micros.
 
     `kind` and `action` name the operation; `begun` means that it may have reached central already. `newest_before`:
-    the highest id of its kind at central before that, None if unknown. `taken_as`: central's id of it, as a person
+    the highest id of its kind at central before that, None if unknown. `stated_id`: central's id of it, as a person
     said. `begun_at`: when it was sent last, by central's clock (micros), None if unknown.
     """
 
@@ -47,7 +47,7 @@ class OutboxRow:
     action: str = "create"
     begun: bool = False
     newest_before: int | None = None
-    taken_as: int | None = None
+    stated_id: int | None = None
     begun_at: int | None = None
 
     @property

@@ -75,7 +75,7 @@ class UnknownOutcomes:
         self._changes.bump()
         return parked > 0
 
-    async def send_unseen(self, row_id: int, told: Event) -> OutboxRow:
+    async def send_unseen(self, row_id: int, event: Event) -> OutboxRow:
         """Send a row again, under its key: a person says that central does not have it.
 
         Raises NotFoundError, CommandRefused for a row that does not wait for that, StoreError.
@@ -85,12 +85,12 @@ class UnknownOutcomes:
             row = unknown_row(connection, row_id)
             connection.execute("UPDATE outbox SET begun = 0 WHERE id = ?", (row_id,))
             try_again(connection, row_id)
-            insert_event(connection, told)
+            insert_event(connection, event)
             return row
 
         return await self._database.write(job, then=self._changes.bump)
 
-    async def take_as(self, row_id: int, central_id: int, told: Event) -> OutboxRow:
+    async def take_as(self, row_id: int, central_id: int, event: Event) -> OutboxRow:
         """Note the id under which central has it, as a person says: it counts as delivered when its turn comes.
 
         Raises as `send_unseen`, also for an id that belongs to another record of the site.
@@ -100,9 +100,9 @@ class UnknownOutcomes:
             row = unknown_row(connection, row_id)
             if (ids := IDS.get(row.kind)) is not None and ids.is_given(connection, central_id):
                 raise CommandRefused(f"central's {row.kind} {central_id} is another one of this site")
-            connection.execute("UPDATE outbox SET taken_as = ? WHERE id = ?", (central_id, row_id))
+            connection.execute("UPDATE outbox SET stated_id = ? WHERE id = ?", (central_id, row_id))
             try_again(connection, row_id)
-            insert_event(connection, told)
+            insert_event(connection, event)
             return row
 
         return await self._database.write(job, then=self._changes.bump)

@@ -58,7 +58,7 @@ def feed_webhooks(
     body = announcement(event, message_id=message_id, event_id=event_id, places=places)
     for webhook_id, waiting, is_full in takers:
         if put_message(connection, webhook_id, event_id, message_id, body, now=event.date_at) and waiting >= most:
-            _make_room(connection, webhook_id, event, is_told=bool(is_full), most=most)
+            _make_room(connection, webhook_id, event, is_reported=bool(is_full), most=most)
     return len(takers)
 
 
@@ -81,7 +81,7 @@ def put_message(
     return bool(put)
 
 
-def _make_room(connection: sqlite3.Connection, webhook_id: str, event: Event, *, is_told: bool, most: int) -> None:
+def _make_room(connection: sqlite3.Connection, webhook_id: str, event: Event, *, is_reported: bool, most: int) -> None:
     """Drop the oldest message that waits, and record an event for the first that is dropped."""
     gone = connection.execute(
         "DELETE FROM webhook_message WHERE id = (SELECT min(id) FROM webhook_message"
@@ -89,13 +89,13 @@ def _make_room(connection: sqlite3.Connection, webhook_id: str, event: Event, *,
         (webhook_id,),
     ).rowcount
     connection.execute("UPDATE webhook SET dropped = dropped + ?, full = 1 WHERE id = ?", (gone, webhook_id))
-    if not is_told:
+    if not is_reported:
         text = f"webhook {webhook_id} has {most} messages waiting; from now on the oldest are dropped and counted"
-        told = Event(
+        dropped = Event(
             kind=EventKind.WEBHOOK_BACKLOG_FULL,
             date_at=event.date_at,
             clock_trusted=event.clock_trusted,
             description=text,
             data={"webhook_id": webhook_id},
         )
-        insert_event(connection, told)
+        insert_event(connection, dropped)

@@ -74,11 +74,11 @@ class Webhook:
 class Webhooks:
     """All webhooks. `changes` increases when one is added, changed or removed, and when something was queued."""
 
-    def __init__(self, *, database: Database, places: Places, told: Changes, log: AccessLog) -> None:
-        """`told` moves on when an event was recorded."""
+    def __init__(self, *, database: Database, places: Places, recorded: Changes, log: AccessLog) -> None:
+        """Collect the parts. `recorded` moves on when an event was recorded."""
         self._database = database
         self._log = log
-        self._told = told
+        self._recorded = recorded
         self._places = places
         self.changes = Changes()
 
@@ -101,7 +101,7 @@ class Webhooks:
         return await self._database.write(job, then=self.changes.bump)
 
     async def remove(self, webhook_id: str) -> bool:
-        """Forget one with all that waits for it; whether there was one."""
+        """Forget one with all that waits for it; return whether there was one."""
 
         def job(connection: sqlite3.Connection) -> bool:
             gone = connection.execute("DELETE FROM webhook WHERE id = ?", (webhook_id,)).rowcount > 0
@@ -202,13 +202,13 @@ class Webhooks:
 
         await self._database.write(job)
 
-    async def disable(self, webhook_id: str, *, why: str, told: Event) -> None:
+    async def disable(self, webhook_id: str, *, why: str, event: Event) -> None:
         """Send nothing to it any more, and put nothing into its queue; what waits stays."""
-        await self._turn(webhook_id, disabled=why, told=told)
+        await self._set_disabled(webhook_id, disabled=why, event=event)
 
-    async def enable(self, webhook_id: str, *, told: Event) -> bool:
-        """Send to it again, what waits first; whether there is such a webhook."""
-        return await self._turn(webhook_id, disabled="", told=told)
+    async def enable(self, webhook_id: str, *, event: Event) -> bool:
+        """Send to it again, what waits first; return whether there is such a webhook."""
+        return await self._set_disabled(webhook_id, disabled="", event=event)
 
     async def replay(self, webhook_id: str) -> int:
         """Queue given-up messages again; return their number."""
@@ -267,14 +267,14 @@ class Webhooks:
         body = announcement(event, message_id=message_id, event_id=event_id, places=self._places)
         return int(put_message(connection, webhook_id, event_id, message_id, body, now=event.date_at))
 
-    async def _turn(self, webhook_id: str, *, disabled: str, told: Event) -> bool:
+    async def _set_disabled(self, webhook_id: str, *, disabled: str, event: Event) -> bool:
         def job(connection: sqlite3.Connection) -> bool:
             there = connection.execute(
                 "UPDATE webhook SET disabled = ?, failing_since = NULL, failed_at = NULL WHERE id = ?",
                 (disabled, webhook_id),
             ).rowcount
             if there:
-                insert_event(connection, told)
+                insert_event(connection, event)
             if there and not disabled:  # whoever enables it wants to see at once whether it works
                 connection.execute(
                     "UPDATE webhook_message SET next_at = 0 WHERE webhook_id = ? AND failed = 0", (webhook_id,)
@@ -283,7 +283,7 @@ class Webhooks:
 
         def then() -> None:
             self.changes.bump()
-            self._told.bump()
+            self._recorded.bump()
 
         return await self._database.write(job, then=then)
 

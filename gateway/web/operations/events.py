@@ -142,7 +142,7 @@ class EventsFamily:
         consumer = None if asked.reads is None else Consumer(caller.username, "event", asked.reads)
         if consumer is not None:
             self._consumers.asks(consumer, asked.cursor)
-        page = await self._events.told(asked.which, before=asked.cursor, offset=asked.offset, limit=asked.limit)
+        page = await self._events.json_page(asked.which, before=asked.cursor, offset=asked.offset, limit=asked.limit)
         parts = self._as_json(page)
         if consumer is None:
             return await in_parts(request, parts)

@@ -39,7 +39,7 @@ async def fill(store):
         await store.api_keys.add(name, key_hash=key, permissions=frozenset({"*"}), now=1, expires_at=None)
     for number in (1, 2):
         new = NewGrant(f"grant-{number}", "17", 101, "main", 1, None, "key:till")
-        await store.grants.give(new, told=TOLD, most=9, forgets=False)
+        await store.grants.give(new, event=TOLD, most=9, forgets=False)
 
 
 async def shut_out(store):
@@ -49,7 +49,7 @@ async def shut_out(store):
     await store.accounts.put_role("porter", frozenset())
     await store.accounts.use_recovery_code("kim", b"one")
     await store.api_keys.remove("till")
-    await store.grants.revoke("grant-1", by="user:chief", now=2, told=TOLD)
+    await store.grants.revoke("grant-1", by="user:chief", now=2, event=TOLD)
 
 
 async def standing(store):

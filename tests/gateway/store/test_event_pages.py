@@ -22,7 +22,7 @@ WORDS = ("card 0042", "gate opened", "50 % of a_b")
 
 
 def read_page(connection, wanted, **place):
-    return pages.read_page(connection, wanted, pages.read_stretches(connection, wanted), **place)
+    return pages.read_page(connection, wanted, pages.read_ranges(connection, wanted), **place)
 
 
 def made(folder=":memory:"):
@@ -34,7 +34,7 @@ def made(folder=":memory:"):
 
 events = st.lists(
     st.tuples(
-        st.integers(1, 700_000),  # over several coarse stretches, most of them with holes
+        st.integers(1, 700_000),  # over several coarse ranges, most of them with holes
         st.integers(0, 3),
         st.integers(101, 103),
         st.sampled_from(WORDS),
@@ -109,12 +109,12 @@ def many():
         )
         for span in (12, 17):
             connection.execute(
-                f"INSERT INTO event_stretch SELECT {span}, id >> {span}, count(*), min(date_at), max(date_at)"
+                f"INSERT INTO event_range SELECT {span}, id >> {span}, count(*), min(date_at), max(date_at)"
                 " FROM event GROUP BY 2"
             )
             for device, kind in (("device_id", "type"), ("device_id", "-1"), ("-1", "type")):
                 connection.execute(
-                    f"INSERT INTO event_share SELECT {span}, id >> {span}, {device}, {kind}, count(*) FROM event"
+                    f"INSERT INTO event_range_count SELECT {span}, id >> {span}, {device}, {kind}, count(*) FROM event"
                     " GROUP BY 2, 3, 4"
                 )
         yield connection
@@ -160,5 +160,5 @@ def test_no_event_is_gone_through_for_a_page_deep_in_the_list(many):
         many.set_progress_handler(None, 0)
         return taken
 
-    assert steps(offset=200_000) <= steps() + 40  # thousand; a fine stretch is gone through at most
+    assert steps(offset=200_000) <= steps() + 40  # thousand; a fine range is gone through at most
     assert steps(before=50_000) <= steps() + 20

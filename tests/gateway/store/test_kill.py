@@ -47,6 +47,6 @@ async def test_acknowledged_events_outlive_kill_and_ids_go_on_upwards(opened, tm
             assert connection.execute("PRAGMA quick_check").fetchone() == ("ok",)
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             rows = dict(connection.execute("SELECT id, description FROM event"))
-            (count,) = connection.execute("SELECT sum(count) FROM event_stretch WHERE span = 12").fetchone()
+            (count,) = connection.execute("SELECT sum(count) FROM event_range WHERE span = 12").fetchone()
         assert {key: rows.get(key) for key in known} == known, f"round {number}"
         assert count == len(rows)

@@ -23,7 +23,7 @@ WITHIN = 20.0
 def on_disk(gateway) -> dict[tuple[str, str, str], int]:
     """The marks that a crash in this moment would leave."""
     with closing(sqlite3.connect(gateway.store.database.path)) as connection:
-        rows = connection.execute("SELECT account, list, filter, read_to FROM read_mark")
+        rows = connection.execute("SELECT account, list, filter, read_to FROM read_cursor")
         return {(account, name, which): read_to for account, name, which, read_to in rows}
 
 

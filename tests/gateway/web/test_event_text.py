@@ -14,9 +14,9 @@ from pydantic_core import to_json
 from gateway.domain.events import RecordedEvent
 from gateway.store.engine.migrations import migrate, migrations
 from gateway.store.engine.text_search import teach_search
-from gateway.store.events.id_ranges import read_stretches
+from gateway.store.events.id_ranges import read_ranges
 from gateway.store.events.pages import EventFilter, read_page
-from gateway.store.events.rows import COLUMNS, RECORDED, TOLD
+from gateway.store.events.rows import COLUMNS, JSON_TEXTS, RECORDED
 from gateway.web.http.envelope import joined_parts, success
 from gateway.web.operations.events import EventRecord, event_record
 
@@ -80,10 +80,10 @@ def holding(connection, recorded):
 @settings(max_examples=120, deadline=None)
 def test_the_text_of_a_page_is_that_of_its_events_byte_for_byte(store, recorded, wanted, offset, limit):
     with holding(store, recorded) as connection:
-        passing = read_stretches(connection, wanted)
+        passing = read_ranges(connection, wanted)
         place = {"before": 0, "offset": offset, "limit": limit}
         page = read_page(connection, wanted, passing, **place, form=RECORDED)
-        told = read_page(connection, wanted, passing, **place, form=TOLD)
+        told = read_page(connection, wanted, passing, **place, form=JSON_TEXTS)
     assert (told.last, told.count, told.next_cursor, told.newest) == (
         page.last,
         page.count,
@@ -117,7 +117,7 @@ def test_the_one_statement_for_all_events_finds_what_there_is(store, recorded, b
 def test_a_record_has_the_fields_that_are_published(store, late):
     event = RecordedEvent(1, 2, 3, 4, 5, "n", "d", 6, True, "lane", "{}", late)
     with holding(store, [event]) as connection:
-        (told,) = read_page(connection, EventFilter(), None, before=0, offset=0, limit=1, form=TOLD).events
+        (told,) = read_page(connection, EventFilter(), None, before=0, offset=0, limit=1, form=JSON_TEXTS).events
     published = set(EventRecord.model_fields)
     assert set(json.loads(told)) == (published if late else published - {"recorded_at"})
 
@@ -125,7 +125,7 @@ def test_a_record_has_the_fields_that_are_published(store, late):
 def test_a_page_of_long_events_comes_in_parts(store):
     long = [RecordedEvent(n, 1, 1, 1, 1, "n", "x" * 10_000, 0, True, "lane", "{}") for n in range(1, 21)]
     with holding(store, long) as connection:
-        page = read_page(connection, EventFilter(), None, before=0, offset=0, limit=20, form=TOLD)
+        page = read_page(connection, EventFilter(), None, before=0, offset=0, limit=20, form=JSON_TEXTS)
     assert [part.count(b'"id"') for part in page.events] == [4, 4, 4, 4, 4]
     whole = b"".join(joined_parts("events", page.events, count=20, next_cursor=1))
     assert [event["id"] for event in json.loads(whole)["events"]] == list(range(20, 0, -1))

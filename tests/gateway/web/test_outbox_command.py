@@ -116,7 +116,7 @@ async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(gateway,
     await gateway.store.unknown_outcomes.leave_to_a_person(row, reason="it may be at central")
     assert await settle("--not-there") == (f"{row.id} is sent again", "")
     told = await gateway.store.refused.get(row.id)
-    assert (told.parked, told.begun, told.taken_as) == (False, False, None)
+    assert (told.parked, told.begun, told.stated_id) == (False, False, None)
     for slip in ({}, {"central_id": 4001, "not_there": True}):
         status, answer = await gateway.call("/status/outbox/settle", {"id": row.id, **slip})
         assert (status, "'central_id' or 'not_there'" in answer["error"]) == (400, True)

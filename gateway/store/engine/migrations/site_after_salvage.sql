@@ -4,17 +4,17 @@ UPDATE book SET count = max(count, (SELECT sum(count) FROM book WHERE name IN ('
 UPDATE book SET count = (SELECT count FROM book WHERE name = 'accepted')
     - (SELECT sum(count) FROM book WHERE name IN ('delivered', 'replaced')) - (SELECT count(*) FROM outbox)
     WHERE name = 'dropped';
--- What stretches of events hold, as the step that made these tables counts it.
-DELETE FROM event_stretch;
-DELETE FROM event_share;
-INSERT INTO event_stretch SELECT 12, id >> 12, count(*), min(date_at), max(date_at) FROM event GROUP BY id >> 12;
-INSERT INTO event_stretch SELECT 17, stretch >> 5, sum(count), min(date_min), max(date_max)
-    FROM event_stretch WHERE span = 12 GROUP BY stretch >> 5;
-INSERT INTO event_share SELECT 12, id >> 12, device_id, type, count(*) FROM event GROUP BY id >> 12, device_id, type;
-INSERT INTO event_share SELECT 12, stretch, device_id, -1, sum(count) FROM event_share GROUP BY stretch, device_id;
-INSERT INTO event_share SELECT 12, stretch, -1, type, sum(count) FROM event_share WHERE type >= 0 GROUP BY stretch, type;
-INSERT INTO event_share SELECT 17, stretch >> 5, device_id, type, sum(count)
-    FROM event_share WHERE span = 12 GROUP BY stretch >> 5, device_id, type;
+-- Counts per range of ids, as the step that made these tables counts it.
+DELETE FROM event_range;
+DELETE FROM event_range_count;
+INSERT INTO event_range SELECT 12, id >> 12, count(*), min(date_at), max(date_at) FROM event GROUP BY id >> 12;
+INSERT INTO event_range SELECT 17, number >> 5, sum(count), min(date_min), max(date_max)
+    FROM event_range WHERE span = 12 GROUP BY number >> 5;
+INSERT INTO event_range_count SELECT 12, id >> 12, device_id, type, count(*) FROM event GROUP BY id >> 12, device_id, type;
+INSERT INTO event_range_count SELECT 12, number, device_id, -1, sum(count) FROM event_range_count GROUP BY number, device_id;
+INSERT INTO event_range_count SELECT 12, number, -1, type, sum(count) FROM event_range_count WHERE type >= 0 GROUP BY number, type;
+INSERT INTO event_range_count SELECT 17, number >> 5, device_id, type, sum(count)
+    FROM event_range_count WHERE span = 12 GROUP BY number >> 5, device_id, type;
 -- A session that was ended, or an account that central has refused since, must not come back with older rows.
 -- Accounts, roles, keys, grants and webhooks are put right from access.log (access_log.py).
 DELETE FROM session;

@@ -20,41 +20,41 @@ CREATE INDEX event_by_type ON event (type, id);
 -- Counts of events per range of ids, and between which moments they were: in all, by device, by type, and by both.
 -- A page deep in the list, a filter's count and a date are found by these, not by counting events.
 -- `span` is how many bits of an id a range is long. Moments are outer bounds: what is deleted does not narrow them.
-CREATE TABLE event_stretch (
+CREATE TABLE event_range (
     span     INTEGER NOT NULL,
-    stretch  INTEGER NOT NULL,                -- id >> span
+    number   INTEGER NOT NULL,                -- id >> span
     count    INTEGER NOT NULL,
     date_min INTEGER NOT NULL,
     date_max INTEGER NOT NULL,
-    PRIMARY KEY (span, stretch)
+    PRIMARY KEY (span, number)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE event_share (
+CREATE TABLE event_range_count (
     span      INTEGER NOT NULL,
-    stretch   INTEGER NOT NULL,
+    number    INTEGER NOT NULL,
     device_id INTEGER NOT NULL,               -- -1: of any device
     type      INTEGER NOT NULL,               -- -1: of any type
     count     INTEGER NOT NULL,
-    PRIMARY KEY (span, stretch, device_id, type)
+    PRIMARY KEY (span, number, device_id, type)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TRIGGER event_shared AFTER INSERT ON event BEGIN
-    INSERT INTO event_stretch VALUES
+CREATE TRIGGER event_counted AFTER INSERT ON event BEGIN
+    INSERT INTO event_range VALUES
         (12, NEW.id >> 12, 1, NEW.date_at, NEW.date_at),
         (17, NEW.id >> 17, 1, NEW.date_at, NEW.date_at)
         ON CONFLICT DO UPDATE SET count = count + 1,
             date_min = min(date_min, excluded.date_min), date_max = max(date_max, excluded.date_max);
-    INSERT INTO event_share VALUES
+    INSERT INTO event_range_count VALUES
         (12, NEW.id >> 12, NEW.device_id, -1, 1), (17, NEW.id >> 17, NEW.device_id, -1, 1),
         (12, NEW.id >> 12, -1, NEW.type, 1), (17, NEW.id >> 17, -1, NEW.type, 1),
         (12, NEW.id >> 12, NEW.device_id, NEW.type, 1), (17, NEW.id >> 17, NEW.device_id, NEW.type, 1)
         ON CONFLICT DO UPDATE SET count = count + 1;
 END;
-CREATE TRIGGER event_unshared AFTER DELETE ON event BEGIN
-    UPDATE event_stretch SET count = count - 1
-        WHERE (span, stretch) IN (VALUES (12, OLD.id >> 12), (17, OLD.id >> 17));
-    UPDATE event_share SET count = count - 1
-        WHERE (span, stretch, device_id, type) IN (VALUES
+CREATE TRIGGER event_uncounted AFTER DELETE ON event BEGIN
+    UPDATE event_range SET count = count - 1
+        WHERE (span, number) IN (VALUES (12, OLD.id >> 12), (17, OLD.id >> 17));
+    UPDATE event_range_count SET count = count - 1
+        WHERE (span, number, device_id, type) IN (VALUES
             (12, OLD.id >> 12, OLD.device_id, -1), (17, OLD.id >> 17, OLD.device_id, -1),
             (12, OLD.id >> 12, -1, OLD.type), (17, OLD.id >> 17, -1, OLD.type),
             (12, OLD.id >> 12, OLD.device_id, OLD.type), (17, OLD.id >> 17, OLD.device_id, OLD.type));
@@ -288,10 +288,10 @@ CREATE TABLE outbox (
     begun         INTEGER NOT NULL DEFAULT 0,      -- 1: it may have reached central, whatever became of the answer
     base          TEXT NOT NULL DEFAULT '',        -- the fields at the site before the change, as JSON: what central should
                                                    -- still have; '' for none
-    unheard       INTEGER NOT NULL DEFAULT 0,      -- 1: waits because central did not answer: goes as soon as it does
+    unanswered    INTEGER NOT NULL DEFAULT 0,      -- 1: waits because central did not answer: goes as soon as it does
     newest_before INTEGER,                         -- the highest id known of its kind at central before it was sent: what
                                                    -- central has below is not this row; NULL: nobody knows
-    taken_as      INTEGER,                         -- the id under which central has it, as a person said
+    stated_id     INTEGER,                         -- the id under which central has it, as a person said
     waits_for     INTEGER,                         -- the site's id of a record that it names and that goes up before it
     begun_at      INTEGER,                         -- when it was sent, by central's clock; NULL: nobody knows
     file_bytes    INTEGER NOT NULL DEFAULT 0       -- of the file that goes up with it and waits on the disk as it does
@@ -419,7 +419,7 @@ CREATE INDEX session_by_expiry ON session (expires_at);
 CREATE INDEX session_by_username ON session (username);
 
 -- How far who pulls a list by cursor has read it. Written seldom: it may be too low, never too high.
-CREATE TABLE read_mark (
+CREATE TABLE read_cursor (
     id        INTEGER PRIMARY KEY,
     account   TEXT NOT NULL,
     list      TEXT NOT NULL,                  -- event, camera_event or entry
