@@ -158,19 +158,19 @@ class Written:
     Attributes:
         record_id: the id that the record has now; None when central's answer to a create names none.
         record: the record as the site has it now; of a deleted one, what it was, as far as that is known.
-        held: whether central does not have the write yet.
+        waits: whether central does not have the write yet.
         taken_back: whether a deletion took back all that waited of a record that central never had.
     """
 
     record_id: int | None
     record: JsonObject
-    held: bool
+    waits: bool
     taken_back: bool = False
 
     @property
     def sync_of_deleted(self) -> Literal["in_step", "waiting", "taken_back"]:
         """State of a deleted record at central."""
-        return "waiting" if self.held else "taken_back" if self.taken_back else "in_step"
+        return "waiting" if self.waits else "taken_back" if self.taken_back else "in_step"
 
 
 class RecordWriter(Protocol):

@@ -42,9 +42,9 @@ class Granting:
             raise NotFoundError(f"device {device_id} belongs to no lane of this site")
         return lanes[0]
 
-    def standing(self) -> tuple[Grant, ...]:
+    def current(self) -> tuple[Grant, ...]:
         """Return the grants that are valid now, the newest first."""
-        return self.grants.standing(now=self.clock.wall().micros)
+        return self.grants.current(now=self.clock.wall().micros)
 
     async def give(self, *, user_id: str, device_id: int, length: int | None, by: str) -> Grant:
         """Let a user pass the lane of a device for `length` micros, or for good. Returns once that is on disk.

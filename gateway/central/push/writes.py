@@ -260,7 +260,7 @@ class CentralWrites:
             if operation.kind == CARD:
                 record = await self._follow(operation, pending, body)
         shown = record or {**body, "id": pending.record_id}
-        return Written(pending.record_id, shown, held=pending.waits, taken_back=pending.taken_back)
+        return Written(pending.record_id, shown, waits=pending.waits, taken_back=pending.taken_back)
 
     async def _follow(self, operation: WriteOperation, pending: PendingWrite, body: JsonObject) -> JsonObject | None:
         """Update the card. A waiting write stays accepted even where the cards' disk refuses, so nobody repeats it."""
@@ -307,7 +307,7 @@ class CentralWrites:
         known = record_id if record_id is not None else given_id(answer, operation.resources)
         if known is None:
             if operation.kind in _PULLED:
-                return Written(None, said or sent, held=False)
+                return Written(None, said or sent, waits=False)
             return await self._hold(operation, None, body, sends=False)
         now = self._clock.wall().micros
         async with self._store.cards.turn:
@@ -322,7 +322,7 @@ class CentralWrites:
             shown = await self._store.pending_writes.written(operation, known, record, sent=sent, now=now)
             if operation.kind == CARD:
                 shown = await self._cards.settle(operation, known, record)
-        return Written(known, shown or record, held=False)
+        return Written(known, shown or record, waits=False)
 
     async def _at_site(self, operation: WriteOperation, record_id: int) -> JsonObject:
         if operation.kind == CARD:

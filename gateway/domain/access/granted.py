@@ -11,9 +11,9 @@ def or_granted(case: Case, own: Verdict) -> Verdict:
     """Return the card's own verdict; if it failed, let a grant of its user replace it. Name the grant either way."""
     if own.reason is None or not case.grants:
         return own
-    standing = next((grant for grant in case.grants if not _why_not(case, grant)), None)
-    if standing is not None:
-        return Verdict(f"{own.seen}, but {standing.shown} lets it pass", grant=standing.number)
+    valid = next((grant for grant in case.grants if not _why_not(case, grant)), None)
+    if valid is not None:
+        return Verdict(f"{own.seen}, but {valid.shown} lets it pass", grant=valid.number)
     longest = case.grants[0]
     return Verdict(f"{own.seen}; {longest.shown} {_why_not(case, longest)}", own.reason)
 

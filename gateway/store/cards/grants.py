@@ -40,17 +40,17 @@ class Grants:
         self._database = database
         self._log = log
         self._changes = changes
-        self._standing: dict[str, Grant] = {}
+        self._current: dict[str, Grant] = {}
         self._lanes: Mapping[str, LaneGrants] = {}
 
     def of_lane(self, lane_id: str) -> LaneGrants:
         """Return those of one lane. Never waits."""
         return self._lanes.get(lane_id, _NONE)
 
-    def standing(self, *, now: int) -> tuple[Grant, ...]:
-        """Return those that have not ended by the wall clock, the newest first."""
-        standing = (one for one in self._standing.values() if one.valid_until is None or now < one.valid_until)
-        return tuple(sorted(standing, key=lambda grant: grant.number, reverse=True))
+    def current(self, *, now: int) -> tuple[Grant, ...]:
+        """Return grants that have not ended by the wall clock, the newest first."""
+        current = (one for one in self._current.values() if one.valid_until is None or now < one.valid_until)
+        return tuple(sorted(current, key=lambda grant: grant.number, reverse=True))
 
     async def recall(self) -> None:
         """Load the grants of before a restart. Raises StoreError."""
@@ -60,8 +60,8 @@ class Grants:
             return tuple(Grant(*row) for row in rows)
 
         known = await self._database.read(query)
-        self._standing = {grant.access_id: grant for grant in known} | self._standing
-        self._lanes = by_lanes(self._standing.values())
+        self._current = {grant.access_id: grant for grant in known} | self._current
+        self._lanes = by_lanes(self._current.values())
 
     async def give(self, new: NewGrant, *, event: Event, most: int, forgets: bool) -> Grant | None:
         """Give one, with the event that tells of it; None when `most` stand already.
@@ -90,7 +90,7 @@ class Grants:
 
         def then() -> None:
             oldest = new.given_at - _WEEK if forgets else 0
-            recent = {key: one for key, one in self._standing.items() if (one.valid_until or oldest) >= oldest}
+            recent = {key: one for key, one in self._current.items() if (one.valid_until or oldest) >= oldest}
             self._put(recent | {grant.access_id: grant for grant in given})
             self._changes.bump()
 
@@ -105,11 +105,11 @@ class Grants:
             ).fetchone()
             return Grant(*row) if row else None
 
-        return self._standing.get(access_id) or await self._database.read(query)
+        return self._current.get(access_id) or await self._database.read(query)
 
     async def revoke(self, access_id: str, *, by: str, now: int, event: Event) -> None:
         """Revoke the grant. If StoreError says that it is not on disk, it holds until the next start."""
-        self._put({key: grant for key, grant in self._standing.items() if key != access_id})
+        self._put({key: grant for key, grant in self._current.items() if key != access_id})
 
         def job(connection: sqlite3.Connection) -> None:
             changed = connection.execute(
@@ -122,6 +122,6 @@ class Grants:
 
         await self._database.write(job, then=self._changes.bump)
 
-    def _put(self, standing: dict[str, Grant]) -> None:
-        self._standing = standing
-        self._lanes = by_lanes(standing.values())
+    def _put(self, current: dict[str, Grant]) -> None:
+        self._current = current
+        self._lanes = by_lanes(current.values())

@@ -52,7 +52,7 @@ _LISTS: Final[dict[ListName, _List]] = {
     "entry": _List(
         table="parking_entry",
         at="at",
-        free="(status <> 'open' OR at < :standing_from)"
+        free="(status <> 'open' OR at < :open_from)"
         " AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.kind = 'entry' AND outbox.record_id = parking_entry.id)",
     ),
 }
@@ -166,7 +166,7 @@ def _values(limits: ExpiryLimits, now: int | None) -> dict[str, int]:
     return {
         "transactions_from": moment - limits.transaction_days * _DAY_MICROS,
         "incidents_from": moment - limits.incident_days * _DAY_MICROS,
-        "standing_from": moment - LONGEST_STAY,
+        "open_from": moment - LONGEST_STAY,
     }
 
 

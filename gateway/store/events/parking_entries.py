@@ -18,7 +18,7 @@ _COLUMNS = (
 )
 _BATCH = 500
 # Whether an open one is still believed to be there; the one parameter is the earliest entry that is.
-_STANDING = "CASE WHEN status = 'open' AND entry_at < ? THEN 'timed_out' ELSE status END"
+_STATUS = "CASE WHEN status = 'open' AND entry_at < ? THEN 'timed_out' ELSE status END"
 
 Values = tuple[object, ...]
 
@@ -130,7 +130,7 @@ class ParkingEntries:
 
         def query(connection: sqlite3.Connection) -> EntryTotals:
             rows = connection.execute(
-                f"SELECT {_STANDING} AS standing, count(*) FROM parking_entry WHERE {where} GROUP BY standing",
+                f"SELECT {_STATUS} AS shown_status, count(*) FROM parking_entry WHERE {where} GROUP BY shown_status",
                 (now - LONGEST_STAY, *values),
             ).fetchall()
             average, longest = connection.execute(
@@ -181,7 +181,7 @@ def _where(wanted: EntryFilter, now: int) -> tuple[str, Values]:
     among(("card_id",), wanted.card_ids)
     among(("plate",), tuple(plain_plate(plate) for plate in wanted.plates))
     if wanted.statuses:
-        parts.append(f"{_STANDING} IN ({', '.join('?' * len(wanted.statuses))})")
+        parts.append(f"{_STATUS} IN ({', '.join('?' * len(wanted.statuses))})")
         values += [now - LONGEST_STAY, *(status.value for status in wanted.statuses)]
     if wanted.search:
         match = search_in(wanted.search, texts=("credential",), plates=("plate",))

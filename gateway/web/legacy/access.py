@@ -177,9 +177,9 @@ class LegacyAccess:
         return to_response(RevokedAnswer(status="revoked", access_id=wanted.access_id))
 
     async def _permissions(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted, standing = read_query(request, PageQuery), self.granting.standing()
-        part = standing[wanted.offset : wanted.offset + wanted.limit]
-        return to_response(PermissionsAnswer(permissions=tuple(map(self._record, part)), total=len(standing)))
+        wanted, grants = read_query(request, PageQuery), self.granting.current()
+        part = grants[wanted.offset : wanted.offset + wanted.limit]
+        return to_response(PermissionsAnswer(permissions=tuple(map(self._record, part)), total=len(grants)))
 
     async def _unlock(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """One opening, as any command: recorded, with a deadline, and refused with its reason."""

@@ -372,7 +372,7 @@ async def test_a_new_card_that_gets_a_lost_ones_id_leaves_both_whole(site, store
     if not through:
         await site.writes.write(CARD_UPDATE, {"id": lost, "note": "of the lost one"})
     site.central.faults = Faults()
-    assert made.held is not through
+    assert made.waits is not through
     await site.go_up()
     assert await store.pending_writes.site_id("access_card", made.record_id) == lost
     at_central = {card["number"]: card for card in site.central.cards.values()}
@@ -399,7 +399,7 @@ async def lose_answer(site, operation, body):
     await site.client.call("POST", "/v1/device/list", {"page": 1, "page_limit": 1})  # signs in
     site.central.faults = Faults(paths=operation.path, lost_answers=1)
     made = await site.writes.write(operation, body)
-    assert made.held
+    assert made.waits
     site.central.faults = Faults()
     return made.record_id
 
@@ -450,7 +450,7 @@ async def test_a_change_of_a_lost_card_lets_the_card_go_up_again(site, store, wa
     else:
         await site.restore()
     changed = await site.writes.write(CARD_UPDATE, {"id": lost, "note": "of the lost one"})
-    assert changed.held
+    assert changed.waits
     if waits:
         site.central.faults = Faults()
         await site.restore()

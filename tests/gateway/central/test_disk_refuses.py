@@ -71,7 +71,7 @@ async def test_a_card_whose_disk_is_full_is_held_once_and_follows_when_there_is_
     await away()
     has_room = full(store)
     made = await writes.write(CARD_CREATE, {"number": "77123", "status": "active"})
-    assert made.held, "it is on disk and goes up: whoever wrote it does not write it again"
+    assert made.waits, "it is on disk and goes up: whoever wrote it does not write it again"
     await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})
     has_room()
     await sender.send_due()

@@ -82,7 +82,7 @@ async def test_a_record_that_goes_straight_through_is_kept_though_central_does_n
     body = {"device_id": 101, "type": "entry", "date_at": "2026-01-01T12:00:00Z", "plate": "UNNAMED1"}
     made = await writes.write(ENTRY_CREATE, body)
     card = await writes.write(CARD_CREATE, {"number": "77123", "status": "active"})
-    assert (made.held, card.held) == (False, False)
+    assert (made.waits, card.waits) == (False, False)
     assert central.cards[card.record_id]["number"] == "77123"
     assert (await store.cards.get(card.record_id)) is not None
     there = max(central.entries, key=lambda entry: entry["id"])
@@ -336,7 +336,7 @@ async def test_a_card_whose_create_is_unknown_is_neither_taken_back_nor_amended_
     central.put_account(CentralAccount("gateway", "right horse", permissions=frozenset({"can_add_access_cards"})))
     assert (await look(store, sender)).parked == 1
     await writes.write(CARD_UPDATE, {"id": made.record_id, "note": "newer"})
-    assert (await writes.write(CARD_DELETE, {"id": made.record_id})).held
+    assert (await writes.write(CARD_DELETE, {"id": made.record_id})).waits
     assert (await look(store, sender)).parked == 1
     central.faults = Faults()
     central.put_account(CentralAccount("gateway", "right horse"))

@@ -53,7 +53,7 @@ async def test_a_write_that_central_has_not_seen_is_held_and_its_record_stays(ce
         (CAMERA_UPDATE, {"id": 201, "description": "x"}),
         (CARD_CREATE, {"number": "77123", "holder_name": "Nora"}),
     ):
-        assert (await writes.write(operation, body)).held
+        assert (await writes.write(operation, body)).waits
     assert await store.cards.get(4001) is not None
     assert (await store.cards.get(4002)).card.status is CardStatus.LOST
     central.faults = Faults()

@@ -186,9 +186,9 @@ async def test_sent_again_by_a_person_it_names_the_record_by_central_s_id(store,
 async def test_a_write_that_goes_straight_through_names_the_record_by_central_s_id(store, sender, writes, central):
     card = await hold(store, CARD_CREATE, CARD)
     body = {"device_id": 101, "type": "entry", "date_at": DATE, "access_id": card}
-    assert (await writes.write(ENTRY_CREATE, body)).held  # behind its card
+    assert (await writes.write(ENTRY_CREATE, body)).waits  # behind its card
     assert (await send(store, sender)).waiting == 0
-    assert not (await writes.write(ENTRY_CREATE, body)).held
+    assert not (await writes.write(ENTRY_CREATE, body)).waits
     assert [made["access_id"] for made in central.entries] == [card_of(central)] * 2
     nothing_provisional_went_up(central)
     with pytest.raises(CentralRefused, match="central will never have device 2000000099"):

@@ -69,7 +69,7 @@ async def known_as(store, number):
 
 async def test_while_central_answers_a_write_goes_through_and_its_record_is_kept(central, store, down, writes):
     made = await writes.write(CARD_CREATE, NEW)
-    assert (made.held, made.record["number"]) == (False, "77123")
+    assert (made.waits, made.record["number"]) == (False, "77123")
     assert central.cards[made.record_id] == await record(store, made.record_id)
     changed = await writes.write(CARD_UPDATE, {"id": made.record_id, "note": "back door"})
     assert changed.record["note"] == "back door"
@@ -97,7 +97,7 @@ async def test_centrals_refusal_is_the_callers_and_nothing_changes(central, stor
 async def test_while_central_is_away_a_card_counts_at_once_and_goes_up_later(central, store, down, writes, go_up):
     await central.stop()
     made = await writes.write(CARD_CREATE, NEW)
-    assert made.held
+    assert made.waits
     assert made.record_id >= FIRST_PROVISIONAL_ID
     assert await known_as(store, "77123") == [made.record_id]
     await writes.write(CARD_UPDATE, {"id": made.record_id, "note": "by hand"})
@@ -175,8 +175,8 @@ async def test_a_sweep_leaves_what_has_not_gone_up_and_a_waiting_deletion_stays_
 
 async def test_a_write_never_overtakes_one_that_waits(central, store, down, writes, go_up):
     central.faults = Faults(paths="/v1/access/lifecycle", down=True)
-    assert (await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})).held
-    assert (await writes.write(CARD_UPDATE, {"id": 4001, "status": "active"})).held
+    assert (await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})).waits
+    assert (await writes.write(CARD_UPDATE, {"id": 4001, "status": "active"})).waits
     central.faults = Faults()
     await go_up()
     assert central.cards[4001]["status"] == "active"
@@ -198,7 +198,7 @@ async def test_a_deleted_record_that_was_never_tried_does_not_go_up(central, sto
     central.requests.clear()
     made = await writes.write(CARD_CREATE, NEW)
     await writes.write(CARD_UPDATE, {"id": made.record_id, "note": "x"})
-    assert not (await writes.write(CARD_DELETE, {"id": made.record_id})).held
+    assert not (await writes.write(CARD_DELETE, {"id": made.record_id})).waits
     books = await store.outbox.books()
     assert books.balance()
     assert (books.accepted, books.replaced, books.waiting) == (2, 2, 0)
@@ -213,9 +213,9 @@ async def test_a_deleted_record_that_may_be_at_central_is_created_and_deleted_th
 ):
     central.faults = Faults(paths="/v1/access", lost_answers=1)
     made = await writes.write(CARD_CREATE, NEW)
-    assert made.held
+    assert made.waits
     assert len(central.cards) == 41
-    assert (await writes.write(CARD_DELETE, {"id": made.record_id})).held
+    assert (await writes.write(CARD_DELETE, {"id": made.record_id})).waits
     await down.pull()
     assert await known_as(store, "77123") == []
     await go_up()
@@ -239,7 +239,7 @@ async def test_a_create_whose_answer_was_lost_is_not_made_twice(central, store, 
 async def test_a_device_made_twice_alike_is_two_devices(central, store, down, writes, go_up):
     central.faults = Faults(paths="/v1/device", lost_answers=2)
     twice = [await writes.write(DEVICE_CREATE, {"name": "Kiosk"}) for _ in range(2)]
-    assert all(made.held for made in twice)
+    assert all(made.waits for made in twice)
     central.faults = Faults()
     await go_up()
     named = [device["id"] for device in central.tables.devices.values() if device["name"] == "Kiosk"]
@@ -304,7 +304,7 @@ def refused(central, store, writes, settle):
         await central.stop()
         taken = "55501"
         central.cards[4002]["number"] = taken  # as the site has not heard yet
-        assert (await writes.write(CARD_UPDATE, {"id": 4001, "number": taken, "note": "n"})).held
+        assert (await writes.write(CARD_UPDATE, {"id": 4001, "number": taken, "note": "n"})).waits
         await central.start()
         await settle()
         assert (await store.outbox.books()).parked == 1
@@ -328,10 +328,10 @@ def settle(sender, store):
 
 async def test_a_refused_change_holds_up_no_other(central, store, down, writes, refused, settle):
     await refused()
-    assert not (await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})).held
+    assert not (await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})).waits
     assert central.cards[4001]["status"] == "lost"
     await central.stop()
-    assert (await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "blocked"})).held
+    assert (await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "blocked"})).waits
     await central.start()
     await settle()
     assert central.cards[4001]["status"] == "blocked"
@@ -376,7 +376,7 @@ async def test_a_change_behind_one_that_is_refused_takes_its_fields_from_it(cent
 
 async def test_a_card_with_a_refused_change_can_be_deleted(central, store, down, writes, refused):
     await refused()
-    assert not (await writes.write(CARD_DELETE, {"id": 4001})).held
+    assert not (await writes.write(CARD_DELETE, {"id": 4001})).waits
     assert 4001 not in central.cards
     assert await store.cards.get(4001) is None
     books = await store.outbox.books()
@@ -393,7 +393,7 @@ async def test_a_refused_create_goes_up_with_what_the_record_is_now(central, sto
     await settle()
     assert (await store.outbox.books()).parked == 1
     changed = await writes.write(CARD_UPDATE, {"id": made.record_id, "number": "99887"})
-    assert changed.held
+    assert changed.waits
     await settle()
     (card_id,) = await known_as(store, "99887")
     assert (central.cards[card_id]["number"], central.cards[card_id]["status"]) == ("99887", "suspended")
@@ -451,7 +451,7 @@ async def test_central_never_shows_an_older_state_behind_an_amended_create(centr
 async def test_a_refused_create_that_was_deleted_meanwhile_waits_for_nobody(central, store, down, writes, settle):
     central.faults = Faults(paths="/v1/access", chances=Chances(lost_requests=1))
     made = await writes.write(CARD_CREATE, {**NEW, "number": central.cards[4001]["number"]})  # it may have got there
-    assert (await writes.write(CARD_DELETE, {"id": made.record_id})).held
+    assert (await writes.write(CARD_DELETE, {"id": made.record_id})).waits
     central.faults = Faults()
     await settle()
     books = await store.outbox.books()
@@ -511,7 +511,7 @@ async def test_a_page_that_is_older_than_a_write_does_not_take_it_back(central, 
 async def test_a_site_that_stands_alone_keeps_its_records(store):
     writes = CentralWrites(client=None, store=store, clock=SystemClock())
     made = await writes.write(CARD_CREATE, NEW)
-    assert not made.held
+    assert not made.waits
     await writes.write(CARD_LIFECYCLE, {"id": made.record_id, "status": "lost"})
     assert (await store.cards.get(made.record_id)).card.status is CardStatus.LOST
     await writes.write(CARD_DELETE, {"id": made.record_id})
@@ -522,7 +522,7 @@ async def test_a_site_that_stands_alone_keeps_its_records(store):
 async def test_an_account_that_central_does_not_let_in_holds_nobody_up(central, store, down, connect):
     stranger = connect(password="wrong horse")
     writes = CentralWrites(client=stranger, store=store, clock=SystemClock())
-    assert (await writes.write(CARD_CREATE, NEW)).held
+    assert (await writes.write(CARD_CREATE, NEW)).waits
     assert (await store.outbox.books()).waiting == 1
 
 

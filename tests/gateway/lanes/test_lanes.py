@@ -498,7 +498,7 @@ async def test_a_revoked_grant_opens_nothing_at_once_and_after_a_restart(tmp_pat
         kept = await granting(house).give(user_id="17", device_id=101, length=None, by="key:till")
         gone = await granting(house).give(user_id="18", device_id=101, length=None, by="key:till")
         await granting(house).revoke(gone.access_id, by="user:chief")
-        assert [grant.user_id for grant in granting(house).standing()] == ["17"]
+        assert [grant.user_id for grant in granting(house).current()] == ["17"]
         present(house, gone.access_id)
         assert "no card has this number or plate" in await house.told(E.ACCESS_DENIED)
         await granting(house).revoke(gone.access_id, by="user:chief")  # once more changes nothing
@@ -506,14 +506,14 @@ async def test_a_revoked_grant_opens_nothing_at_once_and_after_a_restart(tmp_pat
         with pytest.raises(NotFoundError):
             await granting(house).revoke("000", by="user:chief")
     async with alive(tmp_path, boot="two") as house:
-        assert [grant.access_id for grant in granting(house).standing()] == [kept.access_id]
+        assert [grant.access_id for grant in granting(house).current()] == [kept.access_id]
         present(house, kept.access_id)
         await house.until(lambda: GateAction.OPEN in house.gate.told)
 
 
 async def test_an_ended_grant_is_no_longer_listed_and_a_device_of_no_lane_is_named(house):
     await granting(house).give(user_id="17", device_id=101, length=1, by="key:till")
-    assert granting(house).standing() == ()
+    assert granting(house).current() == ()
     with pytest.raises(NotFoundError, match="device 999"):
         await granting(house).give(user_id="17", device_id=999, length=None, by="key:till")
 
@@ -529,7 +529,7 @@ async def test_what_the_disk_refuses_is_not_granted_and_revoking_holds_all_the_s
         await granting(house).give(user_id="18", device_id=101, length=None, by="key:till")
     with pytest.raises(StoreError, match="may come back"):
         await granting(house).revoke(grant.access_id, by="key:till")
-    assert granting(house).standing() == ()
+    assert granting(house).current() == ()
     monkeypatch.undo()
     await granting(house).revoke(grant.access_id, by="key:till")  # said again once the disk takes it
     assert E.GRANT_REVOKED in await house.events()

@@ -57,7 +57,7 @@ async def standing(store):
         {one.username: (one.password_hash, one.disabled, one.codes_left) for one in await store.accounts.all()},
         dict(await store.accounts.roles())["porter"],
         [key.name for key in await store.api_keys.all()],
-        [grant.access_id for grant in store.grants.standing(now=2)],
+        [grant.access_id for grant in store.grants.current(now=2)],
     )
 
 

@@ -109,7 +109,7 @@ async def test_a_bad_grant_is_refused_with_the_field_s_name(gateway, body, place
     refused, answer = await gateway.program("POST", "/api/v1/access/grant", body)
     assert (refused, set(answer)) == (status, {"error"})
     assert place in answer["error"]
-    assert gateway.store.grants.standing(now=0) == ()
+    assert gateway.store.grants.current(now=0) == ()
 
 
 async def test_an_unknown_grant_cannot_be_revoked(gateway):

@@ -490,4 +490,4 @@ CREATE TABLE access_grant (
     revoked_at  INTEGER,
     revoked_by  TEXT NOT NULL DEFAULT ''
 ) STRICT;
-CREATE INDEX access_grant_standing ON access_grant (number) WHERE revoked_at IS NULL;
+CREATE INDEX access_grant_current ON access_grant (number) WHERE revoked_at IS NULL;
