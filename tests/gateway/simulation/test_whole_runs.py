@@ -63,6 +63,12 @@ def test_a_fresh_seed_keeps_every_promise():
     assert report.passed, explain(report)
 
 
+def test_what_waits_goes_up_while_central_is_there():
+    """Entries and exits alternate, so that few rows go together, and central is away for hours now and then."""
+    report = simulate(Plan(days=5, lanes=4, seed=777))
+    assert report.passed, explain(report)
+
+
 def test_without_faults_nothing_is_injected():
     report = simulate(Plan(days=0.2, lanes=1, seed=3, faults=0.0))
     assert report.passed, explain(report)
