@@ -71,9 +71,9 @@ NAMED = (
     Named("media", "Prepare the disk for footage.", "gateway.cli.media:app"),
     Named("osdp", "Set the keys of OSDP readers.", "gateway.cli.osdp:app"),
     Named(
-        "proof",
+        "evidence",
         "Fetch the proof of an event as one signed file, or verify such a file on any machine.",
-        "gateway.cli.proof:app",
+        "gateway.cli.evidence:app",
     ),
     Named("users", "Manage accounts, roles and the keys of programs.", "gateway.cli.users:app"),
     Named(

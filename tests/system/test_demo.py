@@ -62,15 +62,15 @@ def test_within_a_minute_there_is_traffic_and_a_clip(demo, wait_until, ffprobe, 
     assert took < 60, f"it took {took:.0f} s"
 
     package = tmp_path / "proof.zip"
-    words = ["proof", str(proof["event_id"]), "--site", str(folder / "site" / "site.toml"), "--user", "demo"]
+    words = ["evidence", str(proof["event_id"]), "--site", str(folder / "site" / "site.toml"), "--user", "demo"]
     fetched = gateway(*words, "-o", str(package), EDGE_GATEWAY_PASSWORD="demo")
     assert fetched.returncode == 0, fetched.stderr
-    judged = gateway("proof", "verify", str(package))
+    judged = gateway("evidence", "verify", str(package))
     assert judged.returncode == 0, judged.stderr
     assert "as it was signed by Demo car park" in judged.stdout
     assert f"clip-{proof['camera_id']}.mp4" in judged.stdout
     package.write_bytes(package.read_bytes().replace(clip[5000:5016], bytes(16), 1))
-    broken = gateway("proof", "verify", str(package))
+    broken = gateway("evidence", "verify", str(package))
     assert (broken.returncode, broken.stdout) == (1, "")
     assert f"clip-{proof['camera_id']}.mp4 was changed" in broken.stderr
 

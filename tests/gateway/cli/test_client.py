@@ -12,7 +12,7 @@ import pytest
 
 from gateway.cli import client
 from gateway.cli.client import Answer, Gateway
-from gateway.cli.proof import _download
+from gateway.cli.evidence import _download
 from gateway.domain.errors import GatewayError
 
 

@@ -1,4 +1,4 @@
-"""`edge-gateway proof`: an event's proof package, fetched from the running gateway, and judged anywhere."""
+"""`edge-gateway evidence`: an event's proof package, fetched from the running gateway, and judged anywhere."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ app = typer.Typer(
     cls=_EventFirst,
     no_args_is_help=True,
     help="Fetch the proof of an event as one signed file, or verify such a file on any machine.\n\n"
-    "Example: edge-gateway proof 4711 --site /etc/edge-gateway/site.toml --user technician\n\n"
-    "Example: edge-gateway proof verify event-4711.zip",
+    "Example: edge-gateway evidence 4711 --site /etc/edge-gateway/site.toml --user technician\n\n"
+    "Example: edge-gateway evidence verify event-4711.zip",
 )
 
 
@@ -64,7 +64,7 @@ def fetch(
     The file also holds all events of the same visit of a vehicle, whichever of them you name. A camera without footage
     is listed with the reason.
 
-    Example: edge-gateway proof 4711 --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway evidence 4711 --site /etc/edge-gateway/site.toml --user technician
     """
     path = output or Path(f"event-{event}.zip")
     with signed_in(site, user) as gateway:
@@ -83,7 +83,7 @@ def judge(
     Without --key this proves only that nothing was changed since the signing. Compare the fingerprint with the site's
     own.
 
-    Example: edge-gateway proof verify event-4711.zip --key "12ab 34cd …"
+    Example: edge-gateway evidence verify event-4711.zip --key "12ab 34cd …"
     """
     try:
         found = verify(file, fingerprint=key)
@@ -108,7 +108,7 @@ def chain(
     The gateway supplies the links between them, even where that footage is deleted by now. Exit status 1 when they do
     not fit.
 
-    Example: edge-gateway proof chain event-4711.zip event-4890.zip --site /etc/edge-gateway/site.toml --user chief
+    Example: edge-gateway evidence chain event-4711.zip event-4890.zip --site /etc/edge-gateway/site.toml --user chief
     """
     try:
         before, after = verify(old), verify(new)
