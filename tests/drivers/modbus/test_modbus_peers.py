@@ -124,11 +124,11 @@ async def test_mbpoll_and_we_send_the_same_bytes(mbpoll, relay_line):
     assert status == 0, told
     assert "[1]: \t1" in told
     read = encode_request("rtu", unit=1, tag=0, request=Read(Table.DISCRETE_INPUT, 0, 6))
-    assert bytes(far_end.received) == read
-    far_end.received.clear()
+    assert bytes(far_end.heard) == read
+    far_end.heard.clear()
     status, told = await mbpoll("-t", "0", "-r", "1", str(terminal.path), "1")
     assert status == 0, told
-    assert bytes(far_end.received) == encode_request(
+    assert bytes(far_end.heard) == encode_request(
         "rtu", unit=1, tag=0, request=Write(Table.COIL, 0, coil_word(on=True))
     )
     assert [command.wish for command in far_end.commands] == [Wish.OPEN]

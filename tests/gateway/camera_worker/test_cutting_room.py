@@ -46,8 +46,10 @@ async def test_a_cutter_that_died_while_nobody_needed_it_is_replaced(tmp_path):
 
 async def test_a_new_cutter_that_does_not_begin_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/true")
+    room = CuttingRoom()
     with pytest.raises(CutterLost, match="before it began"):
-        await CuttingRoom().make(tmp_path, JOB)
+        await room.make(tmp_path, JOB)
+    await room.end(10.0)
 
 
 async def test_a_machine_that_starts_no_cutter_is_told_apart_from_a_disk_that_fails(tmp_path, monkeypatch):

@@ -96,7 +96,7 @@ async def test_a_camera_event_that_gets_an_older_ones_id_takes_its_files_and_cha
     await writes.write(CAMERA_EVENT_UPDATE, {"id": older, "description": "of another"})
     assert central.tables.camera_events[number]["description"] == "seen"
     (text,) = await told(store)
-    assert f"camera_event {older} counts as not at central" in text
+    assert f"camera event {older} now counts as not at central" in text
     await go_up()
 
 

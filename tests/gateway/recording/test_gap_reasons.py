@@ -11,7 +11,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import CameraCondition, GapReason, SegmentFinished, segment_path
 from gateway.site import Site
 from gateway.store import Entry
-from tests.gateway.camera_worker.conftest import gst_camera  # noqa: F401 (a fixture)
+from tests.gateway.camera_worker.conftest import gst_camera, gst_rtsp_server  # noqa: F401 (fixtures)
 
 SECOND = 1_000_000
 
