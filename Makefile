@@ -32,7 +32,7 @@ $(PLAYER): tests/player/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is missing: the tests of playlists in a browser need it"; exit 0; }; \
 	npm ci --prefix tests/player --ignore-scripts --no-audit --no-fund --silent && touch $@
 
-# Whatever the environment says, compiled modules are kept: tests start many processes, and the runner has six.
+# Whatever the environment says, compiled modules are kept: tests start many processes, and the runner has four.
 test gather: export PYTHONDONTWRITEBYTECODE =
 gather: $(STAMP)  ## compile the tests for the runner's processes, which else each do it anew
 	@$(BIN)/pytest --collect-only -qq >/dev/null
@@ -44,7 +44,7 @@ $(GENERATOR): requirements/client-generator.lock
 	touch $@
 
 test: $(STAMP) $(PLAYER) $(GENERATOR) debian  ## the whole suite; TESTS=path narrows it
-	$(BIN)/pytest -n 6 --dist loadfile --no-loadscope-reorder $(TESTS)
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff check .
