@@ -107,8 +107,6 @@ class Conformance:
             nothing is asked at all.
         lag_seconds: so late is everything, where answers bear no numbers, in the test of that.
         longest_block: for so many seconds may one callback hold up the loop: what the house allows.
-        longest_wait: for so many seconds may it do so without computing: where a process is started, and gets no
-            processor on a busy machine.
     """
 
     drives: ClassVar[tuple[type, ...]] = ()
@@ -126,7 +124,6 @@ class Conformance:
     numbered: ClassVar[bool] = False
     lag_seconds: ClassVar[float] = 1.15
     longest_block: ClassVar[float] = 0.005
-    longest_wait: ClassVar[float] = 0.0
     _held_up: ClassVar[set[str]]
     """The code that held up the loop in one of this class's tests: what is its own doing comes again in others."""
 
@@ -183,10 +180,7 @@ class Conformance:
                 driven = self.driven(line.near)
                 assert type(driven.driver) in self.drives, "`drives` names the driver under test"
                 await asyncio.to_thread(int)  # starts the first thread of the pool, for which the loop has to wait
-                async with (
-                    asyncio.TaskGroup() as group,
-                    _never_blocks(self.longest_block, self.longest_wait, self._held_up),
-                ):
+                async with asyncio.TaskGroup() as group, _never_blocks(self.longest_block, self._held_up):
                     tasks = [group.create_task(body()) for body in driven.beside]
                     tasks.append(group.create_task(driven.driver.run(heard)))
                     try:
@@ -313,14 +307,13 @@ class Conformance:
 
 
 @asynccontextmanager
-async def _never_blocks(longest: float, longest_wait: float, before: set[str]) -> AsyncIterator[None]:
+async def _never_blocks(longest: float, before: set[str]) -> AsyncIterator[None]:
     """Fails when callbacks held up the loop for longer, by their own doing: twice here, or once more than `before`.
 
     Only what computes is remembered: a short wait for a process that is being started may come in each test.
     """
     with watch_callbacks(limit=longest) as watched:
         yield
-    watched.too_long[:] = [held for held in watched.too_long if not (held.waited and held.seconds < longest_wait)]
     let_go = watched.let_go()
     again = let_go if let_go is not None and let_go.place in before else None
     before.update(held.place for held in watched.too_long if not held.waited)

@@ -24,8 +24,7 @@ class TestOsdpReader(Conformance):
     online_seconds = 8.0
     told_once = True
     numbered = True
-    longest_block = 0.1
-    longest_wait = 2.0  # a process is started, and the kernel holds whoever starts one until it has begun
+    longest_block = 0.1  # a process is started, and the kernel holds whoever starts one until it has begun
     fresh_within = None  # the reader is asked all the time; what it tells bears a number and is told once
 
     @pytest.fixture(autouse=True)
