@@ -1,4 +1,4 @@
-"""What the bytes and the name of evidence tell, and what they cannot make the gateway say."""
+"""Names of evidence files: their type from the bytes, and no name that misleads the gateway."""
 
 from __future__ import annotations
 
