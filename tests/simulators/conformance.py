@@ -68,12 +68,16 @@ class Heard:
     def count(self, kind: type) -> int:
         return sum(isinstance(report, kind) for report in self.reports)
 
+    async def next(self) -> None:
+        """Wait for another report, without limit."""
+        self._changed.clear()
+        await self._changed.wait()
+
     async def until(self, condition: Callable[[], object], *, within: float, what: str) -> None:
         try:
             async with asyncio.timeout(within):
                 while not condition():
-                    self._changed.clear()
-                    await self._changed.wait()
+                    await self.next()
         except TimeoutError:
             pytest.fail(f"{what}: not within {within:g} s; the last reports: {self.reports[-8:]}")
 

@@ -121,6 +121,19 @@ class GstCamera:
             self._process.stdout.close()
             self._process = None
 
+    async def answers(self) -> bool:
+        """Return whether its server answers a new caller at all."""
+        try:
+            async with asyncio.timeout(10):
+                reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+                writer.write(f"OPTIONS {self.url()} RTSP/1.0\r\nCSeq: 1\r\n\r\n".encode())
+                line = await reader.readline()
+                writer.close()
+                await writer.wait_closed()
+        except (TimeoutError, OSError):
+            return False
+        return line.startswith(b"RTSP/1.0 200")
+
     def url(self, account: str = "") -> str:
         return f"rtsp://{account}127.0.0.1:{self.port}/cam"
 

@@ -66,33 +66,53 @@ def skews(file: Path) -> list[float]:
     ]
 
 
+async def recorded(worker, url: str, *, first_id: int) -> list[int]:
+    """Record the camera over several connections, each begun at another moment; return their camera ids."""
+    cameras = []
+    for number in range(RUNS):
+        cameras.append(WorkerCamera(camera_id=first_id + number, url=url, segment_seconds=1.0, audio=True))
+        await worker.assign(*cameras)
+        await asyncio.sleep(random.uniform(0.1, 0.7))
+    # GStreamer loses packets of its viewers while another joins: what is measured comes after that
+    joined = {each.camera_id: len(worker.segments(each.camera_id)) for each in cameras}
+    await worker.until(lambda: all(len(worker.segments(one)) >= count + 7 for one, count in joined.items()), 40.0)
+    return list(joined)
+
+
+async def recorded_again_if_locked_up(worker, gst_camera, arguments: tuple[str, ...]) -> list[int]:
+    """The same; with another camera where this one answers nobody any more.
+
+    GStreamer's server locks up, rarely, while a viewer joins a shared stream.
+    """
+    for attempt in range(3):
+        camera = gst_camera(*arguments, program="gst_flash_beep.py")
+        try:
+            return await recorded(worker, camera.url(), first_id=attempt * RUNS + 1)
+        except AssertionError:
+            if await camera.answers():
+                raise
+    pytest.fail("GStreamer's server locked up three times")
+
+
+@pytest.mark.timeout(150)  # a camera that locked up is waited for
 @pytest.mark.parametrize(
     "camera",
     [("--sound", "aac"), ("--sound", "pcmu"), ("--sound", "opus"), ("--sound", "aac", "--b-frames", "2")],
     ids=" ".join,
 )
 async def test_sound_is_within_forty_milliseconds_of_its_pictures(start_worker, gst_camera, camera):
-    url = gst_camera(*camera, program="gst_flash_beep.py").url()
     worker = await start_worker()
-    cameras = []
-    for number in range(1, RUNS + 1):
-        cameras.append(WorkerCamera(camera_id=number, url=url, segment_seconds=1.0, audio=True))
-        await worker.assign(*cameras)
-        await asyncio.sleep(random.uniform(0.1, 0.7))
-    # GStreamer loses packets of its viewers while another joins: what is measured comes after that
-    joined = {each.camera_id: len(worker.segments(each.camera_id)) for each in cameras}
-    await worker.until(lambda: all(len(worker.segments(number)) >= count + 7 for number, count in joined.items()), 60.0)
     measured = {}
-    for each in cameras:
-        paths = [segment.path for segment in worker.segments(each.camera_id)[-5:]]
+    for number in await recorded_again_if_locked_up(worker, gst_camera, camera):
+        paths = [segment.path for segment in worker.segments(number)[-5:]]
         skip = random.randrange(400_000)
-        body = {"segments": paths, "output": f"{each.camera_id}.mp4", "skip": skip, "leave_off": 300_000}
+        body = {"segments": paths, "output": f"{number}.mp4", "skip": skip, "leave_off": 300_000}
         status, told = await worker.ask("POST", "/clips", body)
         assert status == 200, told
         clip = worker.media / told["output"]
         found = skews(clip)
         assert len(found) >= 3
         assert reorders(clip) == ("--b-frames" in camera)
-        measured[each.camera_id] = [round(skew * 1_000) for skew in found]
+        measured[number] = [round(skew * 1_000) for skew in found]
     print(*camera, "milliseconds that sound is late, by connection:", measured)
     assert all(abs(skew) <= 1_000 * LARGEST_SKEW for found in measured.values() for skew in found), measured
