@@ -323,7 +323,7 @@ class OutcomeSearch:
     def _comparing(
         self, lookup: Lookup, together: dict[int, UnknownCreate], results: dict[int, _SearchResult]
     ) -> Compare:
-        """Return a function that compares records with each of these creates; it returns whether all were found."""
+        """Return a function that compares records with each of these creates; it returns whether each has its own."""
         kinds = {item.row.kind for item in together.values()}
 
         async def compare(page: tuple[tuple[int, JsonObject], ...]) -> bool:
@@ -339,6 +339,20 @@ class OutcomeSearch:
                     matches.append((found, record))
                 if compared % _COMPARED_AT_ONCE == 0:
                     await asyncio.sleep(0)
-            return all(result.same for result in results.values())
+            return _each_has_its_own(results.values())
 
         return compare
+
+
+def _each_has_its_own(results: Iterable[_SearchResult]) -> bool:
+    """Return whether there is a record for each create, taken in turn as they are judged.
+
+    Creates that are alike match the same records: the first record at central is not enough for two of them.
+    """
+    taken: set[int] = set()
+    for result in results:
+        own = next((found for found, _ in result.same if found not in taken), None)
+        if own is None:
+            return False
+        taken.add(own)
+    return True

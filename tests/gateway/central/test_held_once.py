@@ -325,6 +325,26 @@ async def test_rows_of_one_turn_share_their_looks(store, client, central):
     assert sum(seen.path.endswith("/list") for seen in central.requests) <= 4
 
 
+@pytest.mark.parametrize("alike", [2, 3])
+async def test_creates_that_are_alike_each_get_a_record_of_their_own(store, client, central, alike):
+    """The records stand so far apart in central's list that one page shows one of them."""
+    body = {"device_id": 101, "type": "entry", "date_at": "2026-01-01T12:00:00Z", "plate": "SAME1"}
+    for number in range(alike):
+        await store.pending_writes.hold(ENTRY_CREATE, None, body, now=AT, sends=True)
+        central.tables.entries.add(body)
+        for other in range(600):
+            central.tables.entries.add({**body, "plate": f"N{number}O{other}"})
+    for row in await store.outbox.due(now=AT * 2):
+        await store.outbox.begin(row)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
+    assert (await look(store, sender)).delivered == alike
+    assert sum(seen.method == "PUT" for seen in central.requests) == 0
+    given = await store.delivered_records.newest("entry", 0, most=10)
+    assert {record.central_id for record in given} == {
+        entry["id"] for entry in central.entries if entry["plate"] == "SAME1"
+    }
+
+
 async def test_a_card_whose_create_is_unknown_is_neither_taken_back_nor_amended_unseen(store, client, central):
     writes = CentralWrites(client=client, store=store, clock=SystemClock())
     sender = OutboxSender(
