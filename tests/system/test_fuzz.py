@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -28,8 +29,13 @@ LEGACY = "^/api/v1/"
 TIMES = int(os.environ.get("FUZZ_TIMES", "0"))
 """Multiples of the seconds below, for `make fuzz`: requests of every kind, as far as the time goes.
 
-0 is the suite's: some requests to each operation, whatever the machine is busy with.
+0 is the suite's, whatever the machine is busy with: every request of the coverage phase (each border of each field) to
+a share of the operations, and random requests to the others. The seed is fresh in each run, so that the runs together
+cover them all.
 """
+SEED = int(os.environ.get("FUZZ_SEED", random.SystemRandom().randrange(2**32)))
+SHARE = 1 / 8
+METHODS = ("get", "put", "post", "delete", "patch")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +61,22 @@ def of_programs(site: Any) -> tuple[str, list[str]]:
     return f"Authorization:Bearer {made.stdout.split()[-1]}", ["--include-path-regex", LEGACY]
 
 
-@pytest.mark.timeout(60 * (TIMES + 1))
+def shared_phases(site: Any) -> str:
+    """Write settings of schemathesis that ask each operation in one phase: a random share in the coverage phase."""
+    status, document, _ = site.api.raw("GET", "/openapi.json")
+    assert status == 200
+    paths = json.loads(document)["paths"]
+    names = [f"{method.upper()} {path}" for path in sorted(paths) for method in METHODS if method in paths[path]]
+    random.Random(SEED).shuffle(names)
+    covered = round(len(names) * SHARE)
+    unasked = {"fuzzing": names[:covered], "coverage": names[covered:]}
+    return "".join(
+        f"[[operations]]\ninclude-name = {json.dumps(left)}\nphases.{phase}.enabled = false\n"
+        for phase, left in unasked.items()
+    )
+
+
+@pytest.mark.timeout(60 * (TIMES + 3))
 @pytest.mark.parametrize(
     ("asking", "examples", "seconds"), [(of_the_gateway, 1, 12), (of_central, 1, 6), (of_programs, 2, 5)]
 )
@@ -63,20 +84,23 @@ def test_nothing_breaks_and_every_answer_is_as_described(
     site: Any, tmp_path: Path, asking: Any, examples: int, seconds: int
 ):
     carrier, chosen = asking(site)
-    depth = ("--max-examples", str(examples), "--phases", "fuzzing")
     if TIMES:
-        depth = ("--max-examples", "25", "--max-time", str(seconds * TIMES), "--phases", "examples,coverage,fuzzing")
+        depth = ("--max-examples", "25", "--max-time", str(seconds * TIMES))
+    else:
+        depth = ("--max-examples", str(examples))
+        (tmp_path / "schemathesis.toml").write_text(shared_phases(site))
+    print(f"FUZZ_SEED={SEED} repeats this run")
     words = [
         str(Path(sys.executable).with_name("schemathesis")), "run", f"{site.api.base}/openapi.json",
         "--header", carrier, "--checks", ",".join(CHECKS), *chosen,
-        *depth, "--workers", "1", "--request-timeout", "20",
-        "--suppress-health-check", "all", "--continue-on-failure", "--seed", "7", "--no-color",
+        *depth, "--phases", "examples,coverage,fuzzing", "--workers", "1", "--request-timeout", "20",
+        "--suppress-health-check", "all", "--continue-on-failure", "--seed", str(SEED), "--no-color",
         *(word for path in NEVER for word in ("--exclude-path", path)),
     ]  # fmt: skip
     token = carrier.partition(":")[2].removeprefix("Bearer ")
     environment = {**os.environ, "SCHEMATHESIS_HOOKS": str(HOOKS), "FUZZ_SESSION": token}
     run = subprocess.run(
-        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=50 * (TIMES + 1), check=False
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=50 * (TIMES + 3), check=False
     )
     assert run.returncode == 0, run.stdout[-12_000:] + run.stderr[-2000:]
     selected, tested = (re.search(rf"^  {what}: (\d+)", run.stdout, re.MULTILINE) for what in ("Selected", "Tested"))

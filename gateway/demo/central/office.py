@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from aiohttp import BodyPartReader, web
+from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import Field
 
 from gateway.demo.central.answers import AUTHENTICATION_REQUIRED, JsonObject, Refusal, failure, parse_body, success
@@ -124,24 +125,20 @@ class Office:
 
     async def _upload(self, request: web.Request, at: Stamp) -> web.StreamResponse:
         """Read a multipart form with one part `file`."""
-        if not request.content_type.startswith("multipart/form-data"):
+        if request.content_type != "multipart/form-data":
             raise Refusal(400, "file: the body must be multipart/form-data")
-        part = await (await request.multipart()).next()
-        if not isinstance(part, BodyPartReader) or part.name != "file" or not part.filename:
-            raise Refusal(400, "file: is missing")
-        content = bytearray()
-        while piece := await part.read_chunk(_PIECE):
-            content += piece
-            if len(content) > _LARGEST_DOCUMENT:
-                raise Refusal(413, "file: is larger than 64 MiB")
+        try:
+            received = await _document(request)
+        except (ValueError, KeyError, AssertionError, RuntimeError, HttpProcessingError) as error:
+            # what aiohttp raises for a form that is none
+            raise Refusal(400, "file: the body is no whole multipart form") from error
         number = len(self._documents) + 1
-        media_type = part.headers.get("Content-Type", "application/octet-stream")
-        self._documents[number] = _Document(part.filename, media_type, bytes(content))
+        self._documents[number] = received
         document: JsonObject = {
             "id": number,
-            "name": part.filename,
-            "size": len(content),
-            "sha256": hashlib.sha256(content).hexdigest(),
+            "name": received.name,
+            "size": len(received.content),
+            "sha256": hashlib.sha256(received.content).hexdigest(),
             "created_at": iso_utc(at.micros),
         }
         return _json(success("document", document))
@@ -158,6 +155,19 @@ class Office:
         for start in range(0, len(document.content), _PIECE):
             await response.write(document.content[start : start + _PIECE])
         return response
+
+
+async def _document(request: web.Request) -> _Document:
+    """Read the one part of a form."""
+    part = await (await request.multipart()).next()
+    if not isinstance(part, BodyPartReader) or part.name != "file" or not part.filename:
+        raise Refusal(400, "file: is missing")
+    content = bytearray()
+    while piece := await part.read_chunk(_PIECE):
+        content += piece
+        if len(content) > _LARGEST_DOCUMENT:
+            raise Refusal(413, "file: is larger than 64 MiB")
+    return _Document(part.filename, part.headers.get("Content-Type", "application/octet-stream"), bytes(content))
 
 
 def refusal_of(operation: Operation, permissions: frozenset[str] | None) -> web.Response | None:

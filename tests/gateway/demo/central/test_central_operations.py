@@ -164,3 +164,18 @@ async def test_records_survive_a_restart_in_the_data_file(tmp_path, ask, central
         assert second.cards == {4: {"id": 4, "number": "4"}}
     finally:
         await second.stop()
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["multipart/form-data", "multipart/form-data; boundary=x", "multipart/form-database; boundary=x", "text/plain"],
+)
+async def test_a_document_that_is_no_form_is_refused(ask, http, central, content_type):
+    async with http.post(
+        central.url + "/v1/auth/login", json={"username": "gateway", "password": "right horse"}
+    ) as answer:
+        session = (await answer.json())["session"]
+    headers = {"SessionID": session, "Content-Type": content_type}
+    status, body = await ask("PUT", "/v1/document/upload", headers=headers, raw=b"no form")
+    assert (status, body["success"]) == (400, False)
+    assert body["error"].startswith("file: ")
