@@ -100,6 +100,17 @@ class SimulatedGate(PolledDevice):
 
     async def _command(self, action: GateAction, deadline: float, forbidden: Forbidden | None) -> None:
         self._see(seen.Called(self._monotonic(), self._field.lane_id, action))
+        acknowledged, kept_by_line = False, False
+        try:
+            await self._write(action, deadline, forbidden)
+            acknowledged = True
+        except (DeadlinePassed, LineDown):
+            kept_by_line = True
+            raise
+        finally:
+            self._see(seen.Answered(self._monotonic(), self._field.lane_id, action, acknowledged, kept_by_line))
+
+    async def _write(self, action: GateAction, deadline: float, forbidden: Forbidden | None) -> None:
         if self._online is not True:
             raise LineDown("the device is away")
         await self.wait_for_line(deadline)
@@ -109,12 +120,7 @@ class SimulatedGate(PolledDevice):
             raise LinkError("the power is off")
         fate = self._fate(action)
         self._see(self._writing(action, deadline))
-        acknowledged = False
-        try:
-            await self._carry(action, fate)
-            acknowledged = True
-        finally:
-            self._see(seen.Answered(self._monotonic(), self._field.lane_id, action, acknowledged))
+        await self._carry(action, fate)
 
     async def _carry(self, action: GateAction, fate: _Fate) -> None:
         if fate is _Fate.REFUSED:

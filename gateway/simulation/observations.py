@@ -92,11 +92,15 @@ class Wrote(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Answered(Observation):
-    """The driver came back from a command: the device acknowledged it, or the answer was lost."""
+    """The driver came back from a command: the device acknowledged it, the answer was lost, or it never went out.
+
+    `kept_by_line`: it never went out since the line was down, or busy until its deadline.
+    """
 
     lane: str
     action: GateAction
     acknowledged: bool = True
+    kept_by_line: bool = False
 
 
 @dataclass(frozen=True, slots=True)

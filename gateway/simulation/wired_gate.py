@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from drivers.bus.bus import Bus
 from drivers.bus.wire import Direction
 from drivers.contract import (
+    DeadlinePassed,
     DeviceConnected,
     DeviceLost,
     DriverError,
     Forbidden,
     GateMoved,
+    LineDown,
     PointChanged,
     PointState,
     PollMissed,
@@ -213,15 +215,18 @@ class WiredGate:
         await self._command(GateAction.STOP, deadline, lambda: self._gate.stop(deadline=deadline, forbidden=forbidden))
 
     async def _command(self, action: GateAction, deadline: float, drive: Callable[[], object]) -> None:
-        lane, acknowledged = self._field.lane_id, False
+        lane, acknowledged, kept_by_line = self._field.lane_id, False, False
         self._see(seen.Called(self._monotonic(), lane, action))
         self._deadlines = {**self._deadlines, action: deadline}
         await self._jam()
         try:
             await drive()  # type: ignore[misc]  # a coroutine of the gate's
             acknowledged = True
+        except (DeadlinePassed, LineDown):
+            kept_by_line = True
+            raise
         finally:
-            self._see(seen.Answered(self._monotonic(), lane, action, acknowledged))
+            self._see(seen.Answered(self._monotonic(), lane, action, acknowledged, kept_by_line))
 
     async def _jam(self) -> None:
         """Have commands of a neighbour go ahead of the next one, while the line is jammed."""

@@ -5,6 +5,8 @@ A gate that closes on the gateway's command is opened again when something comes
 
 from __future__ import annotations
 
+from collections import Counter
+
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.simulation import observations as seen
@@ -15,6 +17,7 @@ _OPENS = (*_SAFETY, FIRE)
 _CLOSES_WITHIN = 14.0
 _ANSWERS_WITHIN = 3.5
 _AT_ONCE = 0.25
+_TRIES_AGAIN_WITHIN = 1.25
 
 
 class ClosingCheck:
@@ -152,10 +155,13 @@ class ClosingCheck:
 class ReopeningCheck:
     """The rule that a close is undone by an open when something comes into the way, or a fire breaks out.
 
-    It holds once a close may be on its way, as soon as the line allows. There are three exceptions:
+    It holds once a close may be on its way, as soon as the line allows: until an open is written, not only asked for.
+    While its driver has an open, the line decides when it goes out; one that the line kept is followed by another at
+    once. An open that was refused for any other reason puts nothing off. There are three exceptions:
 
     - A person's stop was seen to have worked.
-    - What came into the way is gone again before the close was answered: no open could go out on that line until then.
+    - What came into the way is gone again before the close was answered, or while the line keeps an open: none could go
+      out until then.
     - The gate was seen to stand still before: the beam may be another device's, which reports later.
     """
 
@@ -175,6 +181,8 @@ class ReopeningCheck:
 
     def __init__(self) -> None:
         self._unanswered: set[str] = set()
+        self._opens: Counter[str] = Counter()
+        self._kept_by_line: set[str] = set()
         self._closing: dict[str, float] = {}
         self._due: dict[tuple[str, str], float] = {}
         self._closed: set[str] = set()
@@ -192,27 +200,58 @@ class ReopeningCheck:
                 self._asked.discard(observation.lane)
                 self._stop_acknowledged.discard(observation.lane)
                 self._rests.discard(observation.lane)
+                self._kept_by_line.discard(observation.lane)
                 self._unanswered.add(observation.lane)
             case seen.Answered(action=GateAction.CLOSE):
                 self._unanswered.discard(observation.lane)
+            case seen.Called(action=GateAction.OPEN):
+                self._opens[observation.lane] += 1
+                self._kept_by_line.discard(observation.lane)
+            case seen.Answered(action=GateAction.OPEN):
+                self._note_answered_open(observation)
             case seen.PositionReported():
                 self._note_position(observation)
             case seen.GateAway():
                 self._over(observation.lane)
             case seen.Answered(action=GateAction.STOP, acknowledged=True):
                 self._stop_acknowledged.add(observation.lane)
-            case seen.Called(action=GateAction.OPEN):
+            case seen.Wrote(action=GateAction.OPEN):
                 self._over(observation.lane)
             case seen.Asked(action=GateAction.STOP):
                 self._asked.add(observation.lane)
+                if self._waits_for_line(observation.lane):
+                    self._put_off(observation)
             case seen.Ended():
                 self._closing.clear()
                 self._due.clear()
                 self._unanswered.clear()
+                self._opens.clear()
+                self._kept_by_line.clear()
                 self._position.clear()
             case _:
                 self._note_points(observation)
         return fault
+
+    def _note_answered_open(self, answered: seen.Answered) -> None:
+        """Note that the driver came back from an open. If it was written, the close is over already."""
+        lane = answered.lane
+        self._opens[lane] = max(0, self._opens[lane] - 1)
+        if not answered.kept_by_line or lane not in self._closing:
+            return
+        if answered.at - self._closing[lane] >= _CLOSES_WITHIN:
+            self._over(lane)
+        else:
+            self._kept_by_line.add(lane)
+            self._put_off(answered)
+
+    def _waits_for_line(self, lane: str) -> bool:
+        return self._opens[lane] > 0 or lane in self._kept_by_line
+
+    def _put_off(self, observation: seen.Answered | seen.Asked) -> None:
+        """Give the gateway its time for the next open: the line kept one, or a person's stop took its place."""
+        for point in _OPENS:
+            if (due := self._due.get((observation.lane, point))) is not None:
+                self._due[observation.lane, point] = max(due, observation.at + _TRIES_AGAIN_WITHIN)
 
     def _note_points(self, observation: seen.Observation) -> None:
         match observation:
@@ -259,17 +298,18 @@ class ReopeningCheck:
             self._due.setdefault((point.lane, point.point), due)
 
     def _out_of_the_way(self, point: seen.PointReported) -> None:
-        if point.lane in self._unanswered:
+        if point.lane in self._unanswered or self._waits_for_line(point.lane):
             self._due.pop((point.lane, point.point), None)
 
     def _over(self, lane: str) -> None:
         self._closing.pop(lane, None)
+        self._kept_by_line.discard(lane)
         for point in _OPENS:
             self._due.pop((lane, point), None)
 
     def _overdue(self, now: float) -> str:
         for (lane, point), due in self._due.items():
-            if now > due:
+            if now > due and not self._opens[lane]:
                 self._over(lane)
                 return f"{lane} was closing, {point} became active or unknown, and the gate was not opened again"
         return ""

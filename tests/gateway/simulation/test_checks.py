@@ -124,7 +124,7 @@ def test_what_closes_onto_something_must_be_opened_again():
     for ends in (
         seen.PositionReported(11.9, LANE, GatePosition.CLOSED),
         seen.GateAway(12.1, LANE, away=True, points=POINTS),
-        seen.Called(12.1, LANE, GateAction.OPEN),
+        wrote(12.1, GateAction.OPEN),
     ):
         check = ReopeningCheck()
         told = sorted([wrote(10.0), tripped, ends, later], key=lambda one: one.at)
@@ -140,7 +140,7 @@ def test_what_closes_in_a_fire_must_be_opened_again():
     fire = seen.PointReported(14.0, LANE, FIRE, PointState.ON)
     for ends in (
         seen.PositionReported(13.9, LANE, GatePosition.CLOSED),
-        seen.Called(14.1, LANE, GateAction.OPEN),
+        wrote(14.1, GateAction.OPEN),
         seen.Asked(13.9, LANE, GateAction.STOP),
     ):
         check = ReopeningCheck()
@@ -152,6 +152,58 @@ def test_what_closes_in_a_fire_must_be_opened_again():
     check = ReopeningCheck()
     unknown = seen.PointReported(14.0, LANE, FIRE, PointState.UNKNOWN)
     assert [check.see(one) for one in (*closes, unknown, later)] == [""] * 4
+
+
+def told_of_reopening(*more):
+    """Return what the check says when the photocell trips under an answered close, and this follows."""
+    check = ReopeningCheck()
+    steps = [
+        wrote(10.0),
+        seen.Answered(10.1, LANE, GateAction.CLOSE),
+        seen.PointReported(14.0, LANE, "photocell", PointState.ON),
+        *more,
+        seen.Injected(30.0, "nothing", LANE),
+    ]
+    return [text for one in steps if (text := check.see(one))]
+
+
+def came_back(at, *, kept_by_line=True):
+    return seen.Answered(at, LANE, GateAction.OPEN, acknowledged=False, kept_by_line=kept_by_line)
+
+
+def test_an_open_that_is_asked_for_must_also_be_written():
+    asked = seen.Called(14.1, LANE, GateAction.OPEN)
+    assert told_of_reopening(asked, wrote(18.0, GateAction.OPEN), came_back(18.3, kept_by_line=False)) == []
+    assert "photocell became active" in told_of_reopening(asked, came_back(14.2, kept_by_line=False))[0]
+    superseding = seen.Called(15.0, LANE, GateAction.OPEN)
+    superseded = came_back(16.0, kept_by_line=False)
+    assert told_of_reopening(asked, superseding, superseded, wrote(18.0, GateAction.OPEN)) == []
+    assert "photocell became active" in told_of_reopening(asked, superseding, superseded, superseded)[0]
+
+
+def test_an_open_that_the_line_kept_is_followed_by_another_at_once():
+    kept = (seen.Called(14.1, LANE, GateAction.OPEN), came_back(19.1))
+    again = seen.Called(20.3, LANE, GateAction.OPEN)
+    too_late = seen.Called(20.4, LANE, GateAction.OPEN)
+    assert told_of_reopening(*kept, again, wrote(20.4, GateAction.OPEN)) == []
+    assert "photocell became active" in told_of_reopening(*kept)[0]
+    assert "photocell became active" in told_of_reopening(*kept, too_late, wrote(20.5, GateAction.OPEN))[0]
+    assert told_of_reopening(*kept, again, came_back(24.5)) == []  # the gate is down by then
+
+
+def test_what_is_gone_while_the_line_keeps_an_open_needs_no_other():
+    asked, gone = seen.Called(14.1, LANE, GateAction.OPEN), seen.PointReported(15.0, LANE, "photocell", PointState.OFF)
+    assert told_of_reopening(asked, gone, came_back(19.1)) == []
+    assert told_of_reopening(asked, came_back(14.9), gone) == []
+    refused = came_back(14.2, kept_by_line=False)
+    assert "photocell became active" in told_of_reopening(asked, refused, gone)[0]
+
+
+def test_a_stop_that_takes_the_place_of_an_open_has_its_time():
+    asked, stop = seen.Called(14.1, LANE, GateAction.OPEN), seen.Asked(15.0, LANE, GateAction.STOP)
+    overtaken, again = came_back(15.1, kept_by_line=False), seen.Called(16.2, LANE, GateAction.OPEN)
+    assert told_of_reopening(asked, stop, overtaken, again, wrote(16.3, GateAction.OPEN)) == []
+    assert "photocell became active" in told_of_reopening(asked, stop, overtaken)[0]
 
 
 def test_a_stop_is_no_reason_to_close_onto_something_before_it_is_seen_to_work():
