@@ -149,10 +149,16 @@ class Interface:
 
     @cached_property
     def _auth(self) -> Authentication:
+        store = self.store
         return Authentication(
             site=self.site,
-            store=self.store,
-            accounts=self.accounts,
+            site_file_accounts=self.accounts,
+            accounts=store.accounts,
+            api_keys=store.api_keys,
+            stored_sessions=store.sessions,
+            remembered_accounts=store.remembered_accounts,
+            journal=store.journal,
+            changes=store.changes,
             central_accounts=self.central_accounts,
             clock=self.clock,
         )
@@ -182,9 +188,14 @@ class Interface:
 
     @cached_property
     def _live(self) -> Live:
+        store = self.store
         watch = Watch(
             site=self.site,
-            store=self.store,
+            changes=store.changes,
+            events=store.events,
+            camera_events=store.camera_events,
+            outbox=store.outbox,
+            store_failing=lambda: store.failing,
             lanes=self.lanes,
             areas=self.areas,
             recording=self.recording,
@@ -267,7 +278,14 @@ class Interface:
                 consumers=self._consumers,
                 viewers=viewers,
             ).routes(),
-            *EvidenceFamily(store=store, shelf=recording.evidence_files, writes=writes, clock=clock).routes(),
+            *EvidenceFamily(
+                evidence=store.evidence,
+                camera_events=store.camera_events,
+                journal=store.journal,
+                files=recording.evidence_files,
+                writes=writes,
+                clock=clock,
+            ).routes(),
         )
 
     def _page_routes(self) -> tuple[Route, ...]:
@@ -275,7 +293,13 @@ class Interface:
         return (
             *StatusPage().routes(),
             *ProofPackages(
-                store=store, recording=self.recording, folder=self.data, site_name=name, clock=self.clock
+                events=store.events,
+                passages=store.passages,
+                camera_events=store.camera_events,
+                recording=self.recording,
+                folder=self.data,
+                site_name=name,
+                clock=self.clock,
             ).routes(),
             *StatusOrders(changes=store.changes, lanes=self.lanes, areas=self.areas).routes(),
             *self._live.routes(),

@@ -39,7 +39,7 @@ async def real(folder: Path) -> None:
     app = Interface(
         site=SITE,
         store=store,
-        board=unused,
+        lanes=unused,
         areas=unused,
         recording=unused,
         central=None,

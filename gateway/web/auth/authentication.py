@@ -11,7 +11,12 @@ import structlog
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import Clock
 from gateway.site.models import Site
-from gateway.store import Store
+from gateway.store.accounts.accounts import Accounts
+from gateway.store.accounts.api_keys import ApiKeys as StoredKeys
+from gateway.store.accounts.remembered_accounts import RememberedAccounts
+from gateway.store.accounts.sessions import Sessions as StoredSessions
+from gateway.store.engine.changes import Changes
+from gateway.store.events.journal import Journal
 from gateway.web.auth.accounts import Roster
 from gateway.web.auth.api_keys import ApiKeys
 from gateway.web.auth.central_sessions import CentralSessions
@@ -20,7 +25,7 @@ from gateway.web.auth.memory_sessions import MemorySessions
 from gateway.web.auth.second_factor import SecondFactor
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.sign_in import SignIn
-from gateway.web.auth.site_file_accounts import Accounts
+from gateway.web.auth.site_file_accounts import Accounts as SiteFileAccounts
 from gateway.web.auth.view_tokens import ViewTokens
 from gateway.web.auth.viewers import Viewers
 from gateway.web.register.register import Register
@@ -36,27 +41,37 @@ class Authentication:
 
     Attributes:
         site: the site file.
-        store: opened and running.
-        accounts: the site file's accounts.
+        site_file_accounts: the site file's accounts.
+        accounts: the register's accounts.
+        api_keys: keys of programs.
+        stored_sessions: sessions on disk.
+        remembered_accounts: central's accounts that signed in here.
+        journal: takes the events of sign-ins and of changes.
+        changes: wakes those who show the site.
         central_accounts: central's, where there is a central.
         clock: both clocks.
     """
 
     site: Site
-    store: Store
+    site_file_accounts: SiteFileAccounts
     accounts: Accounts
+    api_keys: StoredKeys
+    stored_sessions: StoredSessions
+    remembered_accounts: RememberedAccounts
+    journal: Journal
+    changes: Changes
     central_accounts: CentralAccounts | None
     clock: Clock
 
     @cached_property
     def roster(self) -> Roster:
         """All accounts of the site."""
-        return Roster(site=self.accounts, accounts=self.store.accounts)
+        return Roster(site=self.site_file_accounts, accounts=self.accounts)
 
     @cached_property
     def keys(self) -> ApiKeys:
         """Keys of programs."""
-        return ApiKeys(api_keys=self.store.api_keys, clock=self.clock)
+        return ApiKeys(api_keys=self.api_keys, clock=self.clock)
 
     @cached_property
     def central_sessions(self) -> CentralSessions:
@@ -67,7 +82,7 @@ class Authentication:
     def sessions(self) -> Sessions:
         """The gateway's sessions."""
         return Sessions(
-            kept=MemorySessions(stored=self.store.sessions),
+            kept=MemorySessions(stored=self.stored_sessions),
             roster=self.roster,
             central_sessions=self.central_sessions,
             clock=self.clock,
@@ -81,10 +96,10 @@ class Authentication:
         return SignIn(
             sessions=self.sessions,
             roster=self.roster,
-            second_factor=SecondFactor(accounts=self.store.accounts, clock=self.clock),
+            second_factor=SecondFactor(accounts=self.accounts, clock=self.clock),
             central=self._central_sign_in(),
             central_sessions=self.central_sessions,
-            journal=self.store.journal,
+            journal=self.journal,
             clock=self.clock,
         )
 
@@ -97,15 +112,14 @@ class Authentication:
     @cached_property
     def register(self) -> Register:
         """Changes of accounts, roles and keys, which count at once."""
-        store = self.store
         return Register(
-            accounts=store.accounts,
-            api_keys=store.api_keys,
-            journal=store.journal,
-            remembered_accounts=store.remembered_accounts,
-            sessions=store.sessions,
+            accounts=self.accounts,
+            api_keys=self.api_keys,
+            journal=self.journal,
+            remembered_accounts=self.remembered_accounts,
+            sessions=self.stored_sessions,
             clock=self.clock,
-            site_file=self.accounts.names(),
+            site_file=self.site_file_accounts.names(),
             changed=self._changed,
         )
 
@@ -129,7 +143,7 @@ class Authentication:
             return None
         return CentralSignIn(
             central=self.central_accounts,
-            remembered=self.store.remembered_accounts,
+            remembered=self.remembered_accounts,
             roster=self.roster,
             clock=self.clock,
             remember_days=section.accounts.remember_days,
@@ -139,4 +153,4 @@ class Authentication:
         for username in usernames:
             self.sessions.changed(username)
         await self.load()
-        self.store.changes.bump()
+        self.changes.bump()

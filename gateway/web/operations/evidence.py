@@ -19,7 +19,10 @@ from gateway.domain.passages import CameraEvent
 from gateway.domain.writes import RecordWriter
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.runtime.clock import Clock, Stamp, iso_utc
-from gateway.store import Entry, Store, TooMany
+from gateway.store import Entry, TooMany
+from gateway.store.events.journal import Journal
+from gateway.store.footage.camera_events import CameraEvents
+from gateway.store.footage.evidence import EvidenceRows
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, Id, Text, following, path_id, read_body, validated
@@ -173,10 +176,21 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 class EvidenceFamily:
     """`/v1/camera/event/evidence`."""
 
-    def __init__(self, *, store: Store, shelf: EvidenceFiles, writes: RecordWriter, clock: Clock) -> None:
-        self._store = store
+    def __init__(
+        self,
+        *,
+        evidence: EvidenceRows,
+        camera_events: CameraEvents,
+        journal: Journal,
+        files: EvidenceFiles,
+        writes: RecordWriter,
+        clock: Clock,
+    ) -> None:
+        self._rows = evidence
+        self._camera_events = camera_events
+        self._journal = journal
         self._writes = writes
-        self._shelf = shelf
+        self._files = files
         self._clock = clock
         self._places = UploadPlaces()
         self._uses: dict[tuple[int, str], float] = {}
@@ -192,7 +206,7 @@ class EvidenceFamily:
 
     async def _upload(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         await self._writes.admit()
-        async with self._places.one(), self._shelf.receive() as incoming:
+        async with self._places.one(), self._files.receive() as incoming:
             form = await receive_form(request, incoming, before_file=self._refuse_early)
             said = validated(form.fields, EvidenceForm)
             camera_event = await self._camera_event(said.id)
@@ -226,7 +240,7 @@ class EvidenceFamily:
         until = now.micros + wanted.minutes * _MINUTE
         draft = EvidenceLink(0, evidence.id, caller.username, now.micros, until)
         try:
-            link = await self._store.evidence.add_link(draft, token)
+            link = await self._rows.add_link(draft, token)
         except TooMany as error:
             raise RequestRefused(409, "this evidence has as many links as it may have; revoke some") from error
         await self._tell(
@@ -246,7 +260,7 @@ class EvidenceFamily:
         return success(access=access)
 
     async def _revoked(self, evidence: Evidence, link_id: int | None, caller: Caller, now: Stamp) -> EvidenceAccess:
-        revoked = await self._store.evidence.revoke(evidence.id, link_id=link_id, now=now.micros)
+        revoked = await self._rows.revoke(evidence.id, link_id=link_id, now=now.micros)
         if link_id is not None and not revoked:
             raise NotFoundError(f"evidence {evidence.id} has no valid link {link_id}")
         if revoked:
@@ -257,11 +271,11 @@ class EvidenceFamily:
     async def _file(self, request: web.Request, _: Caller) -> web.StreamResponse:
         token = request.match_info["token"]
         now = self._clock.wall()
-        link = await self._store.evidence.link(token) if _TOKEN.fullmatch(token) else None
+        link = await self._rows.link(token) if _TOKEN.fullmatch(token) else None
         if link is None or not link.is_good(now=now.micros):
             raise NotFoundError("there is no such link, or it is good no more")
         evidence = await self._evidence(link.evidence_id)
-        path = self._shelf.path(evidence)
+        path = self._files.path(evidence)
         await self._note_use(request, link, evidence, now)
         return _as_evidence(path, evidence)
 
@@ -294,16 +308,16 @@ class EvidenceFamily:
     async def _tell(self, kind: EventKind, evidence: Evidence, now: Stamp, text: str, data: dict[str, Scalar]) -> None:
         facts: dict[str, Scalar] = {"evidence_id": evidence.id, "camera_event_id": evidence.camera_event_id, **data}
         event = Event(kind=kind, date_at=now.micros, clock_trusted=now.trusted, description=text, data=facts)
-        await self._store.journal.record(Entry(events=(event,)))
+        await self._journal.record(Entry(events=(event,)))
 
     async def _camera_event(self, camera_event_id: int) -> CameraEvent:
-        known = await self._store.camera_events.get(camera_event_id)
+        known = await self._camera_events.get(camera_event_id)
         if known is None:
             raise NotFoundError(f"there is no camera event {camera_event_id}")
         return known
 
     async def _evidence(self, evidence_id: int) -> Evidence:
-        known = await self._store.evidence.get(evidence_id)
+        known = await self._rows.get(evidence_id)
         if known is None:
             raise NotFoundError(f"there is no evidence {evidence_id}")
         return known

@@ -27,7 +27,10 @@ from gateway.proof_package import (
 )
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock, iso_utc
-from gateway.store import Segment, Store
+from gateway.store import Segment
+from gateway.store.events.events import Events
+from gateway.store.events.passages import Passages
+from gateway.store.footage.camera_events import CameraEvents
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import path_id
@@ -59,9 +62,21 @@ class _Story:
 class ProofPackages:
     """`/status/proof/{event}`: a ZIP file. The last ten are kept in the data folder, one is made at a time."""
 
-    def __init__(self, *, store: Store, recording: Recording, folder: Path, site_name: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        events: Events,
+        passages: Passages,
+        camera_events: CameraEvents,
+        recording: Recording,
+        folder: Path,
+        site_name: str,
+        clock: Clock,
+    ) -> None:
         """`folder`: the data folder, where the site's key and the packages are."""
-        self._store = store
+        self._events = events
+        self._passages = passages
+        self._camera_events = camera_events
         self._recording = recording
         self._folder = folder
         self._site = site_name
@@ -87,7 +102,7 @@ class ProofPackages:
 
     async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         event_id = path_id(request)
-        event = await self._store.events.get(event_id)
+        event = await self._events.get(event_id)
         if event is None:
             raise NotFoundError(f"there is no event {event_id}")
         async with in_time(), self._one:
@@ -121,9 +136,9 @@ class ProofPackages:
 
         Raises CameraUnavailable while footage is still coming.
         """
-        visit = await self._store.passages.story(event)
+        visit = await self._passages.story(event)
         story = _Story(tuple(_entry(item) for item in visit), [], [])
-        camera_events = await self._store.camera_events.of_events(tuple(item.id for item in visit))
+        camera_events = await self._camera_events.of_events(tuple(item.id for item in visit))
         for item in sorted(camera_events, key=lambda one: one.event_id != event.id):
             reason = f"a package holds {MOST_CLIPS} clips at most"
             if len(story.clips) < MOST_CLIPS:

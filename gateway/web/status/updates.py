@@ -14,7 +14,11 @@ from gateway.lanes.presence import Areas
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock
 from gateway.site.models import Site
-from gateway.store import Books, Store
+from gateway.store import Books
+from gateway.store.engine.changes import Changes
+from gateway.store.events.events import Events
+from gateway.store.footage.camera_events import CameraEvents
+from gateway.store.outbox.outbox import Outbox
 from gateway.web.operations.health import Readiness
 from gateway.web.status.consumers import ConsumerShown
 from gateway.web.status.snapshot import (
@@ -48,7 +52,11 @@ class Watch:
         self,
         *,
         site: Site,
-        store: Store,
+        changes: Changes,
+        events: Events,
+        camera_events: CameraEvents,
+        outbox: Outbox,
+        store_failing: Callable[[], str],
         lanes: Lanes,
         areas: Areas,
         recording: Recording,
@@ -60,11 +68,15 @@ class Watch:
         consumers: Callable[[], Awaitable[tuple[ConsumerShown, ...]]],
         notices: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
-        """`notices`: what people must know of the site file. `consumers` pull the site's lists."""
+        """`store_failing`: why commits fail now. `notices`: of the site file. `consumers` pull the site's lists."""
         self._consumers = consumers
         self._notices = notices
         self._site = site
-        self._store = store
+        self._changes = changes
+        self._stored_events = events
+        self._camera_events = camera_events
+        self._outbox = outbox
+        self._store_failing = store_failing
         self._lanes = lanes
         self._areas = areas
         self._recording = recording
@@ -82,22 +94,22 @@ class Watch:
         """Return the site's state: not older than its last change, or than 2 s for values that change silently."""
         async with self._lock:
             age = self._clock.monotonic() - self._last_at
-            if self._last and self._last.version == self._store.changes.version and age < LONGEST_SECONDS:
+            if self._last and self._last.version == self._changes.version and age < LONGEST_SECONDS:
                 return self._last
             if age < SHORTEST_SECONDS:
                 await asyncio.sleep(SHORTEST_SECONDS - age)
-            version = self._store.changes.version
+            version = self._changes.version
             self._last = Look(version=version, snapshot=await self._take())
             self._last_at = self._clock.monotonic()
             return self._last
 
     async def beyond(self, look: Look) -> None:
         """Wait until there may be something newer than `look`, at most 2 s."""
-        await self._store.changes.beyond(look.version, within=LONGEST_SECONDS)
+        await self._changes.beyond(look.version, within=LONGEST_SECONDS)
 
     def wake(self) -> None:
         """Let all who wait look again."""
-        self._store.changes.bump()
+        self._changes.bump()
 
     async def _take(self) -> Snapshot:
         events, books, consumers, failing = await self._read()
@@ -128,17 +140,17 @@ class Watch:
         """Read the store, and its failure if it has one. A store that cannot be read must not hide the lanes."""
         try:
             events = await self._events()
-            books = await self._store.outbox.books() if self._central_status else None
+            books = await self._outbox.books() if self._central_status else None
             consumers = await self._consumers()
         except StoreError as error:
             last = self._last.snapshot if self._last else None
             return (last.events, last.books, last.consumers, str(error)) if last else ((), None, (), str(error))
-        return events, books, consumers, self._store.failing
+        return events, books, consumers, self._store_failing()
 
     async def _events(self) -> tuple[EventState, ...]:
-        events = await self._store.events.latest(limit=_EVENTS)
+        events = await self._stored_events.latest(limit=_EVENTS)
         footage: defaultdict[int, list[FootageState]] = defaultdict(list)
-        camera_events = await self._store.camera_events.of_events(tuple(event.id for event in events))
+        camera_events = await self._camera_events.of_events(tuple(event.id for event in events))
         missing = await self._recording.missing(item for item in camera_events if item.ready)
         for item in camera_events:
             footage[item.event_id].append(footage_state(item, missing.get(item.id)))

@@ -247,7 +247,15 @@ async def playlist_server(recording, event):
 
 async def proof(store, recording, folder, camera_event, clock):
     """The event's proof package, judged."""
-    maker = ProofPackages(store=store, recording=recording, folder=folder, site_name="Site", clock=clock)
+    maker = ProofPackages(
+        events=store.events,
+        passages=store.passages,
+        camera_events=store.camera_events,
+        recording=recording,
+        folder=folder,
+        site_name="Site",
+        clock=clock,
+    )
     event = await store.events.get(camera_event.event_id)
     folder.mkdir()
     clip = await maker._clip(camera_event)
