@@ -88,6 +88,7 @@ docs: $(STAMP)  ## the pages that are made from the catalogue and the events
 	$(BIN)/python scripts/event_numbers.py
 
 format: $(STAMP)
+	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -20,10 +20,10 @@ from drivers.bus.wire import Direction, Trace
 from drivers.contract import DriverError, LinkError
 from drivers.link import LinkSpec, open_link
 from drivers.modbus.frames import Framing
-from drivers.modbus.late_answers import LATE_SECONDS, AnswerListener, Voice
 from drivers.modbus.profile import Command, GateProfile, UnitProfile, load_unit_profile
 from drivers.modbus.session import Session
 from drivers.modbus.survey import Answered, UnitValues, ask_for_unit, line_up, read_unit
+from drivers.modbus.traced_answers import LATE_SECONDS, AnswerTrace, TracedAnswer
 from gateway.cli.line_trace import LineTrace
 from gateway.cli.line_use import is_connected
 from gateway.domain.errors import CommandRefused, ConfigError
@@ -60,21 +60,21 @@ Force = Annotated[
 ]
 
 
-def late(voice: Voice, timeout: float) -> Answered:
+def late(answer: TracedAnswer, timeout: float) -> Answered:
     """Describe, as a line of `probe bus`, a unit that answered late or unasked."""
-    if voice.after is None:
+    if answer.after is None:
         words = "heard though it was not asked: another master on the line, or an answer under a wrong address"
-        return Answered(voice.unit, words, is_clear=True)
-    wanted = math.ceil(voice.after * 12) / 10
-    words = f"answers late, after {voice.after:.2f} s: more than --timeout {timeout:g}; try --timeout {wanted:g}"
-    return Answered(voice.unit, words, is_clear=True)
+        return Answered(answer.unit, words, is_clear=True)
+    wanted = math.ceil(answer.after * 12) / 10
+    words = f"answers late, after {answer.after:.2f} s: more than --timeout {timeout:g}; try --timeout {wanted:g}"
+    return Answered(answer.unit, words, is_clear=True)
 
 
-def hint_of(heard: AnswerListener, device: ModbusDevice, profile: UnitProfile) -> str:
+def hint_of(traced: AnswerTrace, device: ModbusDevice, profile: UnitProfile) -> str:
     """Describe what arrived instead of the answer; "" for nothing."""
-    voices = heard.voices()
-    others = ", ".join(str(voice.unit) for voice in voices if voice.unit != device.unit)
-    own = next((voice.after for voice in voices if voice.unit == device.unit), None)
+    answers = traced.answers()
+    others = ", ".join(str(answer.unit) for answer in answers if answer.unit != device.unit)
+    own = next((answer.after for answer in answers if answer.unit == device.unit), None)
     if own is not None and own > profile.reply_ms / 1000:
         return f"its answer came after {own:.2f} s, and profile {device.profile!r} waits {profile.reply_ms} ms"
     if others:
@@ -198,11 +198,11 @@ async def _scan(
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("asking", total=len(specs) * len(units))
         for spec in specs:
-            heard = AnswerListener(framing=framing)
-            trace = _both(LineTrace(console=console), heard) if frames else heard
+            traced = AnswerTrace(framing=framing)
+            trace = _both(LineTrace(console=console), traced) if frames else traced
             line = Bus(name=spec.url, spec=spec, trace=trace, silent_limit=len(units) + 1)  # silence is to be expected
 
-            async def ask_all(line: Bus = line, spec: LinkSpec = spec, heard: AnswerListener = heard) -> None:
+            async def ask_all(line: Bus = line, spec: LinkSpec = spec, traced: AnswerTrace = traced) -> None:
                 clear = set()
                 for number in units:
                     progress.update(task, description=f"unit {number} at {spec.baud}")
@@ -213,7 +213,7 @@ async def _scan(
                     progress.advance(task)
                 if clear != set(units):
                     await asyncio.sleep(LATE_SECONDS)
-                tardy = (late(voice, timeout) for voice in heard.voices() if voice.unit not in clear)
+                tardy = (late(answer, timeout) for answer in traced.answers() if answer.unit not in clear)
                 found.extend((spec.baud, answer) for answer in tardy)
 
             await _beside(line, ask_all)
@@ -228,8 +228,8 @@ async def _look(
     send: Literal["open", "stop"] | None,
     trace: LineTrace,
 ) -> UnitValues:
-    heard = AnswerListener(framing=device.framing)
-    line = Bus(name=device.link, spec=spec, trace=_both(trace, heard))
+    traced = AnswerTrace(framing=device.framing)
+    line = Bus(name=device.link, spec=spec, trace=_both(trace, traced))
     session = Session(bus=line, unit=device.unit, framing=device.framing, timeout=profile.reply_ms / 1000)
     seen: list[UnitValues] = []
 
@@ -241,7 +241,7 @@ async def _look(
             seen.append(await read_unit(session, profile))
         except LinkError as error:
             await asyncio.sleep(LATE_SECONDS)
-            hint = hint_of(heard, device, profile)
+            hint = hint_of(traced, device, profile)
             if not hint:
                 raise
             raise LinkError(f"{error}; {hint}") from error

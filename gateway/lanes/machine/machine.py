@@ -21,6 +21,7 @@ gate that was left open is closed once every closing point has been seen off for
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
@@ -135,6 +136,8 @@ def _input_reported(lane: Transition, event: m.InputReported) -> None:
             orders.fire_reported(lane, event)
         case m.Role.SAFETY | m.Role.LOCAL:
             lane.observe(event)
+        case _:
+            assert_never(event.role)
 
 
 def _arming_reported(lane: Transition, event: m.InputReported, side: Side) -> None:

@@ -31,7 +31,9 @@ from gateway.domain.events import Event
 from gateway.domain.events import EventKind as E
 from gateway.lanes import Lanes
 from gateway.lanes.grants import Granting
+from gateway.lanes.machine.messages import Role
 from gateway.lanes.machine.state.orders import OrderKind
+from gateway.lanes.runner import LaneRunner
 from gateway.lanes.snapshots import Phase
 from gateway.runtime.clock import Stamp, SystemClock
 from gateway.runtime.supervision import Progress, Supervisor
@@ -208,6 +210,17 @@ async def test_plate_on_the_loop_is_decided_on_and_shown(house):
 
 async def test_a_lane_is_idle_since_the_start_not_since_1970(house):
     assert abs(house.clock.wall().micros - house.lane().since) < 60_000_000
+
+
+async def test_a_reading_of_each_input_reaches_the_lane_in_its_role(tmp_path, monkeypatch):
+    wired = SITE.model_dump(mode="json", exclude_unset=True)
+    wired["lanes"][0]["safety"] = [{"device": 101, "point": "beam"}]
+    async with alive(tmp_path, site=Site.model_validate(wired)) as house:
+        posted = []
+        monkeypatch.setattr(LaneRunner, "post", lambda runner, event: posted.append(event))
+        for point in ("near", "far", "under", "fire", "key", "beam"):
+            house.point(point, PointState.ON)
+        assert {event.role for event in posted} == set(Role)
 
 
 async def test_a_person_stops_a_gate_that_can(tmp_path):

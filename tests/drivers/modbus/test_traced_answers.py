@@ -6,8 +6,8 @@ import pytest
 
 from drivers.bus.wire import Direction
 from drivers.modbus.frames import decode_request, encode_reply, encode_request
-from drivers.modbus.late_answers import AnswerListener, Voice
 from drivers.modbus.messages import Read, Refusal, Table, Values
+from drivers.modbus.traced_answers import AnswerTrace, TracedAnswer
 
 READ = Read(Table.HOLDING_REGISTER, 0, 1)
 
@@ -24,28 +24,28 @@ def answer(framing, unit, reply=None):
 
 @pytest.mark.parametrize("framing", ["rtu", "tcp"])
 def test_a_late_answer_in_pieces_after_noise(framing):
-    heard = AnswerListener(framing=framing)
-    heard(Direction.SENT, asked(framing, 3), 10.0)
-    heard(Direction.SENT, asked(framing, 4), 10.2)
+    traced = AnswerTrace(framing=framing)
+    traced(Direction.SENT, asked(framing, 3), 10.0)
+    traced(Direction.SENT, asked(framing, 4), 10.2)
     data = b"\xff" + answer(framing, 3)
-    heard(Direction.DROPPED, data[:4], 10.4)
-    assert not heard.voices()
-    heard(Direction.DROPPED, data[4:], 10.5)
-    assert heard.voices() == (Voice(3, pytest.approx(0.5)),)
+    traced(Direction.DROPPED, data[:4], 10.4)
+    assert not traced.answers()
+    traced(Direction.DROPPED, data[4:], 10.5)
+    assert traced.answers() == (TracedAnswer(3, pytest.approx(0.5)),)
 
 
 @pytest.mark.parametrize("framing", ["rtu", "tcp"])
 def test_who_was_not_asked_and_who_refuses(framing):
-    heard = AnswerListener(framing=framing)
-    heard(Direction.SENT, asked(framing, 3), 1.0)
-    heard(Direction.RECEIVED, answer(framing, 9) + answer(framing, 3, Refusal(2)), 1.1)
-    assert heard.voices() == (Voice(3, pytest.approx(0.1)), Voice(9, None))
+    traced = AnswerTrace(framing=framing)
+    traced(Direction.SENT, asked(framing, 3), 1.0)
+    traced(Direction.RECEIVED, answer(framing, 9) + answer(framing, 3, Refusal(2)), 1.1)
+    assert traced.answers() == (TracedAnswer(3, pytest.approx(0.1)), TracedAnswer(9, None))
 
 
 def test_what_is_garbled_is_nobody():
-    heard = AnswerListener(framing="rtu")
+    traced = AnswerTrace(framing="rtu")
     data = answer("rtu", 3)
-    heard(Direction.RECEIVED, data[:-1] + bytes([data[-1] ^ 1]), 1.0)
-    assert not heard.voices()
-    heard(Direction.RECEIVED, asked("rtu", 3), 1.1)  # the echo of a question
-    assert not heard.voices()
+    traced(Direction.RECEIVED, data[:-1] + bytes([data[-1] ^ 1]), 1.0)
+    assert not traced.answers()
+    traced(Direction.RECEIVED, asked("rtu", 3), 1.1)  # the echo of a question
+    assert not traced.answers()

@@ -21,21 +21,21 @@ _REFUSAL = 0x80
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class TracedAnswer:
     """A whole answer of a unit. `after`: so many seconds after that unit was asked, None when it never was."""
 
     unit: int
     after: float | None
 
 
-class AnswerListener:
-    """A listener to a line's trace, which finds the answers in it."""
+class AnswerTrace:
+    """A listener to a line's trace that finds the answers in it."""
 
     def __init__(self, *, framing: Framing) -> None:
         self._framing = framing
         self._asked: dict[int, float] = {}
-        self._stretches: dict[Direction, bytearray] = {Direction.RECEIVED: bytearray(), Direction.DROPPED: bytearray()}
-        self._voices: dict[int, Voice] = {}
+        self._received: dict[Direction, bytearray] = {Direction.RECEIVED: bytearray(), Direction.DROPPED: bytearray()}
+        self._answers: dict[int, TracedAnswer] = {}
 
     def __call__(self, direction: Direction, data: bytes, at: float) -> None:
         """Take one piece of bytes."""
@@ -44,21 +44,21 @@ class AnswerListener:
             if len(data) > place:
                 self._asked[data[place]] = at
             return
-        stretch = self._stretches[direction]
-        stretch += data
+        received = self._received[direction]
+        received += data
         taken = 0
-        for end, unit in _answers(self._framing, bytes(stretch)):
+        for end, unit in _whole_answers(self._framing, bytes(received)):
             taken = end
             asked = self._asked.get(unit)
-            self._voices.setdefault(unit, Voice(unit, None if asked is None else at - asked))
-        del stretch[:taken]
+            self._answers.setdefault(unit, TracedAnswer(unit, None if asked is None else at - asked))
+        del received[:taken]
 
-    def voices(self) -> tuple[Voice, ...]:
+    def answers(self) -> tuple[TracedAnswer, ...]:
         """Return the first answer of each unit that was heard, by address."""
-        return tuple(self._voices[unit] for unit in sorted(self._voices))
+        return tuple(self._answers[unit] for unit in sorted(self._answers))
 
 
-def _answers(framing: Framing, received: bytes) -> Iterator[tuple[int, int]]:
+def _whole_answers(framing: Framing, received: bytes) -> Iterator[tuple[int, int]]:
     """Return where each whole answer ends, and the unit that gave it. Noise between them is skipped."""
     start = 0
     while start < len(received):
