@@ -21,6 +21,7 @@ from gateway.lanes.snapshots import Phase
 
 _REPORT_AFTER = 2.0
 _DEVICE_CLOSES_WITHIN = 60.0
+_RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 _AT_REST = frozenset({GatePosition.OPEN, GatePosition.STOPPED})
 _WAITS = "closing waits: "
 
@@ -47,7 +48,7 @@ def operator_closes(lane: Transition, event: m.CommandRequested) -> None:
     if reason:
         lane.refuse(event.command, reason)
         return
-    if lane.state.visits.phase in {Phase.OPENING, Phase.OPEN, Phase.PASSING}:
+    if lane.state.visits.phase in _RIGHT_OF_WAY:
         lane.put(lane.state.visits.owing_nothing())
         lane.rest()
     commands_in_flight.send(lane, event.command, event.deadline)
@@ -75,6 +76,8 @@ def follow_gate(lane: Transition, position: GatePosition, *, has_rested: bool) -
         lane.note("")
     elif position is GatePosition.CLOSING:
         lane.put(job.seen_closing())
+    elif position is GatePosition.OPENING and job.sent and lane.state.visits.phase is Phase.OPENING:
+        lane.drop_closing()  # the open in its place, which was given up with the controller, has worked
     elif lane.state.stop.is_in_force:
         return
     elif job.sent and job.seen_moving and position in _AT_REST and not lane.rules.closes_itself:
@@ -149,9 +152,7 @@ def _is_left_to_device(rules: LaneRules, job: Closing) -> bool:
 
 def _judge_start(lane: Transition) -> None:
     """Close a gate that was left open: it is so when it is first seen at rest."""
-    idle = (
-        lane.state.visits.phase not in {Phase.OPENING, Phase.OPEN, Phase.PASSING} and lane.state.commands.flight is None
-    )
+    idle = lane.state.visits.phase not in _RIGHT_OF_WAY and lane.state.commands.flight is None
     if idle and lane.state.closing is None and not lane.rules.closes_itself:
         begin(lane)
 
@@ -181,7 +182,8 @@ def _watch_waiting(lane: Transition, waiting: Closing) -> None:
     if reopening.follow(lane, waiting) or lane.state.closing is None:
         return
     job = lane.state.closing
-    if now < job.not_before or lane.state.commands.flight is not None:
+    is_way_given = lane.state.visits.phase in _RIGHT_OF_WAY
+    if now < job.not_before or lane.state.commands.flight is not None or is_way_given:
         return
     reason = why_not_close(lane.rules, lane.state, now) or _who_may_come(lane)
     if reason:
@@ -202,6 +204,9 @@ def _watch_sent(lane: Transition, job: Closing) -> None:
 
 
 def _again(lane: Transition, job: Closing, reason: str) -> None:
+    if lane.state.visits.phase in _RIGHT_OF_WAY:
+        lane.drop_closing()  # the gate is to be open, and closes when the visit ends
+        return
     if job.tries >= CLOSE_TRIES:
         lane.drop_closing()
         lane.note(f"the gate did not close: {reason}")

@@ -6,7 +6,7 @@ from drivers.contract import GatePosition
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.state.closing import Closing
-from gateway.lanes.machine.state.commands import InFlight
+from gateway.lanes.machine.state.commands import InFlight, Superseded
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.transition import Transition
 
@@ -22,7 +22,7 @@ _MOVED_UNANSWERED = {**_MOVED, GateAction.STOP: frozenset({GatePosition.STOPPED}
 def send(lane: Transition, command: Command, deadline: float, *, instead_of: Closing | None = None) -> None:
     """Send a command now. The one under way is superseded: if it still waits for the line, it never goes out.
 
-    `instead_of`: the close that this open undoes.
+    `instead_of`: the close that this open undoes. The sender ends its watch; it goes on if the open comes to nothing.
     """
     flight = lane.state.commands.flight
     if flight is not None:
@@ -36,9 +36,16 @@ def send(lane: Transition, command: Command, deadline: float, *, instead_of: Clo
     lane.write(command, CommandState.SENT)
 
 
-def open_again(lane: Transition, deadline: float) -> None:
+def open_again(lane: Transition, deadline: float, *, instead_of: Closing | None) -> None:
     """Send an open in the place of one that never went out, before its deadline."""
-    send(lane, lane.command(GateAction.OPEN), deadline)
+    send(lane, lane.command(GateAction.OPEN), deadline, instead_of=instead_of)
+
+
+def watch_close(lane: Transition, close: Closing | None) -> None:
+    """Watch a close further, None for none: the open that was sent in its place did not go out, or was given up."""
+    if close is not None and lane.state.inputs.gate.position is not GatePosition.CLOSED:
+        close = close.watched_again(lane.now.at)
+        lane.put(close.controller_lost() if lane.state.inputs.gate_lost else close)
 
 
 def acknowledged(lane: Transition, event: m.CommandAcknowledged) -> None:
@@ -57,7 +64,9 @@ def superseded_ended(lane: Transition, command_id: str, *, sent: bool) -> None:
         if one.command.command_id == command_id:
             lane.put(lane.state.commands.without(one))
             if not sent and one.command.action is GateAction.OPEN:
-                lane.put(lane.state.stop.overtook_open(one.deadline))
+                _open_overtaken(lane, one)
+            elif not sent and one.command.action is GateAction.CLOSE:
+                lane.put(lane.state.commands.undoing_nothing())
             if sent:
                 lane.write(one.command, CommandState.UNKNOWN, one.reason)
             else:
@@ -94,13 +103,13 @@ def failed(lane: Transition, event: m.CommandFailed) -> None:
 def gate_lost(lane: Transition, event: m.GateLost) -> None:
     """Forget what is known of a gate whose controller is away."""
     flight = lane.state.commands.flight
-    lane.observe(event)
-    lane.put(lane.state.inputs.gate_reported(GatePosition.UNKNOWN, lane.now.at))
     lane.put(lane.state.commands.ended())
-    lane.note(_away(event.reason))
     if flight is not None:
         text = "the controller was lost before the gate was seen to move"
-        _give_up(lane, flight.command, text)
+        _give_up(lane, flight, text)
+    lane.observe(event)
+    lane.put(lane.state.inputs.gate_reported(GatePosition.UNKNOWN, lane.now.at))
+    lane.note(_away(event.reason))
 
 
 def gate_loss_explained(lane: Transition, event: m.GateLossExplained) -> None:
@@ -133,7 +142,7 @@ def watch(lane: Transition) -> None:
     reason = flight.doubt or reason
     lane.put(lane.state.commands.ended())
     lane.note(reason)
-    _give_up(lane, flight.command, reason)
+    _give_up(lane, flight, reason)
 
 
 def deadlines(state: LaneState) -> tuple[float, ...]:
@@ -153,7 +162,18 @@ def _supersede(lane: Transition, flight: InFlight, reason: str) -> None:
         lane.write(flight.command, CommandState.UNKNOWN, reason)
 
 
-def _give_up(lane: Transition, command: Command, reason: str) -> None:
-    if command.action is GateAction.OPEN:
+def _open_overtaken(lane: Transition, one: Superseded) -> None:
+    """Keep what an open was for that never went out since a stop took its place; another open does it itself."""
+    flight = lane.state.commands.flight
+    if flight is not None and flight.command.action is GateAction.OPEN:
+        return
+    lane.put(lane.state.stop.overtook_open(one.deadline))
+    if lane.state.closing is None:
+        watch_close(lane, one.instead_of)
+
+
+def _give_up(lane: Transition, flight: InFlight, reason: str) -> None:
+    if flight.command.action is GateAction.OPEN:
         lane.put(lane.state.commands.open_unanswered(lane.now.at))
-    lane.write(command, CommandState.UNKNOWN, reason)
+    lane.write(flight.command, CommandState.UNKNOWN, reason)
+    watch_close(lane, flight.instead_of)

@@ -239,5 +239,4 @@ def _command_failed(lane: Transition, event: m.CommandFailed) -> None:
     elif flight.command.action is GateAction.OPEN:
         reopening.not_sent(lane)
         orders.not_sent(lane)
-    if flight.instead_of is not None:
-        reopening.resume(lane, flight.instead_of)
+    commands_in_flight.watch_close(lane, flight.instead_of)

@@ -88,8 +88,10 @@ def watch(lane: Transition) -> None:
         return
     pause = lane.rules.lane.opening_seconds + PAUSE_SECONDS
     lane.put(state.orders.tried(not_before=now + pause))
+    close = reopening.close_to_undo(lane.state)
     lane.drop_closing()
-    commands_in_flight.send(lane, lane.command(GateAction.OPEN), now + lane.rules.policy.command_seconds)
+    deadline = now + lane.rules.policy.command_seconds
+    commands_in_flight.send(lane, lane.command(GateAction.OPEN), deadline, instead_of=close)
 
 
 def not_sent(lane: Transition) -> None:

@@ -60,17 +60,14 @@ def acknowledged(lane: Transition) -> None:
 
 
 def close_to_undo(state: LaneState) -> Closing | None:
-    """Return the close of ours that may move the gate now; None for none."""
-    job = state.closing
-    if job is None or not job.sent or not job.ours or job.lost:
-        return None
-    return job if _has_reached_controller(state) else None
+    """Return the close that an open undoes, if it is sent now: one of ours that is on its way; None for none.
 
-
-def resume(lane: Transition, close: Closing) -> None:
-    """Watch a close further: the open that was sent in its place did not go out."""
-    if lane.state.inputs.gate.position is not GatePosition.CLOSED:
-        lane.put(close.watched_again(lane.now.at))
+    Nobody may know yet whether that close has gone out. An open that takes the place of another undoes the same close.
+    """
+    job, flight = state.closing, state.commands.flight
+    if job is not None and job.is_on_its_way and not job.lost:
+        return job
+    return flight.instead_of if flight is not None else None
 
 
 def is_under_way(state: LaneState) -> bool:

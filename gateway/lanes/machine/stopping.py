@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from drivers.contract import GatePosition
 from gateway.domain.events import EventKind
-from gateway.lanes.machine import commands_in_flight
+from gateway.lanes.machine import commands_in_flight, reopening
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.lane import LaneState
@@ -125,4 +125,6 @@ def _open_after_all(lane: Transition) -> None:
         return
     lane.put(state.stop.open_settled())
     if state.visits.phase is Phase.OPENING and lane.now.at < deadline and not (state.inputs.gate_lost or state.stop.by):
-        commands_in_flight.open_again(lane, deadline)
+        close = reopening.close_to_undo(state)
+        lane.drop_closing()
+        commands_in_flight.open_again(lane, deadline, instead_of=close)

@@ -82,8 +82,8 @@ class Closing:
         return replace(self, since=at, sent=True, ours=True, tries=self.tries + 1, seen_moving=False)
 
     def watched_again(self, at: float) -> Closing:
-        """Return the closing after an open in its place that never left."""
-        return replace(self, since=at)
+        """Return the closing after an open in its place that never left, or was given up."""
+        return replace(self, since=at, reopen_unsent=self.reopening > 0)
 
     def close_not_sent(self, at: float) -> Closing:
         """Return the closing after a close that never left, which counts for no try."""

@@ -19,7 +19,8 @@ class InFlight:
         acknowledged_at: when the device acknowledged it, None before.
         doubt: why nobody knows whether the device heard it, "" while there is no doubt.
         doubted_at: since when; a movement seen after that settles the doubt.
-        instead_of: the close that this open undoes; should the open not go out, that close is watched further.
+        instead_of: the close that this open undoes; should the open not go out, or be given up, that close is watched
+            further.
     """
 
     command: Command
@@ -40,12 +41,14 @@ class Superseded:
         reason: what took its place.
         deadline: until when it may go out.
         give_up_at: when its outcome counts as unknown.
+        instead_of: the close that this open was to undo.
     """
 
     command: Command
     reason: str
     deadline: float
     give_up_at: float
+    instead_of: Closing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,14 @@ class Commands:
 
     def superseding(self, flight: InFlight, reason: str) -> Commands:
         """Return the commands with the one under way among the superseded."""
-        one = Superseded(flight.command, reason, flight.deadline, flight.give_up_at)
+        one = Superseded(flight.command, reason, flight.deadline, flight.give_up_at, flight.instead_of)
         return replace(self, superseded=(*self.superseded, one))
+
+    def undoing_nothing(self) -> Commands:
+        """Return the commands once the close that they were to undo turned out never to have gone out."""
+        superseded = tuple(replace(one, instead_of=None) for one in self.superseded)
+        flight = self.flight if self.flight is None else replace(self.flight, instead_of=None)
+        return replace(self, flight=flight, superseded=superseded)
 
     def acknowledged(self, flight: InFlight, at: float) -> Commands:
         """Return the commands once the device acknowledged the one under way."""
