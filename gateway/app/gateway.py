@@ -39,8 +39,8 @@ from gateway.web.auth.admission import Route
 from gateway.web.auth.site_file_accounts import hash_accounts
 from gateway.web.http.server import serve
 from gateway.web.status.snapshot import DemoCard
-from gateway.webhooks.desk import WebhookDesk
-from gateway.webhooks.post import Post
+from gateway.webhooks.client import ReceiverClient
+from gateway.webhooks.registry import WebhookRegistry
 from gateway.webhooks.sender import WebhookSender
 
 log = structlog.get_logger(__name__)
@@ -142,9 +142,13 @@ class Gateway:
         )
         self._keeping = event_keeping(site, store=self._store, clock=self._clock, forget=self._recording.forget)
         hooks = site.webhooks
-        self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
-        self._webhooks = WebhookSender(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
-        self._webhook_desk = WebhookDesk(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
+        self._receiver_client = ReceiverClient(
+            allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds
+        )
+        self._webhooks = WebhookSender(webhooks=self._store.webhooks, client=self._receiver_client, clock=self._clock)
+        self._webhook_registry = WebhookRegistry(
+            webhooks=self._store.webhooks, client=self._receiver_client, clock=self._clock
+        )
 
     async def live(self) -> None:
         """Start, serve until asked to stop, and end in order: services, then buses, then the store."""
@@ -174,7 +178,7 @@ class Gateway:
                 await self._last_words()
         finally:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            self._post.close()
+            self._receiver_client.close()
             await self._store.close()
 
     def _start(self, services: Supervisor) -> None:
@@ -217,7 +221,7 @@ class Gateway:
                 accounts=accounts,
                 data=self._folder.path,
                 readiness=self._not_ready,
-                webhooks=self._webhook_desk,
+                webhooks=self._webhook_registry,
                 outbox=self._central.desk,
                 relay=self._central.relay,
                 central_accounts=self._central.people,

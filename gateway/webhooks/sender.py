@@ -18,9 +18,9 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Supervisor
 from gateway.store import Message, Webhook
 from gateway.store.webhooks.webhooks import Webhooks
-from gateway.webhooks.post import Post
+from gateway.webhooks.client import ReceiverClient
+from gateway.webhooks.retry_policy import LONGEST_WAIT, Answer, Fate, judge
 from gateway.webhooks.signing import headers
-from gateway.webhooks.tries import LONGEST_WAIT, Answer, Fate, judge
 
 log = structlog.get_logger(__name__)
 
@@ -42,13 +42,13 @@ class WebhookSender:
         self,
         *,
         webhooks: Webhooks,
-        post: Post,
+        client: ReceiverClient,
         clock: Clock,
         chance: Callable[[], float] = random.random,
         pace: Pace = float,
     ) -> None:
         self._webhooks = webhooks
-        self._post = post
+        self._client = client
         self._clock = clock
         self._chance = chance
         self._pace = pace
@@ -64,7 +64,12 @@ class WebhookSender:
                     running.pop(gone).cancel()
                 for new in wanted - running.keys():
                     queue = _Queue(
-                        new, self._webhooks, post=self._post, clock=self._clock, chance=self._chance, pace=self._pace
+                        new,
+                        self._webhooks,
+                        client=self._client,
+                        clock=self._clock,
+                        chance=self._chance,
+                        pace=self._pace,
                     )
                     running[new] = supervisor.keep(f"webhook-{new}", queue.run)
                 await self._webhooks.changes.beyond(version, within=_LOOK_SECONDS)
@@ -86,14 +91,14 @@ class _Queue:
         webhook_id: str,
         webhooks: Webhooks,
         *,
-        post: Post,
+        client: ReceiverClient,
         clock: Clock,
         chance: Callable[[], float],
         pace: Pace,
     ) -> None:
         self._id = webhook_id
         self._webhooks = webhooks
-        self._post = post
+        self._client = client
         self._clock = clock
         self._chance = chance
         self._pace = pace
@@ -142,7 +147,7 @@ class _Queue:
         signed = headers(
             secret=webhook.secret, message_id=message.message_id, timestamp=stamp.micros // 1_000_000, body=body
         )
-        answer = await self._post.send(webhook.url, headers=signed, body=body)
+        answer = await self._client.send(webhook.url, headers=signed, body=body)
         now, now_at = self._clock.wall(), self._clock.monotonic()
         verdict = judge(answer, tries=message.tries, slow=self._slow, now=now.as_datetime(), chance=self._chance())
         if verdict.fate is Fate.DELIVERED:

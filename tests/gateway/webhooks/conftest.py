@@ -19,8 +19,8 @@ from gateway.domain.announcements import AnnouncedType, Places
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, Store, Webhook
-from gateway.webhooks.desk import WebhookDesk
-from gateway.webhooks.post import Post
+from gateway.webhooks.client import ReceiverClient
+from gateway.webhooks.registry import WebhookRegistry
 from gateway.webhooks.sender import WebhookSender
 
 SECRET = "whsec_c2VjcmV0LW9mLXRoZS10ZXN0cy1sb25n"
@@ -108,7 +108,7 @@ async def receiving() -> AsyncIterator[Callable[[], object]]:
 @dataclass
 class Site:
     store: Store
-    desk: WebhookDesk
+    registry: WebhookRegistry
     clock: SystemClock
     _stop: Callable[[], object]
 
@@ -130,7 +130,7 @@ class Site:
 
     async def hook(self, url: str, *types: str) -> Webhook:
         wanted = types or tuple(AnnouncedType)
-        return await self.desk.create(url=url, types=wanted, secret=SECRET, by="key:tests")
+        return await self.registry.create(url=url, types=wanted, secret=SECRET, by="key:tests")
 
     async def known(self, webhook: Webhook) -> Webhook:
         found = await self.store.webhooks.get(webhook.id)
@@ -162,8 +162,8 @@ def opened() -> Callable[..., object]:
         clock = clock or SystemClock()
         store = Store(folder=folder, site_name="North", sends=False, places=PLACES)
         await store.open()
-        post = Post(allowed=LOOPBACK, timeout_seconds=timeout)
-        sender = WebhookSender(webhooks=store.webhooks, post=post, clock=clock, pace=pace, chance=lambda: 0.5)
+        client = ReceiverClient(allowed=LOOPBACK, timeout_seconds=timeout)
+        sender = WebhookSender(webhooks=store.webhooks, client=client, clock=clock, pace=pace, chance=lambda: 0.5)
         loop = asyncio.get_running_loop()
         tending, sending = loop.create_task(store.run()), loop.create_task(sender.run())
 
@@ -173,13 +173,13 @@ def opened() -> Callable[..., object]:
                 await sending
 
         try:
-            yield Site(store, WebhookDesk(webhooks=store.webhooks, post=post, clock=clock), clock, stop)
+            yield Site(store, WebhookRegistry(webhooks=store.webhooks, client=client, clock=clock), clock, stop)
         finally:
             await stop()
             tending.cancel()
             with suppress(asyncio.CancelledError):
                 await tending
-            post.close()
+            client.close()
             await store.close()
 
     return opening

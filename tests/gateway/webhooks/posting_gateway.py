@@ -10,7 +10,7 @@ from pathlib import Path
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, Store
-from gateway.webhooks.post import Post
+from gateway.webhooks.client import ReceiverClient
 from gateway.webhooks.sender import WebhookSender
 
 
@@ -18,8 +18,8 @@ async def main(folder: Path) -> None:
     clock = SystemClock()
     store = Store(folder=folder, site_name="North", sends=False)
     await store.open()
-    post = Post(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=5)
-    sender = WebhookSender(webhooks=store.webhooks, post=post, clock=clock, pace=lambda seconds: seconds / 100_000)
+    client = ReceiverClient(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=5)
+    sender = WebhookSender(webhooks=store.webhooks, client=client, clock=clock, pace=lambda seconds: seconds / 100_000)
 
     async def record() -> None:
         for _ in range(100_000):

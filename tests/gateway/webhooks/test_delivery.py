@@ -78,7 +78,7 @@ async def test_tries_end_after_eight_and_what_was_given_up_is_replayed_under_its
     await site.until(given_up)
     assert len(receiver.got) == 8
     receiver.answer = lambda _got, _count: 200
-    assert await site.desk.replay(webhook.id, since=None, until=None) == 1
+    assert await site.registry.replay(webhook.id, since=None, until=None) == 1
     known = await site.settled(webhook)
     assert (known.books.delivered, known.books.failed) == (1, 0)
     assert len({got.id for got in receiver.got}) == 1
@@ -128,7 +128,7 @@ async def test_410_disables_and_enabling_goes_on_with_what_waits(site, receiving
     told = await site.store.events.latest(limit=5)
     assert any(event.type == EventKind.WEBHOOK_DISABLED and "410" in event.description for event in told)
     receiver.answer = lambda _got, _count: 200
-    await site.desk.enable(webhook.id, by="user:chief")
+    await site.registry.enable(webhook.id, by="user:chief")
     known = await site.settled(webhook)
     assert known.disabled == ""
     assert set(receiver.answered) == {got.id for got in receiver.got if got.event_id == first}
@@ -217,7 +217,7 @@ async def test_what_happened_since_a_moment_is_sent_again_under_the_same_ids(sit
     sent = {await site.happened(description=f"card {number}") for number in range(5)}
     await site.settled(webhook)
     first = {got.id for got in receiver.got}
-    assert await site.desk.replay(webhook.id, since=begun, until=None) == 5
+    assert await site.registry.replay(webhook.id, since=begun, until=None) == 5
     known = await site.settled(webhook)
     assert known.books.delivered == 10
     assert {got.id for got in receiver.got} == first

@@ -36,7 +36,7 @@ async def test_what_was_recorded_is_delivered_through_kills(opened, receiving, t
     receiver.answer = lambda _got, _count: 200
     async with opened(tmp_path) as site:
         known = await site.settled(webhook)
-        assert known.books.failed == 0 or await site.desk.replay(webhook.id, since=None, until=None)
+        assert known.books.failed == 0 or await site.registry.replay(webhook.id, since=None, until=None)
         await site.settled(webhook)
     taken = {got.event_id for got in receiver.got if got.id in receiver.answered}
     assert len(said) > 15

@@ -8,8 +8,8 @@ from ipaddress import ip_network
 import pytest
 
 from gateway.domain.errors import ReceiverRefused
-from gateway.webhooks import post as posting
-from gateway.webhooks.post import Post
+from gateway.webhooks import client as client_module
+from gateway.webhooks.client import ReceiverClient
 from gateway.webhooks.receivers import check_address, check_url
 
 BODY = b'{"id": "msg_1"}'
@@ -87,18 +87,18 @@ async def test_a_name_is_resolved_once_and_one_inner_address_is_enough_to_refuse
         addresses = {"mixed.example": ("8.8.8.8", "127.0.0.1"), "rebound.example": ("127.0.0.1",)}
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in addresses[host]]
 
-    monkeypatch.setattr(posting.socket, "getaddrinfo", resolve)
-    post = Post(allowed=(), timeout_seconds=2)
+    monkeypatch.setattr(client_module.socket, "getaddrinfo", resolve)
+    client = ReceiverClient(allowed=(), timeout_seconds=2)
     for host in ("mixed.example", "rebound.example"):
-        answer = await post.send(f"https://{host}:{port}/hook", headers={}, body=BODY)
+        answer = await client.send(f"https://{host}:{port}/hook", headers={}, body=BODY)
         assert "127.0.0.1 is not on the public internet" in answer.fault
     assert asked == ["mixed.example", "rebound.example"]
-    allowing = Post(allowed=(ip_network("127.0.0.1/32"),), timeout_seconds=2)
+    allowing = ReceiverClient(allowed=(ip_network("127.0.0.1/32"),), timeout_seconds=2)
     answer = await allowing.send(f"http://rebound.example:{port}/hook", headers={}, body=BODY)
     assert answer.status == 204
     assert len(asked) == 3
     assert receiver.got[0].headers["Host"] == f"rebound.example:{port}"
-    post.close()
+    client.close()
     allowing.close()
 
 
@@ -106,11 +106,11 @@ async def test_a_name_is_resolved_once_and_one_inner_address_is_enough_to_refuse
 async def test_literals_of_this_machine_are_refused_in_every_form(host, receiving):
     receiver = await receiving()
     port = receiver.url.split(":")[2].split("/")[0]
-    post = Post(allowed=(), timeout_seconds=2)
-    answer = await post.send(f"https://{host}:{port}/hook", headers={}, body=BODY)
+    client = ReceiverClient(allowed=(), timeout_seconds=2)
+    answer = await client.send(f"https://{host}:{port}/hook", headers={}, body=BODY)
     assert answer.status == 0
     assert not receiver.got
-    post.close()
+    client.close()
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path):
@@ -138,9 +138,9 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path):
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     url = f"https://127.0.0.1:{runner.addresses[0][1]}/hook"
     allowed = (ip_network("127.0.0.1"),)
-    post, knowing = Post(allowed=allowed), Post(allowed=allowed, ca_file=str(certificate))
-    assert "certificate is not trusted" in (await post.send(url, headers={}, body=BODY)).fault
+    client, knowing = ReceiverClient(allowed=allowed), ReceiverClient(allowed=allowed, ca_file=str(certificate))
+    assert "certificate is not trusted" in (await client.send(url, headers={}, body=BODY)).fault
     assert (await knowing.send(url, headers={}, body=BODY)).status == 204
-    post.close()
+    client.close()
     knowing.close()
     await runner.cleanup()

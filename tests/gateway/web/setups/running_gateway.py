@@ -39,8 +39,8 @@ from gateway.web.auth.site_file_accounts import Accounts
 from gateway.web.http.server import serve
 from gateway.web.relayed.relay import Relay
 from gateway.web.status.snapshot import DemoCard
-from gateway.webhooks.desk import WebhookDesk
-from gateway.webhooks.post import Post
+from gateway.webhooks.client import ReceiverClient
+from gateway.webhooks.registry import WebhookRegistry
 from tests.gateway.web.setups.accounts import KEYS
 from tests.gateway.web.setups.central import CentralInMemory
 from tests.gateway.web.setups.field import FieldInMemory, SetClock
@@ -210,7 +210,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         areas = Areas(site=SITE, cards=store.cards, rows=store.presence, recorder=recorder, clock=clock)
         recording_lanes = loop.create_task(recorder.run())
         not_ready: list[str] = []
-        post = Post(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=2)
+        receiver_client = ReceiverClient(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=2)
         app = Interface(
             site=site if people is None else site.model_copy(update={"central": CENTRAL}),
             store=store,
@@ -224,7 +224,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             data=tmp_path,
             readiness=lambda: tuple(not_ready),
             outbox=OutboxDesk(store=store, clock=clock),
-            webhooks=WebhookDesk(webhooks=store.webhooks, post=post, clock=clock),
+            webhooks=WebhookRegistry(webhooks=store.webhooks, client=receiver_client, clock=clock),
             relay=relay,
             central_accounts=people or central_accounts,
             extra_routes=routes,
@@ -246,7 +246,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
                 gateway.camera_event_id = await gateway.passed()
                 yield gateway
         finally:
-            post.close()
+            receiver_client.close()
             for task in (recording_lanes, committing):
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)

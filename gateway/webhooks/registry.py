@@ -11,18 +11,18 @@ from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import Webhook
 from gateway.store.webhooks.webhooks import Webhooks
-from gateway.webhooks.post import Post
+from gateway.webhooks.client import ReceiverClient
 from gateway.webhooks.signing import headers, standard_key_fault
 
 MOST_WEBHOOKS = 32
 
 
-class WebhookDesk:
+class WebhookRegistry:
     """Operations on webhooks. Methods that take an id raise NotFoundError for an unknown one, and StoreError."""
 
-    def __init__(self, *, webhooks: Webhooks, post: Post, clock: Clock) -> None:
+    def __init__(self, *, webhooks: Webhooks, client: ReceiverClient, clock: Clock) -> None:
         self._webhooks = webhooks
-        self._post = post
+        self._client = client
         self._clock = clock
 
     async def create(self, *, url: str, types: Sequence[str], secret: str | None, by: str) -> Webhook:
@@ -33,7 +33,7 @@ class WebhookDesk:
         """
         if secret and (fault := standard_key_fault(secret)):
             raise SecretRefused(fault)
-        self._post.check(url)
+        self._client.check(url)
         webhook = Webhook(
             id=f"wh_{secrets.token_hex(8)}",
             url=url,
@@ -89,7 +89,7 @@ class WebhookDesk:
             '"data":{"device_id":null,"user_id":null,"location":null}}'
         ).encode()
         signed = headers(secret=webhook.secret, message_id=message_id, timestamp=stamp.micros // 1_000_000, body=body)
-        answer = await self._post.send(webhook.url, headers=signed, body=body)
+        answer = await self._client.send(webhook.url, headers=signed, body=body)
         return "" if answer.succeeded else answer.sentence()
 
     async def _known(self, webhook_id: str) -> Webhook:

@@ -28,13 +28,13 @@ from yarl import URL
 from drivers.system_messages import system_words
 from gateway.domain.errors import ReceiverRefused
 from gateway.webhooks.receivers import Network, check_address, check_url
-from gateway.webhooks.tries import Answer
+from gateway.webhooks.retry_policy import Answer
 
 TIMEOUT_SECONDS = 20.0
 _RESOLVING_THREADS = 4
 
 
-class Post:
+class ReceiverClient:
     """HTTP client for receivers. Call `close` at the end."""
 
     def __init__(

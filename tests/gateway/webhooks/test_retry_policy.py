@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from gateway.webhooks.tries import LONGEST_WAIT, WAITS, Answer, Fate, judge, retry_after
+from gateway.webhooks.retry_policy import LONGEST_WAIT, WAITS, Answer, Fate, judge, retry_after
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
