@@ -16,7 +16,7 @@ _HEAD = """# What the interface has, and who answers
 Made from the catalogue by `make docs`; a test fails when it is stale. The same catalogue makes `/openapi.json`, routes
 requests and checks permissions.
 
-- **The gateway** answers by itself, also while central is away. **Central** answers through the gateway: the request
+- **The gateway** answers by itself, also while central is offline. **Central** answers through the gateway: the request
   goes there with the caller's own session at central, and the answer comes back as it is (`docs/relay.md`).
 - **Kind**: a *write* changes something, a *read* does not, although many are `POST`.
 - **Permission**: what the caller's role must have. *unconfirmed*: the interface does not say; central decides, or the

@@ -136,7 +136,7 @@ class HikvisionBarrier:
 
     async def _command(self, control: Control, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         if self._away:
-            raise LineDown(f"the barrier is away: {self._away}")
+            raise LineDown(f"the barrier is offline: {self._away}")
         try:
             async with asyncio.timeout(max(0.0, deadline - self._monotonic())):
                 await self._commanding.acquire()

@@ -277,10 +277,10 @@ class Gateway:
         return tuple(reasons)
 
     def _status(self) -> str:
-        away = sum(device.online is False for device in self._lanes.devices())
+        offline = sum(device.online is False for device in self._lanes.devices())
         recording = sum(camera.condition == "recording" for camera in self._recording.cameras())
         text = (
-            f"{self._site.site.name}: {len(self._site.lanes)} lanes, {away} devices away, "
+            f"{self._site.site.name}: {len(self._site.lanes)} lanes, {offline} devices offline, "
             f"{recording} of {len(self._site.cameras)} cameras recording"
         )
         faults = (self._unrecorded(), self._interface_fault)

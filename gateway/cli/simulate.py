@@ -40,8 +40,9 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
 ) -> None:
     """Simulate days of traffic and faults on virtual time, and check every promise.
 
-    Answers get lost, inputs report wrong states, the power fails, the clock steps and central goes away. Every promise
-    is checked at every step. When one is broken, its seed and the steps before it are shown. The exit status is 1 then.
+    Answers get lost, inputs report wrong states, the power fails, the clock steps and central goes offline. Every
+    promise is checked at every step. When one is broken, its seed and the steps before it are shown. The exit status is
+    1 then.
 
     With --outage the line to central is down for all these days, with traffic, people who change cards and add files,
     and a power cut every few hours. Then a bad line returns. In the end both sides must hold the same records, each

@@ -38,7 +38,7 @@ PEOPLE = (
     CentralAccount("manager", "demo", role_name="Manager", mfa_secret=MANAGER_SECRET),
 )
 """Accounts of the simulated central: a guard, who may do some things, and a manager with a second factor, who may
-do everything. Try them at the site's page, and again while central is away.
+do everything. Try them at the site's page, and again while central is offline.
 """
 
 

@@ -16,7 +16,7 @@ class CentralAccountsSection(_Section):
 
     sign_in: bool = Field(default=True, description="whether they may sign in here")
     remember_days: float = Field(
-        default=7, ge=0, le=90, description="one that signed in may do so for so long while central is away; 0: not"
+        default=7, ge=0, le=90, description="one that signed in may do so for so long while central is offline; 0: not"
     )
     permissions_in: tuple[str, ...] = Field(
         default=("", "permissions"), description="where in the role; a path with dots, '' for the role itself"

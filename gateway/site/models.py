@@ -224,7 +224,7 @@ class LaneSection(_Section):
         default=1, ge=0.3, le=30, description="closing points are off for so long before a close: loops drop out"
     )
     clear_after_loss_seconds: float = Field(
-        default=3, ge=0.3, le=120, description="the same after a start, or after their device was away"
+        default=3, ge=0.3, le=120, description="the same after a start, or after their device was offline"
     )
     opening_seconds: float = Field(default=8, ge=1, le=120, description="until an opening counts as timed out")
     waiting_seconds: float = Field(default=30, ge=2, le=600, description="open without a vehicle until it closes")

@@ -1,4 +1,4 @@
-"""Password verifiers of central's accounts that signed in here, so that they can sign in while central is away."""
+"""Password verifiers of central's accounts that signed in here, so that they can sign in while central is offline."""
 
 from __future__ import annotations
 

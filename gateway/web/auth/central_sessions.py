@@ -31,7 +31,7 @@ class CentralSessions:
         """Return the caller's own session at central.
 
         None for an account of the site, and for one of central (`caller.central`) that has to sign in again: it signed
-        in while central was away, or the gateway was started anew since, or central ended that session.
+        in while central was offline, or the gateway was started anew since, or central ended that session.
         """
         return self._tokens.get(caller.token) if caller.central and not caller.mfa_pending else None
 

@@ -1,4 +1,4 @@
-"""Signing in with an account of central: through central while it answers, from what is remembered while it is away.
+"""Signing in with an account of central: through central while it answers, from what is remembered while it is offline.
 
 A password that central refuses ends what is remembered of it at once, and its sessions. Only the remembered password
 does: were any wrong one enough, whoever reaches the gateway could have all accounts forgotten, and then cut the line.
@@ -88,7 +88,7 @@ class CentralSignIn:
     async def admit(self, username: str, password: str) -> CentralAdmission | None:
         """Return the account's admission, without a token when it is from memory; None when name or password are wrong.
 
-        Raises RequestRefused: 503 when too many are asked for at once, and while central is away for an account that
+        Raises RequestRefused: 503 when too many are asked for at once, and while central is offline for an account that
         only central can judge (it is not remembered, or has a second factor); 502 when central refuses without judging.
         """
         if self._asking >= _MOST_ASKING:

@@ -15,7 +15,7 @@
 | too many refused sign-ins | 429, with Retry-After |
 | unexpected | 500, with a reference that the log has too |
 | a camera or its worker cannot serve now, footage is still coming, many clips are being made | 503, with Retry-After |
-| the store cannot serve now; too many live pages or waiting changes; central is away | 503 |
+| the store cannot serve now; too many live pages or waiting changes; central is offline | 503 |
 | central refused what went through to it | central's status and words |
 | central refused the gateway, failed, or was lost before its answer was whole | 502 |
 | something waited for in vain | 504 |

@@ -123,7 +123,7 @@ async def test_unlocking_is_one_recorded_command_and_a_refusal_is_told(gateway):
     assert [(one.action, one.source) for one in gateway.board.commands] == [(GateAction.OPEN, "user:key:till")]
     gateway.board.lose("no answer")
     status, answer = await gateway.program("POST", "/api/v1/access/unlock", {"device_id": "101"})
-    assert (status, "away" in answer["error"]) == (409, True)
+    assert (status, "offline" in answer["error"]) == (409, True)
     status, _ = await gateway.program("POST", "/api/v1/access/unlock", {"device_id": "7"})
     assert status == 404
     status, answer = await gateway.program("POST", "/api/v1/access/unlock", {})

@@ -152,7 +152,7 @@ async def test_a_command_that_cannot_be_carried_out_is_refused(gateway):
     gateway.board.lose("no answer from 127.0.0.1:502")
     status, answer = await gateway.call("/v1/device/open", {"id": 101})
     assert status == 409
-    assert answer == {"success": False, "device": None, "error": "the gate is away: no answer from 127.0.0.1:502"}
+    assert answer == {"success": False, "device": None, "error": "the gate is offline: no answer from 127.0.0.1:502"}
     status, answer = await gateway.call("/v1/device/open", {"id": 102})
     assert status == 404
 

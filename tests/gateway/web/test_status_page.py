@@ -130,7 +130,7 @@ async def test_a_refused_command_says_why(gateway, browser_page):
         gateway.board.lose("no answer from 127.0.0.1:502")
         await expect(page.locator("#devices")).to_contain_text("Offline")
         await page.get_by_role("button", name="Open Main entry").click()
-        await expect(page.get_by_text("the gate is away: no answer")).to_be_visible()
+        await expect(page.get_by_text("the gate is offline: no answer")).to_be_visible()
 
 
 async def test_events_arrive_are_filtered_and_never_become_markup(gateway, browser_page):

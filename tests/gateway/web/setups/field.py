@@ -35,7 +35,7 @@ class SetClock:
 
 
 class FieldInMemory:
-    """A board of one lane. Commands are recorded as the lanes do, and refused while the gate is away."""
+    """A board of one lane. Commands are recorded as the lanes do, and refused while the gate is offline."""
 
     def __init__(self, *, store: Store, clock: SetClock) -> None:
         self._store = store
@@ -93,7 +93,7 @@ class FieldInMemory:
         if device_id != self.gate.device_id:
             raise NotFoundError(f"device {device_id} is no gate of this site")
         if not self.gate.online:
-            raise CommandRefused(f"the gate is away: {self.gate.detail}")
+            raise CommandRefused(f"the gate is offline: {self.gate.detail}")
         now = self._clock.wall()
         command = Command(secrets.token_hex(8), device_id, "entry", action, source, now.micros, now.micros + 5_000_000)
         recorded = Event(
