@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from gateway.cli.users import keys, roles, second_factor
-from gateway.cli.users.prompts import new_password
 from gateway.cli.users.register import USUAL_DATA, Data, made
+from gateway.domain.errors import ConfigError
 from gateway.web.register.changes import (
     AccountShown,
     AddAccount,
@@ -19,6 +20,9 @@ from gateway.web.register.changes import (
     SetRole,
     SignOut,
 )
+
+_SHORTEST_PASSWORD = 8
+_LONGEST_PASSWORD = 1000
 
 Username = Annotated[str, typer.Argument(metavar="NAME", help="The account's name.", show_default=False)]
 
@@ -135,7 +139,7 @@ def sign_out(username: Username, data: Data = USUAL_DATA) -> None:
 def _hashed(username: str) -> str:
     from gateway.web.auth.site_file_accounts import hash_password  # noqa: PLC0415  # other commands start faster without it
 
-    return hash_password(new_password(username))
+    return hash_password(_new_password(username))
 
 
 def _described(account: AccountShown) -> str:
@@ -147,3 +151,16 @@ def _described(account: AccountShown) -> str:
     if account.disabled:
         marks.append("disabled")
     return ", ".join(marks)
+
+
+def _new_password(username: str) -> str:
+    """Ask for a new password, twice; without a terminal, read one line. Raises ConfigError."""
+    if sys.stdin.isatty():
+        password = str(typer.prompt(f"New password of {username}", hide_input=True, confirmation_prompt="Once more"))
+    else:
+        password = sys.stdin.readline().removesuffix("\n").removesuffix("\r")
+    if not _SHORTEST_PASSWORD <= len(password) <= _LONGEST_PASSWORD:
+        raise ConfigError(f"a password must have {_SHORTEST_PASSWORD} to {_LONGEST_PASSWORD} characters")
+    if password.casefold() == username.casefold():
+        raise ConfigError("the password must differ from the name")
+    return password

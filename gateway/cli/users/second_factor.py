@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import socket
+import sys
 from typing import Annotated
 
 import typer
 
-from gateway.cli.users.prompts import code
 from gateway.cli.users.register import USUAL_DATA, Data, made
 from gateway.domain.errors import GatewayError, NotFoundError
 from gateway.runtime.clock import SystemClock
@@ -84,7 +84,7 @@ def _proven(secret: str) -> int:
 
     clock = SystemClock()
     for _ in range(_TRIES):
-        step = step_of(secret, "".join(code().split()), at=clock.wall().micros // 1_000_000)
+        step = step_of(secret, "".join(_code().split()), at=clock.wall().micros // 1_000_000)
         if step is not None:
             return step
         typer.echo("That code is not valid now. Is the time correct here and on the phone?", err=True)
@@ -103,3 +103,10 @@ def _show(codes: tuple[str, ...]) -> None:
     typer.echo("Recovery codes, which are not shown again; keep them apart from the phone:")
     for one in codes:
         typer.echo(f"  {one}")
+
+
+def _code() -> str:
+    """Ask for the code that the authenticator shows."""
+    if sys.stdin.isatty():
+        return str(typer.prompt("The code that it shows now"))
+    return sys.stdin.readline().strip()
