@@ -7,7 +7,7 @@ from gateway.demo.central.accounts import CentralAccount, RoleForm
 from gateway.demo.central.books import Books
 from gateway.demo.central.faults import Chances, ErrorKind, Faults
 from gateway.demo.central.seed import seed_site
-from gateway.demo.central.service import Central, RequestSeen
+from gateway.demo.central.service import Central, ReceivedRequest
 
 __all__ = [
     "Books",
@@ -16,7 +16,7 @@ __all__ = [
     "Chances",
     "ErrorKind",
     "Faults",
-    "RequestSeen",
+    "ReceivedRequest",
     "RoleForm",
     "seed_site",
 ]

@@ -8,20 +8,20 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
-class Asked(BaseModel):
+class RequestBody(BaseModel):
     """Base of request bodies: what is not known is refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class SignIn(Asked):
+class SignIn(RequestBody):
     """POST /v1/auth/login."""
 
     username: str
     password: str = Field(repr=False)
 
 
-class Code(Asked):
+class Code(RequestBody):
     """POST /v1/auth/mfa."""
 
     token: str | None = None
@@ -34,24 +34,24 @@ class Code(Asked):
         return self
 
 
-class Empty(Asked):
+class Empty(RequestBody):
     """An operation without fields."""
 
 
-class One(Asked):
+class RecordId(RequestBody):
     """One record by id."""
 
     id: int
 
 
-class PagesAlone(Asked):
+class PagesWithoutSearch(RequestBody):
     """A list by pages, without a search."""
 
     page: int = Field(default=1, ge=1)
     page_limit: int = Field(default=25, ge=1)
 
 
-class Pages(PagesAlone):
+class Pages(PagesWithoutSearch):
     """A list by pages."""
 
     search: str = ""
@@ -78,7 +78,7 @@ class Events(Cursor):
         return value if value is None else _moment(value)
 
 
-class NewCard(Asked):
+class NewCard(RequestBody):
     """PUT /v1/access."""
 
     number: str = Field(default="", max_length=120)
@@ -115,7 +115,7 @@ class ChangedCard(NewCard):
     id: int
 
 
-class NewCameraEvent(Asked):
+class NewCameraEvent(RequestBody):
     """PUT /v1/camera/event: what was seen when, and where the record came from."""
 
     camera_id: int

@@ -9,7 +9,7 @@ from aiohttp import BodyPartReader, web
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gateway.demo.central.answers import Call, JsonObject, Refusal, success
-from gateway.demo.central.bodies import Asked, One
+from gateway.demo.central.bodies import RecordId, RequestBody
 from gateway.demo.central.tables import Tables
 from gateway.runtime.clock import Stamp, iso_utc
 
@@ -19,7 +19,7 @@ _LARGEST_FIELD = 8 * 1024
 _PIECE = 256 * 1024
 
 
-class NewCamera(Asked):
+class NewCamera(RequestBody):
     """PUT /v1/camera."""
 
     name: str = Field(min_length=1, max_length=120)
@@ -36,7 +36,7 @@ class ChangedCamera(NewCamera):
     name: str = Field(default="", max_length=120)
 
 
-class ChangedCameraEvent(Asked):
+class ChangedCameraEvent(RequestBody):
     """PATCH /v1/camera/event: only the fields that are sent change."""
 
     id: int
@@ -73,7 +73,7 @@ def change_camera(tables: Tables, call: Call) -> JsonObject:
 
 def remove_camera(tables: Tables, call: Call) -> JsonObject:
     """Forget a camera."""
-    return success("camera", tables.cameras.remove(call.body(One).id))
+    return success("camera", tables.cameras.remove(call.body(RecordId).id))
 
 
 def change_camera_event(tables: Tables, call: Call) -> JsonObject:
@@ -85,7 +85,7 @@ def change_camera_event(tables: Tables, call: Call) -> JsonObject:
 
 def remove_camera_event(tables: Tables, call: Call) -> JsonObject:
     """Forget a camera event."""
-    return success("event", tables.camera_events.remove(call.body(One).id))
+    return success("event", tables.camera_events.remove(call.body(RecordId).id))
 
 
 async def take_evidence(tables: Tables, request: web.Request, *, at: Stamp, key: str) -> JsonObject:

@@ -15,7 +15,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import Field
 
 from gateway.demo.central.answers import AUTHENTICATION_REQUIRED, JsonObject, Refusal, failure, parse_body, success
-from gateway.demo.central.bodies import Asked, Empty, One, Pages
+from gateway.demo.central.bodies import Empty, Pages, RecordId, RequestBody
 from gateway.demo.central.records import Table
 from gateway.demo.central.tables import Tables
 from gateway.runtime.clock import Stamp, iso_utc
@@ -27,12 +27,12 @@ _LARGEST_DOCUMENT = 64 * 1024 * 1024
 _PIECE = 64 * 1024
 
 
-class _Company(Asked):
+class _Company(RequestBody):
     name: str = Field(min_length=1, max_length=200)
     city: str = ""
 
 
-class _ChangedCompany(Asked):
+class _ChangedCompany(RequestBody):
     id: int
     name: str | None = Field(default=None, min_length=1, max_length=200)
     city: str | None = None
@@ -99,7 +99,7 @@ class Office:
         return _json({"resource": f"{issuer}/mcp", "authorization_servers": [issuer]})
 
     async def _company(self, request: web.Request, _: Stamp) -> web.StreamResponse:
-        asked = parse_body(await request.read(), One)
+        asked = parse_body(await request.read(), RecordId)
         return _json(success("company", self._companies.find(asked.id)))
 
     async def _list_companies(self, request: web.Request, _: Stamp) -> web.StreamResponse:
@@ -117,7 +117,7 @@ class Office:
         return _json(success("company", self._companies.change(changed.id, fields)))
 
     async def _remove_company(self, request: web.Request, _: Stamp) -> web.StreamResponse:
-        return _json(success("company", self._companies.remove(parse_body(await request.read(), One).id)))
+        return _json(success("company", self._companies.remove(parse_body(await request.read(), RecordId).id)))
 
     async def _entries(self, request: web.Request, _: Stamp) -> web.StreamResponse:
         parse_body(await request.read(), Empty)

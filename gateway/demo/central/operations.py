@@ -10,16 +10,16 @@ from pydantic import Field
 
 from gateway.demo.central.answers import Call, JsonObject, Refusal, success
 from gateway.demo.central.bodies import (
-    Asked,
     ChangedCard,
     Cursor,
     Empty,
     Events,
     NewCameraEvent,
     NewCard,
-    One,
     Pages,
-    PagesAlone,
+    PagesWithoutSearch,
+    RecordId,
+    RequestBody,
     moment_of,
 )
 from gateway.demo.central.camera_operations import (
@@ -40,7 +40,7 @@ _VIEW_CARDS = ("can_view_access_cards", "can_view_guests")
 _DELETE_CARDS = ("can_delete_access_cards", "can_delete_guests")
 
 
-class NewDevice(Asked):
+class NewDevice(RequestBody):
     """PUT /v1/device."""
 
     name: str = Field(min_length=1, max_length=120)
@@ -74,13 +74,13 @@ def configure_device(tables: Tables, call: Call) -> JsonObject:
     return success("device", tables.devices.change(changed.id, {**fields, "updated_at": iso_utc(call.at.micros)}))
 
 
-class ByUsername(Asked):
+class ByUsername(RequestBody):
     """POST /v1/access/username."""
 
     username: str = Field(min_length=1)
 
 
-class Lifecycle(Asked):
+class Lifecycle(RequestBody):
     """PATCH /v1/access/lifecycle."""
 
     id: int
@@ -156,7 +156,7 @@ def _devices(tables: Tables, call: Call) -> JsonObject:
 
 
 def _device(tables: Tables, call: Call) -> JsonObject:
-    return success("device", tables.devices.find(call.body(One).id))
+    return success("device", tables.devices.find(call.body(RecordId).id))
 
 
 def _cards(tables: Tables, call: Call) -> JsonObject:
@@ -168,7 +168,7 @@ def _cards(tables: Tables, call: Call) -> JsonObject:
 
 
 def _card(tables: Tables, call: Call) -> JsonObject:
-    return success("access_card", tables.cards.find(call.body(One).id))
+    return success("access_card", tables.cards.find(call.body(RecordId).id))
 
 
 def _add_card(tables: Tables, call: Call) -> JsonObject:
@@ -190,7 +190,7 @@ def _change_card(tables: Tables, call: Call) -> JsonObject:
 
 
 def _remove_card(tables: Tables, call: Call) -> JsonObject:
-    return success("access_card", tables.cards.remove(call.body(One).id))
+    return success("access_card", tables.cards.remove(call.body(RecordId).id))
 
 
 def _cameras(tables: Tables, call: Call) -> JsonObject:
@@ -200,7 +200,7 @@ def _cameras(tables: Tables, call: Call) -> JsonObject:
 
 
 def _camera(tables: Tables, call: Call) -> JsonObject:
-    return success("camera", tables.cameras.find(call.body(One).id))
+    return success("camera", tables.cameras.find(call.body(RecordId).id))
 
 
 def _events(tables: Tables, call: Call) -> JsonObject:
@@ -209,7 +209,7 @@ def _events(tables: Tables, call: Call) -> JsonObject:
 
 
 def _event(tables: Tables, call: Call) -> JsonObject:
-    return success("event", tables.events.find(call.body(One).id))
+    return success("event", tables.events.find(call.body(RecordId).id))
 
 
 def _add_camera_event(tables: Tables, call: Call) -> JsonObject:
@@ -220,11 +220,11 @@ def _add_camera_event(tables: Tables, call: Call) -> JsonObject:
 
 
 def _camera_event(tables: Tables, call: Call) -> JsonObject:
-    return success("event", tables.camera_events.find(call.body(One).id))
+    return success("event", tables.camera_events.find(call.body(RecordId).id))
 
 
 def _camera_events(tables: Tables, call: Call) -> JsonObject:
-    asked = call.body(PagesAlone)
+    asked = call.body(PagesWithoutSearch)
     limit = min(asked.page_limit, CAMERA_EVENT_CAP)
     return _list("events", tables.camera_events.page(None, page=asked.page, limit=limit, shift=tables.shift))
 

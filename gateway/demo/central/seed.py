@@ -78,7 +78,7 @@ def plate_of(index: int) -> str:
 
 def _card(index: int, now: Stamp) -> JsonObject:
     facility, number = card_number(index)
-    status, valid_from, valid_until = _standing(index, now)
+    status, valid_from, valid_until = _status_and_validity(index, now)
     first, last = _FIRST_NAMES[index % len(_FIRST_NAMES)], _LAST_NAMES[index % len(_LAST_NAMES)]
     return {
         "id": _FIRST_CARD_ID + index,
@@ -101,7 +101,7 @@ def _card(index: int, now: Stamp) -> JsonObject:
     }
 
 
-def _standing(index: int, now: Stamp) -> tuple[str, int, int | None]:
+def _status_and_validity(index: int, now: Stamp) -> tuple[str, int, int | None]:
     """Return status, first and last moment of a card."""
     began = now.micros - 200 * _DAY
     if index < _ALWAYS_GOOD:

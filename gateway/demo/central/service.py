@@ -36,7 +36,7 @@ _SAVE_SECONDS = 1.0
 _BODY_LIMIT = 1024 * 1024
 
 
-class KeysSeen:
+class IdempotencyKeys:
     """Answers by idempotency key. Without `honoured` nothing is remembered."""
 
     def __init__(self, *, honoured: bool) -> None:
@@ -61,7 +61,7 @@ class KeysSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestSeen:
+class ReceivedRequest:
     """A request that reached central, as answered; status 0 when the answer was cut off."""
 
     method: str
@@ -101,7 +101,7 @@ class Central:
         self._data = data
         self._sessions = Sessions(clock=clock, accounts=tuple(accounts), lifetime=session_seconds)
         self._door = Door(sessions=self._sessions, url=lambda: self.url)
-        self._keys = KeysSeen(honoured=honours_keys)
+        self._keys = IdempotencyKeys(honoured=honours_keys)
         self._misbehaviour = Misbehaviour(faults or Faults(), end_session=self._door.end_session)
         self._runner: web.AppRunner | None = None
         self._host, self._port = "", 0
@@ -111,7 +111,7 @@ class Central:
         self.tables = Tables(page_cap=page_cap)
         self._office = Office(tables=self.tables)
         self.asked: Counter[str] = Counter()
-        self.requests: deque[RequestSeen] = deque(maxlen=_MOST_REQUESTS)
+        self.requests: deque[ReceivedRequest] = deque(maxlen=_MOST_REQUESTS)
 
     @property
     def faults(self) -> Faults:
@@ -300,7 +300,7 @@ class Central:
         finally:
             key = request.headers.get("Idempotency-Key", "")
             self.asked[f"{request.method} {request.path}"] += status == 200
-            self.requests.append(RequestSeen(request.method, request.path, status, key, body))
+            self.requests.append(ReceivedRequest(request.method, request.path, status, key, body))
         return response
 
     def _now(self) -> Stamp:

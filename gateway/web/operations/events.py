@@ -113,7 +113,7 @@ Page = EventPage[tuple[bytes, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _PageRequest:
     """A page of the list. `reads`: the filter of a consumer by cursor, "" for all; None for a caller that is none."""
 
     which: EventFilter
@@ -130,7 +130,7 @@ class EventsFamily:
         self._events = events
         self._consumers = consumers
         self._zone = zone
-        self._bodies = BodyCache(EventListBody, made=self._meant)
+        self._bodies = BodyCache(EventListBody, made=self._page_request)
         self._answered: OrderedDict[int, tuple[Page, tuple[bytes, ...]]] = OrderedDict()
 
     def routes(self) -> tuple[Route, ...]:
@@ -173,7 +173,7 @@ class EventsFamily:
             raise NotFoundError(f"there is no event {wanted.id}")
         return success(event=event_record(event))
 
-    def _meant(self, wanted: EventListBody) -> _Asked:
+    def _page_request(self, wanted: EventListBody) -> _PageRequest:
         start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
         which = EventFilter(
             device_ids=wanted.device_ids,
@@ -182,7 +182,7 @@ class EventsFamily:
             date_from=start,
             date_until=end,
         )
-        return _Asked(which, wanted.cursor_id, wanted.offset, wanted.limit, _reads(wanted))
+        return _PageRequest(which, wanted.cursor_id, wanted.offset, wanted.limit, _reads(wanted))
 
 
 def _types(wanted: EventListBody) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 
-class _Asked(BaseModel):
+class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -16,13 +16,13 @@ _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Permissions = Annotated[frozenset[str], Field(max_length=1000)]
 
 
-class Look(_Asked):
+class Look(_Message):
     """Everything that there is; changes nothing."""
 
     do: Literal["look"] = "look"
 
 
-class AddAccount(_Asked):
+class AddAccount(_Message):
     """A new account."""
 
     do: Literal["add"] = "add"
@@ -31,7 +31,7 @@ class AddAccount(_Asked):
     role: str
 
 
-class SetPassword(_Asked):
+class SetPassword(_Message):
     """Another password."""
 
     do: Literal["password"] = "password"
@@ -39,7 +39,7 @@ class SetPassword(_Asked):
     password_hash: _PasswordHash
 
 
-class SetRole(_Asked):
+class SetRole(_Message):
     """Another role."""
 
     do: Literal["role"] = "role"
@@ -47,7 +47,7 @@ class SetRole(_Asked):
     role: str
 
 
-class SetDisabled(_Asked):
+class SetDisabled(_Message):
     """Permission of an account to sign in."""
 
     do: Literal["disable"] = "disable"
@@ -55,7 +55,7 @@ class SetDisabled(_Asked):
     disabled: bool
 
 
-class SetSecondFactor(_Asked):
+class SetSecondFactor(_Message):
     """Another authenticator, proven by the code of half minute `step`; "" takes the second factor away."""
 
     do: Literal["mfa"] = "mfa"
@@ -65,7 +65,7 @@ class SetSecondFactor(_Asked):
     codes: tuple[_Sha256, ...] = ()
 
 
-class SetRecoveryCodes(_Asked):
+class SetRecoveryCodes(_Message):
     """Other recovery codes."""
 
     do: Literal["recovery"] = "recovery"
@@ -73,21 +73,21 @@ class SetRecoveryCodes(_Asked):
     codes: tuple[_Sha256, ...]
 
 
-class RemoveAccount(_Asked):
+class RemoveAccount(_Message):
     """The account goes."""
 
     do: Literal["remove"] = "remove"
     username: str
 
 
-class SignOut(_Asked):
+class SignOut(_Message):
     """Every session of this name ends, and what is remembered of central's account of that name."""
 
     do: Literal["sign-out"] = "sign-out"
     username: str
 
 
-class PutRole(_Asked):
+class PutRole(_Message):
     """A role, new or changed."""
 
     do: Literal["put-role"] = "put-role"
@@ -95,14 +95,14 @@ class PutRole(_Asked):
     permissions: Permissions
 
 
-class RemoveRole(_Asked):
+class RemoveRole(_Message):
     """The role goes."""
 
     do: Literal["remove-role"] = "remove-role"
     name: str
 
 
-class AddKey(_Asked):
+class AddKey(_Message):
     """A new key, by its hash."""
 
     do: Literal["add-key"] = "add-key"
@@ -112,14 +112,14 @@ class AddKey(_Asked):
     days: Annotated[int, Field(ge=1, le=36_500)] | None = None
 
 
-class RemoveKey(_Asked):
+class RemoveKey(_Message):
     """The key goes."""
 
     do: Literal["remove-key"] = "remove-key"
     name: str
 
 
-class Reload(_Asked):
+class Reload(_Message):
     """The site file is read again; nothing that the register keeps."""
 
     do: Literal["reload"] = "reload"
@@ -132,7 +132,7 @@ Change = Look | OfAccount | PutRole | RemoveRole | AddKey | RemoveKey
 ASKED: TypeAdapter[Change | Reload] = TypeAdapter(Annotated[Change | Reload, Field(discriminator="do")])
 
 
-class AccountShown(_Asked):
+class AccountShown(_Message):
     """An account, without its secrets."""
 
     username: str
@@ -143,14 +143,14 @@ class AccountShown(_Asked):
     site_file: bool = False
 
 
-class RoleShown(_Asked):
+class RoleShown(_Message):
     """A role."""
 
     name: str
     permissions: tuple[str, ...]
 
 
-class KeyShown(_Asked):
+class KeyShown(_Message):
     """A key, without itself. `expires_at` is wall micros UTC."""
 
     name: str
@@ -158,7 +158,7 @@ class KeyShown(_Asked):
     expires_at: int | None
 
 
-class Answer(_Asked):
+class Answer(_Message):
     """The register's answer: `error` is one sentence when nothing was changed; the lists are as they are afterwards.
 
     Of the site file: its `faults`, its `changes` that took effect, and the names of settings that need a `restart`.
