@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
 from gateway.central.pull.field_map import CardFieldMap, map_card
@@ -26,7 +27,10 @@ from gateway.domain.writes import (
     laid_over,
 )
 from gateway.runtime.clock import Clock
-from gateway.store import CardRecord, PendingWrite, Store
+from gateway.store import CardRecord, PendingWrite
+from gateway.store.cards.cards import Cards
+from gateway.store.outbox.delivered_records import DeliveredRecords
+from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.record_kinds import record_text
 
 KIND = "access_card"
@@ -34,18 +38,25 @@ _CARDS_AT_ONCE = 500
 _CARDS_BETWEEN_YIELDS = 20
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SiteCards:
-    """Cards at the site, kept up to date with writes. Callers hold `store.cards.turn`."""
+    """Cards at the site, kept up to date with writes. Callers hold `turn`."""
 
-    def __init__(self, *, store: Store, clock: Clock, zone: tzinfo = UTC, fields: CardFieldMap | None = None) -> None:
-        self._store = store
-        self._clock = clock
-        self._zone = zone
-        self._fields = fields or CardFieldMap()
+    cards: Cards
+    pending_writes: PendingWrites
+    delivered_records: DeliveredRecords
+    clock: Clock
+    zone: tzinfo = UTC
+    fields: CardFieldMap = field(default_factory=CardFieldMap)
+
+    @property
+    def turn(self) -> asyncio.Lock:
+        """Lock of the cards: held while one looks at pending writes and changes cards by them."""
+        return self.cards.turn
 
     async def record(self, card_id: int) -> JsonObject | None:
         """Return a card's record as the site has it."""
-        known = await self._store.cards.get(card_id)
+        known = await self.cards.get(card_id)
         return None if known is None else _object(known.record)
 
     async def refuse_duplicate_number(self, operation: WriteOperation, card_id: int | None, body: JsonObject) -> None:
@@ -54,10 +65,10 @@ class SiteCards:
             return
         before = None if card_id is None else await self.record(card_id)
         record = body if before is None else changed_by(before, body)
-        number = map_card(card_id or 0, record, self._fields, self._zone).card.number
-        if before is not None and number == map_card(card_id or 0, before, self._fields, self._zone).card.number:
+        number = map_card(card_id or 0, record, self.fields, self.zone).card.number
+        if before is not None and number == map_card(card_id or 0, before, self.fields, self.zone).card.number:
             return
-        if number and any(one != card_id for one in await self._store.cards.ids_of_number(number)):
+        if number and any(one != card_id for one in await self.cards.ids_of_number(number)):
             raise CommandRefused(f"number: {number} is already used")
 
     async def follow(self, operation: WriteOperation, pending: PendingWrite, body: JsonObject) -> JsonObject:
@@ -96,7 +107,7 @@ class SiteCards:
                 **(record or {}),
                 "id": card_id,
             }  # an answer may hold less than the whole record
-        shown = None if whole is None else laid_over(whole, await self._store.pending_writes.waiting(KIND, card_id))
+        shown = None if whole is None else laid_over(whole, await self.pending_writes.waiting(KIND, card_id))
         if shown is None:
             await self._apply(remove=(card_id, *((old,) if old else ())))
             return None
@@ -113,8 +124,8 @@ class SiteCards:
             central_id: {name: value for name, value in record.items() if name in CARD_FIELDS and value is not None}
             for central_id, record in records.items()
         }
-        now = self._clock.wall().micros
-        made = await self._store.delivered_records.make_cards_again(bodies, now=now, given_to=given_to)
+        now = self.clock.wall().micros
+        made = await self.delivered_records.make_cards_again(bodies, now=now, given_to=given_to)
         for central_id, number in made.items():
             await self.forget(central_id)
             await self.follow(CARD_CREATE, PendingWrite(number, None, waits=True), bodies[central_id])
@@ -140,14 +151,14 @@ class SiteCards:
 
     async def catch_up(self) -> None:
         """Update cards whose disk refused an earlier write. Takes the lock itself."""
-        if self._store.cards.behind:
-            async with self._store.cards.turn:
+        if self.cards.behind:
+            async with self.turn:
                 await self.recall()
 
     async def recall(self) -> None:
         """Bring the cards up to date with the writes in the other file, after a start."""
-        for card_id in await self._store.cards.made_here():
-            known = await self._store.pending_writes.site_id(KIND, card_id)
+        for card_id in await self.cards.made_here():
+            known = await self.pending_writes.site_id(KIND, card_id)
             if known >= FIRST_PROVISIONAL_ID or (record := await self.record(card_id)) is None:
                 continue
             if await self.record(known) is not None:  # a pull brought it since, and is newer
@@ -155,11 +166,11 @@ class SiteCards:
             else:
                 await self._put(known, {**record, "id": known}, instead_of=card_id)
         after = 0
-        while ids := await self._store.pending_writes.waiting_records(KIND, after=after, limit=_CARDS_AT_ONCE):
-            waiting = (await self._store.pending_writes.arriving(KIND, ids)).waiting
-            await self._lay_over(waiting, await self._store.cards.records_of(ids))
+        while ids := await self.pending_writes.waiting_records(KIND, after=after, limit=_CARDS_AT_ONCE):
+            waiting = (await self.pending_writes.arriving(KIND, ids)).waiting
+            await self._lay_over(waiting, await self.cards.records_of(ids))
             after = ids[-1]
-        self._store.cards.behind = False
+        self.cards.behind = False
 
     async def _lay_over(self, waiting: Mapping[int, Sequence[WaitingWrite]], known: Mapping[int, str]) -> None:
         """Apply pending writes to some cards, in one commit."""
@@ -180,7 +191,7 @@ class SiteCards:
         await self._apply(put=put, remove=remove)
 
     def _mapped(self, card_id: int, record: JsonObject) -> CardRecord:
-        mapped = map_card(card_id, record, self._fields, self._zone)
+        mapped = map_card(card_id, record, self.fields, self.zone)
         return CardRecord(mapped.card, record_text(record))
 
     async def _put(self, card_id: int, record: JsonObject, *, instead_of: int | None = None) -> None:
@@ -189,9 +200,9 @@ class SiteCards:
 
     async def _apply(self, *, put: Sequence[CardRecord] = (), remove: Sequence[int] = ()) -> None:
         try:
-            await self._store.cards.apply(put=put, remove=remove, now=self._clock.wall().micros)
+            await self.cards.apply(put=put, remove=remove, now=self.clock.wall().micros)
         except StoreError:
-            self._store.cards.behind = True
+            self.cards.behind = True
             raise
 
 

@@ -22,9 +22,11 @@ from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.site_cards import KIND
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
-from gateway.store import CardRecord, Store
-from gateway.store.cards.cards import CardChanges
+from gateway.store import CardRecord
+from gateway.store.cards.cards import CardChanges, Cards
 from gateway.store.cards.rows import PackedCard, ReadyCard, ready, ready_from
+from gateway.store.outbox.delivered_records import DeliveredRecords
+from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.record_kinds import record_text
 
 _CARDS_BETWEEN_YIELDS = 25  # about 1 ms of work
@@ -138,7 +140,9 @@ class CardPull:
         self,
         *,
         client: CentralClient,
-        store: Store,
+        cards: Cards,
+        pending_writes: PendingWrites,
+        delivered_records: DeliveredRecords,
         clock: Clock,
         zone: tzinfo,
         fields: CardFieldMap,
@@ -146,14 +150,14 @@ class CardPull:
     ) -> None:
         """Begin without any page in memory. `restore`: while it suspects a restore, cards that were made here stay."""
         self._restore = restore
-        self._given = store.delivered_records
+        self._given = delivered_records
         self._client = client
         self._by_id = ById(client=client, path="/v1/access", names=("access_card", "access", "card"))
         self._pages = PageSize()
         self._memory = PageMemory()
         self._generation = -1
-        self._cards = store.cards
-        self._pending_writes = store.pending_writes
+        self._cards = cards
+        self._pending_writes = pending_writes
         self._clock = clock
         self._map_mark = fields.fingerprint(zone)
         self._mapper = CardMapper(fields, zone)

@@ -20,7 +20,7 @@ from gateway.central.pull.cards import CardPull, CardsPulled
 from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.pull.paged_walk import OnProgress
 from gateway.central.pull.records import Noun, RecordPull, RecordsPulled
-from gateway.central.push.restored_central import RestoreDetector
+from gateway.central.push.restored_central import restore_detector
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock, Stamp
@@ -130,10 +130,12 @@ class DownSync:
         self._client = client
         self._store = store
         self._clock = clock
-        self.restore = RestoreDetector(client=client, store=store, clock=clock)
+        self.restore = restore_detector(store, client=client, clock=clock)
         self._card_pull = CardPull(
             client=client,
-            store=store,
+            cards=store.cards,
+            pending_writes=store.pending_writes,
+            delivered_records=store.delivered_records,
             clock=clock,
             zone=zone,
             fields=fields or CardFieldMap(),

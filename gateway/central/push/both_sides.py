@@ -14,7 +14,8 @@ from gateway.domain.conflicts import READS, settle
 from gateway.domain.errors import CentralRefused
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
-from gateway.store import OutboxRow, Store
+from gateway.store import OutboxRow, References
+from gateway.store.outbox.conflicts import ChangeBases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,8 @@ class BothSides:
     """Comparison of a waiting change with central's record, right before the change goes up."""
 
     client: CentralClient
-    store: Store
+    change_bases: ChangeBases
+    references: References
     clock: Clock
     cards: SiteCards
     events: OutboxEvents
@@ -32,21 +34,21 @@ class BothSides:
 
         Raises what the client raises, CentralRefused when central has no such record, StoreError.
         """
-        base = await self.store.change_bases.base(row)
+        base = await self.change_bases.base(row)
         if not base:
             return row, request
         theirs = await self._at_central(request)
         if theirs is None:
             return row, request
-        base = (await self.store.references.resolve(base)).body
+        base = (await self.references.resolve(base)).body
         settled = settle(request.operation, request.body, base, theirs)
         if settled.body == request.body and not settled.conflicts:
             return row, request
         if settled.conflicts:
             await self.events.conflicts(row, settled.conflicts)
-        async with self.store.cards.turn:
+        async with self.cards.turn:
             now = self.clock.wall().micros
-            left = await self.store.change_bases.settled(row, settled, theirs, now=now)
+            left = await self.change_bases.settled(row, settled, theirs, now=now)
             if row.kind == CARD:
                 await self.cards.settle(request.operation, row.record_id, {**theirs, "id": row.record_id})
         return None if left is None else (left, replace(request, body=settled.body))

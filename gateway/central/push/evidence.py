@@ -30,7 +30,11 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import FILE_LOST, Evidence, download_name
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.runtime.supervision import Backoff
-from gateway.store import Entry, OutboxRow, Store
+from gateway.store import Changes, Entry, Journal, OutboxRow
+from gateway.store.footage.evidence import EvidenceRows
+from gateway.store.outbox.outbox import Outbox
+from gateway.store.outbox.pending_writes import PendingWrites
+from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
 
 log = structlog.get_logger(__name__)
 
@@ -100,7 +104,12 @@ class EvidenceSender:
         self,
         *,
         client: CentralClient,
-        store: Store,
+        evidence: EvidenceRows,
+        outbox: Outbox,
+        unknown_outcomes: UnknownOutcomes,
+        pending_writes: PendingWrites,
+        journal: Journal,
+        changes: Changes,
         clock: Clock,
         files: EvidenceOnDisk,
         backoff: Backoff | None = None,
@@ -116,7 +125,12 @@ class EvidenceSender:
         self._spread = spread_seconds
         self._answers_since = client.state.since
         self._client = client
-        self._store = store
+        self._evidence = evidence
+        self._outbox = outbox
+        self._unknown_outcomes = unknown_outcomes
+        self._pending_writes = pending_writes
+        self._journal = journal
+        self._changes = changes
         self._clock = clock
         self._files = files
         self._looked_for_lost = -math.inf
@@ -127,12 +141,12 @@ class EvidenceSender:
     async def run(self) -> None:
         """Send whatever is due, until cancelled. Raises StoreError."""
         while True:
-            version = self._store.changes.version
+            version = self._changes.version
             wait = await self.send_due()
             if wait > 0 and self._client.state.reachable is False:
                 await asyncio.sleep(wait)
             elif wait > 0:
-                await self._store.changes.beyond(version, within=wait)
+                await self._changes.beyond(version, within=wait)
 
     async def send_due(self) -> float:
         """Send one file that is due; seconds until there may be another. Raises StoreError.
@@ -143,13 +157,13 @@ class EvidenceSender:
             return _AWAY_SECONDS
         await self._heed_return()
         await self._look_for_lost()
-        row = await self._store.evidence.due(now=self._clock.wall().micros)
+        row = await self._evidence.due(now=self._clock.wall().micros)
         if row is None:
-            soonest = await self._store.evidence.next_due()
+            soonest = await self._evidence.next_due()
             if soonest is None:
                 return _LOOK_SECONDS
             now = self._clock.wall().micros
-            if await self._store.outbox.bring_near(latest=now + int(self._longest * 1_000_000), files=True):
+            if await self._outbox.bring_near(latest=now + int(self._longest * 1_000_000), files=True):
                 return 0.0
             return min(max((soonest - now) / 1_000_000, 0.1), _LOOK_SECONDS)
         await self._send(row)
@@ -159,7 +173,7 @@ class EvidenceSender:
         state = self._client.state
         if state.reachable and state.since != self._answers_since:
             spread = random.uniform(0, self._spread)  # noqa: S311 (spreads load)
-            await self._store.outbox.retry_unanswered(at=self._clock.wall().micros + int(spread * 1_000_000))
+            await self._outbox.retry_unanswered(at=self._clock.wall().micros + int(spread * 1_000_000))
             self._answers_since = state.since
 
     async def _look_for_lost(self) -> None:
@@ -177,18 +191,18 @@ class EvidenceSender:
         if isinstance(going, _NotReady):
             if going.gone:
                 log.warning("evidence_not_sent", evidence_id=row.record_id, reason=going.reason)
-                await self._store.evidence.drop_row(row)
+                await self._evidence.drop_row(row)
             else:
                 await self._put_off(row, going.reason)
                 if not isinstance(await self._going(row), _NotReady):  # its camera event has just gone up
-                    await self._store.outbox.failed(row, error=going.reason, next_at=self._clock.wall().micros)
+                    await self._outbox.failed(row, error=going.reason, next_at=self._clock.wall().micros)
             return
         if row.begun and not await self._is_still_to_go(row, going):
             return
         try:
             upload = going.upload(await self._files.at_hand(going.evidence))
         except NotFoundError as error:
-            await self._store.outbox.park(row, error=str(error))  # the loss is reported already
+            await self._outbox.park(row, error=str(error))  # the loss is reported already
         except CameraUnavailable as error:
             await self._put_off(row, str(error), at_central=False)
         else:
@@ -205,7 +219,7 @@ class EvidenceSender:
         return False
 
     async def _try(self, row: OutboxRow, going: _Going, upload: Upload) -> None:
-        if not await self._store.outbox.begin_together((row,)):
+        if not await self._outbox.begin_together((row,)):
             return
         try:
             answer = await self._client.upload(PATH, upload, key=row.key)
@@ -219,36 +233,36 @@ class EvidenceSender:
         except OSError as error:
             why = f"cannot be read: {error.strerror or error}"
             await self._files.lose(going.evidence, why)
-            await self._store.outbox.park(row, error=f"{FILE_LOST} {why}")
+            await self._outbox.park(row, error=f"{FILE_LOST} {why}")
         else:
-            await self._store.evidence.sent(row, central_id=given_id(answer, _RESOURCES))
+            await self._evidence.sent(row, central_id=given_id(answer, _RESOURCES))
 
     async def _going(self, row: OutboxRow) -> _Going | _NotReady:
-        evidence = await self._store.evidence.get(row.record_id)
+        evidence = await self._evidence.get(row.record_id)
         if evidence is None:
             return _NotReady("it was deleted", gone=True)
-        event_id = await self._store.pending_writes.central_id("camera_event", evidence.camera_event_id)
+        event_id = await self._pending_writes.central_id("camera_event", evidence.camera_event_id)
         if event_id is not None:
             return _Going(evidence, event_id)
-        if await self._store.pending_writes.waiting("camera_event", evidence.camera_event_id):
+        if await self._pending_writes.waiting("camera_event", evidence.camera_event_id):
             return _NotReady("central does not have its camera event yet")
         return _NotReady("central was never to have its camera event", gone=True)
 
     async def _is_to_go(self, row: OutboxRow, going: _Going) -> bool:
         """Return whether a file that may have arrived is sent again now; otherwise it has arrived, or waits."""
         if row.stated_id is not None:
-            await self._store.evidence.sent(row, central_id=row.stated_id)
+            await self._evidence.sent(row, central_id=row.stated_id)
             return False
         outcome = await self._at_central(row, going)
         match outcome:
             case Found():
                 self._looks.forget(row.id)
-                await self._store.evidence.sent(row, central_id=record_id(outcome.record))
+                await self._evidence.sent(row, central_id=record_id(outcome.record))
             case NotYet():
                 next_at = self._clock.wall().micros + int(outcome.wait * 1_000_000)
-                await self._store.unknown_outcomes.look_later(row, reason=outcome.reason, next_at=next_at)
+                await self._unknown_outcomes.look_later(row, reason=outcome.reason, next_at=next_at)
             case Unclear():
-                if await self._store.unknown_outcomes.leave_to_a_person(
+                if await self._unknown_outcomes.leave_to_a_person(
                     row, reason=f"it may be at central: {outcome.reason}"
                 ):
                     await self._report_parked(row, f"it is not known whether central has it: {outcome.reason}")
@@ -280,15 +294,13 @@ class EvidenceSender:
 
     async def _put_off(self, row: OutboxRow, reason: str, *, unanswered: bool = False, at_central: bool = True) -> None:
         next_at = self._clock.wall().micros + int(self._backoff.wait(row.tries + 1) * 1_000_000)
-        await self._store.outbox.failed(
-            row, error=reason, next_at=next_at, unanswered=unanswered, at_central=at_central
-        )
+        await self._outbox.failed(row, error=reason, next_at=next_at, unanswered=unanswered, at_central=at_central)
 
     async def _refused(self, row: OutboxRow, error: CentralRefused) -> None:
         if (doubtful := await doubt(self._client, error)) is not None:
             await self._put_off(row, str(doubtful), at_central=False)
         else:
-            await self._store.outbox.park(row, error=str(error))
+            await self._outbox.park(row, error=str(error))
             await self._report_parked(row, str(error))
 
     async def _report_parked(self, row: OutboxRow, reason: str) -> None:
@@ -301,4 +313,4 @@ class EvidenceSender:
             description=f"evidence {row.record_id} waits for a person: {reason}",
             data={"outbox_id": row.id, "kind": row.kind, "record_id": row.record_id},
         )
-        await self._store.journal.record(Entry(events=(event,)))
+        await self._journal.record(Entry(events=(event,)))

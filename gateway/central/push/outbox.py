@@ -28,7 +28,7 @@ from gateway.central.push.events import OutboxEvents
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.paused_operations import PausedOperations, action_of
 from gateway.central.push.requests import DeliveryRequest, answered_record, creates_among, delivery_request, given_id
-from gateway.central.push.restored_central import RestoreDetector
+from gateway.central.push.restored_central import RestoreDetector, restore_detector
 from gateway.central.push.unknown_outcomes import (
     ASK_AFTER,
     Absent,
@@ -92,9 +92,16 @@ class OutboxSender:
         `ask_after`: seconds after which a person decides about a row of unknown outcome.
         """
         self._newest = newest or NewestIds(client=client, clock=clock)
-        self._restore = restore or RestoreDetector(client=client, store=store, clock=clock)
+        self._restore = restore or restore_detector(store, client=client, clock=clock)
         self._card_renamed = card_renamed
-        self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
+        self._cards = SiteCards(
+            cards=store.cards,
+            pending_writes=store.pending_writes,
+            delivered_records=store.delivered_records,
+            clock=clock,
+            zone=zone,
+            fields=fields or CardFieldMap(),
+        )
         self._client = client
         self._store = store
         self._clock = clock
@@ -102,14 +109,33 @@ class OutboxSender:
         attempts = SearchAttempts(monotonic=clock.monotonic, may_take=may_take, ask_after=ask_after)
         self._longest = max(self._row_backoff.longest, attempts.longest)
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
-        self._outcomes = OutcomeSearch(
-            client=client, store=store, clock=clock, attempts=attempts, newest=self._newest, may_take=may_take
-        )
+        self._outcomes = self._search(attempts, may_take=may_take)
         self._failures = 0
         self._is_away = False  # as this round found
         self._paused = PausedOperations(monotonic=clock.monotonic, failing_backoff=self._away_backoff)
         self._events = OutboxEvents(journal=store.journal, clock=clock)
-        self._both_sides = BothSides(client=client, store=store, clock=clock, cards=self._cards, events=self._events)
+        self._both_sides = BothSides(
+            client=client,
+            change_bases=store.change_bases,
+            references=store.references,
+            clock=clock,
+            cards=self._cards,
+            events=self._events,
+        )
+
+    def _search(self, attempts: SearchAttempts, *, may_take: float) -> OutcomeSearch:
+        return OutcomeSearch(
+            client=self._client,
+            unknown_outcomes=self._store.unknown_outcomes,
+            references=self._store.references,
+            cards=self._store.cards,
+            pending_writes=self._store.pending_writes,
+            delivered_records=self._store.delivered_records,
+            clock=self._clock,
+            attempts=attempts,
+            newest=self._newest,
+            may_take=may_take,
+        )
 
     @property
     def failing(self) -> tuple[str, ...]:
@@ -287,7 +313,7 @@ class OutboxSender:
         operation = request.operation
         record = answered_record(answer, operation.resources)
         central_id = given_id(answer, operation.resources)
-        async with self._store.cards.turn:
+        async with self._cards.turn:
             if operation is CARD_CREATE and central_id is not None:
                 await self._cards.make_way(central_id, request.body, card_id=row.record_id)
             now = self._clock.wall()
@@ -320,7 +346,7 @@ class OutboxSender:
         """Drop a change of a record that central no longer has. A card that a restored central lost goes up again."""
         log.warning("record_gone_at_central", kind=row.kind, record_id=row.record_id)
         is_lost = row.kind == CARD and await self._restore.lacks_newest()
-        async with self._store.cards.turn:
+        async with self._cards.turn:
             if is_lost and await self._cards.make_one_again(row.record_id) is not None:
                 return  # with this change
             await self._store.outbox.drop(row)

@@ -20,8 +20,9 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
-from gateway.store import Entry, Store
-from gateway.store.outbox.delivered_records import Kind
+from gateway.store import Changes, Entry, Journal
+from gateway.store.cards.cards import Cards
+from gateway.store.outbox.delivered_records import DeliveredRecords, Kind
 
 log = structlog.get_logger(__name__)
 
@@ -109,14 +110,20 @@ class Reconcile:
         self,
         *,
         client: CentralClient,
-        store: Store,
+        delivered_records: DeliveredRecords,
+        notes: Cards,
+        journal: Journal,
+        changes: Changes,
         clock: Clock,
         cards: SiteCards,
         restore: RestoreDetector,
         backoff: Backoff | None = None,
     ) -> None:
         self._client = client
-        self._store = store
+        self._delivered_records = delivered_records
+        self._notes = notes
+        self._journal = journal
+        self._changes = changes
         self._clock = clock
         self._cards = cards
         self._restore = restore
@@ -133,14 +140,14 @@ class Reconcile:
 
     async def ask(self, days: int) -> None:
         """Compare the records of so many days, as soon as central answers. Raises StoreError."""
-        await self._store.cards.remember(_NOTE, str(days))
+        await self._notes.remember(_NOTE, str(days))
         self._days, self.result = days, ""
         self._wanted.set()
-        self._store.changes.bump()
+        self._changes.bump()
 
     async def run(self) -> None:
         """Run comparisons that are asked for, one from before the last stop too, until cancelled. Raises StoreError."""
-        noted = await self._store.cards.remembered(_NOTE) or ""
+        noted = await self._notes.remembered(_NOTE) or ""
         if noted.isdecimal() and not self._days:
             self._days = int(noted)
         failures = 0
@@ -170,15 +177,15 @@ class Reconcile:
             clock_trusted=now.trusted,
             description=sent.sentence(),
         )
-        await self._store.journal.record(Entry(events=(event,)))
-        await self._store.cards.remember(_NOTE, "")
+        await self._journal.record(Entry(events=(event,)))
+        await self._notes.remember(_NOTE, "")
         self._days, self.result = 0, sent.sentence()
         self._report_progress("")
 
     async def _make_cards_again(self, sent: _Sent) -> None:
         compared = _Compared()
-        for some in _batches(await self._store.delivered_records.cards()):
-            for number, text in (await self._store.cards.records_of(some)).items():
+        for some in _batches(await self._delivered_records.cards()):
+            for number, text in (await self._notes.records_of(some)).items():
                 compared.marks[number] = marks_of(KIND, json.loads(text))
         sent.compared += len(compared.marks)
         if compared.marks:
@@ -190,7 +197,7 @@ class Reconcile:
             if await record_state(self._client, KIND, central_id, compared.marks[central_id]) is RecordState.GONE
         ]
         # All at once: central gives the first that goes up an id that one of the others still has here.
-        async with self._store.cards.turn:
+        async with self._cards.turn:
             records = dict[int, JsonObject]()
             for central_id in gone:
                 record = await self._cards.record(central_id)
@@ -219,13 +226,13 @@ class Reconcile:
         else:
             sent.entries += again
             for some in _batches([site_ids[number] for number in sorted(compared.open_there)]):
-                records = await self._store.delivered_records.of(kind, some)
+                records = await self._delivered_records.of(kind, some)
                 now = self._clock.wall().micros
-                sent.changes += await self._store.delivered_records.send_changes_again(kind, records, now=now)
+                sent.changes += await self._delivered_records.send_changes_again(kind, records, now=now)
 
     async def _known(self, kind: Kind, since: int) -> _Compared:
         compared, behind = _Compared(), 0
-        while records := await self._store.delivered_records.since(kind, since, behind=behind):
+        while records := await self._delivered_records.since(kind, since, behind=behind):
             behind = records[-1].id
             for record in records:
                 if record.central_id is None:
@@ -282,24 +289,24 @@ class Reconcile:
     async def _send(self, kind: Kind, site_ids: Sequence[int], *, doubtful: bool) -> int:
         again = 0
         for some in _batches(sorted(site_ids)):
-            records = await self._store.delivered_records.of(kind, some)
+            records = await self._delivered_records.of(kind, some)
             now = self._clock.wall().micros
-            again += await self._store.delivered_records.send_again(kind, records, now=now, doubtful=doubtful)
+            again += await self._delivered_records.send_again(kind, records, now=now, doubtful=doubtful)
         return again
 
     async def _send_files(self, compared: _Compared) -> int:
         """Send files again that central does not show with a camera event that it has."""
         again = 0
         for number, shown in compared.files.items():
-            delivered = await self._store.delivered_records.evidence_of(compared.site_ids[number])
+            delivered = await self._delivered_records.evidence_of(compared.site_ids[number])
             lost = [evidence_id for evidence_id, digest in delivered if digest not in shown]
             if lost:
-                again += await self._store.delivered_records.send_files_again(lost, now=self._clock.wall().micros)
+                again += await self._delivered_records.send_files_again(lost, now=self._clock.wall().micros)
         return again
 
     def _report_progress(self, text: str) -> None:
         self.progress = text
-        self._store.changes.bump()
+        self._changes.bump()
 
 
 def _batches(items: Sequence[int]) -> Iterator[Sequence[int]]:

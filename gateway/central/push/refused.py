@@ -44,7 +44,14 @@ class OutboxDesk:
         self._client = client
         self._store = store
         self._clock = clock
-        self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
+        self._cards = SiteCards(
+            cards=store.cards,
+            pending_writes=store.pending_writes,
+            delivered_records=store.delivered_records,
+            clock=clock,
+            zone=zone,
+            fields=fields or CardFieldMap(),
+        )
 
     async def retry(self, row_id: int, *, by: str) -> OutboxRow:
         """Send a row to central again as it is."""
@@ -66,7 +73,7 @@ class OutboxDesk:
             raise CommandRefused("no field would be left of it: drop it instead")
         what = f"edited ({', '.join(sorted(fields))}) and sent again by {by}"
         event = self._event(EventKind.RECORD_RELEASED, row, what)
-        async with self._store.cards.turn:
+        async with self._cards.turn:
             row = await self._store.refused.edit(row_id, edited, event, key=row.key)
             if row.kind == CARD:
                 await self._cards.follow(operation, PendingWrite(row.record_id, None, waits=True), edited)
@@ -130,7 +137,7 @@ class OutboxDesk:
         """Drop a row. Central's record counts again with the next pull; a record that central never had is removed."""
         row = await self._store.refused.get(row_id)
         event = self._event(EventKind.RECORD_DROPPED, row, f"dropped by {by}; central will never get it")
-        async with self._store.cards.turn:
+        async with self._cards.turn:
             row, gone = await self._store.refused.drop(row_id, event)
             if gone and row.kind == CARD:
                 await self._cards.forget(row.record_id)

@@ -10,8 +10,10 @@ from gateway.central.push.delivered_record import RecordState, is_still, lookup_
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock
-from gateway.store import Entry, EventFilter, Store
-from gateway.store.outbox.delivered_records import DeliveredRecord
+from gateway.store import Changes, Entry, EventFilter, Journal, Store
+from gateway.store.cards.cards import Cards
+from gateway.store.events.events import Events
+from gateway.store.outbox.delivered_records import DeliveredRecord, DeliveredRecords
 
 log = structlog.get_logger(__name__)
 
@@ -30,9 +32,23 @@ class RestoreDetector:
     An event reports it when two searches in a row do not find them; `suspected` is true from the first on.
     """
 
-    def __init__(self, *, client: CentralClient, store: Store, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        client: CentralClient,
+        delivered_records: DeliveredRecords,
+        notes: Cards,
+        events: Events,
+        journal: Journal,
+        changes: Changes,
+        clock: Clock,
+    ) -> None:
         self._client = client
-        self._store = store
+        self._delivered_records = delivered_records
+        self._notes = notes
+        self._events = events
+        self._journal = journal
+        self._changes = changes
         self._clock = clock
         self._recalled = False
         self._reconciled_to = 0
@@ -52,7 +68,7 @@ class RestoreDetector:
         await self._recall()
         if self.since is not None:
             return
-        if await self._store.delivered_records.id_given_twice_after(self._reconciled_to):
+        if await self._delivered_records.id_given_twice_after(self._reconciled_to):
             await self._begin("it gave an id a second time")
             return
         try:
@@ -67,23 +83,23 @@ class RestoreDetector:
     async def lacks_newest(self) -> bool:
         """Return whether central lacks now what this site sent last. Raises CentralUnavailable, StoreError."""
         await self._recall()
-        if self.suspected or await self._store.delivered_records.id_given_twice_after(self._reconciled_to):
+        if self.suspected or await self._delivered_records.id_given_twice_after(self._reconciled_to):
             return True
         return bool(await self._gone())
 
     async def on_reconciled(self) -> None:
         """Note that central has everything again."""
-        page = await self._store.events.page(EventFilter(), limit=1)
+        page = await self._events.page(EventFilter(), limit=1)
         newest = page.events[0].id if page.events else 0
-        await self._store.cards.remember(_RECONCILED, str(newest))
-        await self._store.cards.remember(_SINCE, "")
+        await self._notes.remember(_RECONCILED, str(newest))
+        await self._notes.remember(_SINCE, "")
         self._reconciled_to, self.since, self._missed = newest, None, False
-        self._store.changes.bump()
+        self._changes.bump()
 
     async def _recall(self) -> None:
         if self._recalled:
             return
-        noted, since = await self._store.cards.remembered(_RECONCILED), await self._store.cards.remembered(_SINCE)
+        noted, since = await self._notes.remembered(_RECONCILED), await self._notes.remembered(_SINCE)
         self._reconciled_to = int(noted) if noted else 0
         self.since = int(since) if since else None
         self._recalled = True
@@ -95,15 +111,15 @@ class RestoreDetector:
             " run edge-gateway sync reconcile"
         )
         event = Event(kind=EventKind.CENTRAL_SET_BACK, date_at=now.micros, clock_trusted=now.trusted, description=text)
-        await self._store.journal.record(Entry(events=(event,)))
-        await self._store.cards.remember(_SINCE, str(now.micros))
+        await self._journal.record(Entry(events=(event,)))
+        await self._notes.remember(_SINCE, str(now.micros))
         self.since = now.micros
         log.warning("central_set_back", reason=why)
 
     async def _gone(self) -> str:
         """Name the newest records when all are gone; "" when one is there, or central does not say."""
         since = self._clock.wall().micros - _RECENT
-        events = await self._store.delivered_records.newest("camera_event", since, most=_NEWEST)
+        events = await self._delivered_records.newest("camera_event", since, most=_NEWEST)
         if len(events) >= _FEWEST:
             for event in events:
                 marks = marks_of("camera_event", event.body)
@@ -113,7 +129,7 @@ class RestoreDetector:
                 ):
                     return ""
             return _named("camera event", events)
-        entries = await self._store.delivered_records.newest("entry", since, most=_NEWEST)
+        entries = await self._delivered_records.newest("entry", since, most=_NEWEST)
         return _named("entry", entries) if len(entries) >= _FEWEST and await self._are_gone(entries) else ""
 
     async def _are_gone(self, entries: tuple[DeliveredRecord, ...]) -> bool:
@@ -135,6 +151,19 @@ class RestoreDetector:
             and is_still("entry", marks_of("entry", entry.body), listing.records[entry.central_id])
             for entry in entries
         )
+
+
+def restore_detector(store: Store, *, client: CentralClient, clock: Clock) -> RestoreDetector:
+    """Return a detector over the tables of a store."""
+    return RestoreDetector(
+        client=client,
+        delivered_records=store.delivered_records,
+        notes=store.cards,
+        events=store.events,
+        journal=store.journal,
+        changes=store.changes,
+        clock=clock,
+    )
 
 
 def _named(noun: str, records: tuple[DeliveredRecord, ...]) -> str:

@@ -27,8 +27,12 @@ from gateway.domain.record_match import RecordMatch, match_record
 from gateway.domain.writes import Effect, JsonObject, Lookup, WriteOperation
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
-from gateway.store import OutboxRow, Store
+from gateway.store import OutboxRow, References
+from gateway.store.cards.cards import Cards
+from gateway.store.outbox.delivered_records import DeliveredRecords
+from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.rows import body_object
+from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
 
 _LIMIT = 100
 _TRIED = 5
@@ -169,7 +173,11 @@ class OutcomeSearch:
         self,
         *,
         client: CentralClient,
-        store: Store,
+        unknown_outcomes: UnknownOutcomes,
+        references: References,
+        cards: Cards,
+        pending_writes: PendingWrites,
+        delivered_records: DeliveredRecords,
         clock: Clock,
         attempts: SearchAttempts,
         newest: NewestIds,
@@ -178,7 +186,11 @@ class OutcomeSearch:
         self._newest = newest
         self._client = client
         self._clock = clock
-        self._store = store
+        self._unknown_outcomes = unknown_outcomes
+        self._references = references
+        self._cards = cards
+        self._pending_writes = pending_writes
+        self._delivered_records = delivered_records
         self._attempts = attempts
         self._may_take = may_take
         self._creates: tuple[UnknownCreate, ...] = ()
@@ -236,7 +248,7 @@ class OutcomeSearch:
         request = delivery_request(row) if row.begun else ""
         if isinstance(request, str) or request.operation.effect is not Effect.CREATE:
             return None
-        resolved = await self._store.references.resolve(request.body)
+        resolved = await self._references.resolve(request.body)
         return None if resolved.reason else UnknownCreate(row, request.operation, resolved.body)
 
     async def _outcome(self, create: UnknownCreate, result: _SearchResult) -> Outcome:
@@ -257,7 +269,7 @@ class OutcomeSearch:
 
         A central that was restored gives ids again: the id alone does not tell, its record must still be the one known.
         """
-        is_known = await self._store.unknown_outcomes.is_given(row.kind, found)
+        is_known = await self._unknown_outcomes.is_given(row.kind, found)
         if not is_known and match is RecordMatch.PERHAPS:
             is_known = await self._was_here(row, found)
         if not is_known:
@@ -269,19 +281,19 @@ class OutcomeSearch:
         """Return the site's record with this id of central's; None when it is not there any more."""
         match kind:
             case "access_card":
-                card = await self._store.cards.get(central_id)
+                card = await self._cards.get(central_id)
                 return None if card is None else body_object(card.record)
             case "camera_event" | "entry":
-                site_id = await self._store.pending_writes.site_id(kind, central_id)
-                delivered = await self._store.delivered_records.of(kind, (site_id,))
+                site_id = await self._pending_writes.site_id(kind, central_id)
+                delivered = await self._delivered_records.of(kind, (site_id,))
                 return delivered[0].body if delivered else None
-        return await self._store.pending_writes.record(kind, central_id)
+        return await self._pending_writes.record(kind, central_id)
 
     async def _was_here(self, row: OutboxRow, found: int) -> bool:
         """Return whether the site had it before the row; False for a row that is dated in the future."""
         if row.created_at > self._clock.wall().micros:
             return False
-        return await self._store.unknown_outcomes.was_here(row.kind, found, row.created_at)
+        return await self._unknown_outcomes.was_here(row.kind, found, row.created_at)
 
     async def _look(self, create: UnknownCreate, lookup: Lookup) -> None:
         """Search once for all creates of this kind in this round."""
@@ -313,7 +325,7 @@ class OutcomeSearch:
     async def _bounds(self, kind: str, rows: list[OutboxRow]) -> Bounds:
         older = [row.newest_before for row in rows if row.newest_before is not None]
         begun = [row.begun_at for row in rows if row.begun_at is not None]
-        known = set(await self._store.unknown_outcomes.given(kind))
+        known = set(await self._unknown_outcomes.given(kind))
         if len(begun) < len(rows) or (now := self._newest.now()) is None:
             return Bounds(older=min(older, default=None), known=known | set(older))
         made_by = max(begun) + int((self._may_take + _MARGIN) * 1_000_000)
@@ -328,7 +340,7 @@ class OutcomeSearch:
 
         async def compare(page: tuple[tuple[int, JsonObject], ...]) -> bool:
             ids = [found for found, _ in page]
-            given = {found for kind in kinds for found in await self._store.unknown_outcomes.given_among(kind, ids)}
+            given = {found for kind in kinds for found in await self._unknown_outcomes.given_among(kind, ids)}
             for compared, ((found, record), (number, item)) in enumerate(product(page, together.items()), start=1):
                 before = item.row.newest_before
                 # A restored central gives ids again: one that it gave before says nothing of its record's age.

@@ -16,7 +16,7 @@ from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.push.events import EventLimit
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import answered_record, given_id
-from gateway.central.push.restored_central import RestoreDetector
+from gateway.central.push.restored_central import RestoreDetector, restore_detector
 from gateway.central.push.unknown_outcomes import OutcomeSearch, SearchAttempts, UnknownCreate
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
@@ -71,11 +71,18 @@ class CentralWrites:
             self._central = _Central(
                 client=client,
                 newest=newest or NewestIds(client=client, clock=clock),
-                restore=restore or RestoreDetector(client=client, store=store, clock=clock),
+                restore=restore or restore_detector(store, client=client, clock=clock),
             )
         self._store = store
         self._clock = clock
-        self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
+        self._cards = SiteCards(
+            cards=store.cards,
+            pending_writes=store.pending_writes,
+            delivered_records=store.delivered_records,
+            clock=clock,
+            zone=zone,
+            fields=fields or CardFieldMap(),
+        )
         self._refused_events = EventLimit(monotonic=clock.monotonic, most=1)
         self._locks: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
 
@@ -86,7 +93,7 @@ class CentralWrites:
 
     async def recall(self) -> None:
         """Bring cards up to date with writes that a crash left unfinished, after a start. Raises StoreError."""
-        async with self._store.cards.turn:
+        async with self._cards.turn:
             await self._cards.recall()
 
     async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
@@ -197,7 +204,11 @@ class CentralWrites:
         attempts = SearchAttempts(monotonic=self._clock.monotonic, may_take=_MAY_TAKE)
         return OutcomeSearch(
             client=central.client,
-            store=self._store,
+            unknown_outcomes=self._store.unknown_outcomes,
+            references=self._store.references,
+            cards=self._store.cards,
+            pending_writes=self._store.pending_writes,
+            delivered_records=self._store.delivered_records,
             clock=self._clock,
             attempts=attempts,
             newest=central.newest,
@@ -240,7 +251,7 @@ class CentralWrites:
         begun_at: int | None = None,
     ) -> Written:
         now = self._clock.wall().micros
-        async with self._store.cards.turn:
+        async with self._cards.turn:
             if operation.kind == CARD and not begun:
                 await self._cards.refuse_duplicate_number(operation, record_id, body)
             before = await self._cards.record(record_id) if operation.kind == CARD and record_id is not None else None
@@ -310,7 +321,7 @@ class CentralWrites:
                 return Written(None, said or sent, waits=False)
             return await self._hold(operation, None, body, sends=False)
         now = self._clock.wall().micros
-        async with self._store.cards.turn:
+        async with self._cards.turn:
             if operation.effect is not Effect.CREATE:
                 before = await self._at_site(operation, known)
             else:
@@ -335,7 +346,7 @@ class CentralWrites:
         Raises CentralUnavailable when central cannot be asked whether it has lost more than this card.
         """
         is_lost = operation.effect is Effect.CHANGE and await restore.lacks_newest()
-        async with self._store.cards.turn:
+        async with self._cards.turn:
             again = await self._cards.make_one_again(card_id) if is_lost else None
             if again is None:
                 await self._cards.forget(card_id)

@@ -61,7 +61,17 @@ class WiredSync:
             store=store,
             clock=clock,
             pull_seconds=_PULL_SECONDS,
-            evidence=EvidenceSender(client=self.client, store=store, clock=clock, files=self.evidence_files.lost),
+            evidence=EvidenceSender(
+                client=self.client,
+                evidence=store.evidence,
+                outbox=store.outbox,
+                unknown_outcomes=store.unknown_outcomes,
+                pending_writes=store.pending_writes,
+                journal=store.journal,
+                changes=store.changes,
+                clock=clock,
+                files=self.evidence_files.lost,
+            ),
         )
 
     async def recall(self) -> None:

@@ -7,6 +7,7 @@ import json
 import shutil
 
 import pytest
+from store_tables import tables_of_evidence
 
 from gateway.central.central_status import CentralLink
 from gateway.central.client.client import CentralClient
@@ -71,11 +72,30 @@ class Site:
             rows=store.evidence, journal=store.journal, clock=clock, folder=self.folder, ready=lambda: None
         )
         self.evidence = EvidenceSender(
-            client=self.client, store=store, clock=clock, files=files, may_take=0, backoff=SOON, spread_seconds=0
+            **tables_of_evidence(store),
+            client=self.client,
+            clock=clock,
+            files=files,
+            may_take=0,
+            backoff=SOON,
+            spread_seconds=0,
         )
-        cards = SiteCards(store=store, clock=clock)
+        cards = SiteCards(
+            cards=store.cards,
+            pending_writes=store.pending_writes,
+            delivered_records=store.delivered_records,
+            clock=clock,
+        )
         self.reconcile = Reconcile(
-            client=self.client, store=store, clock=clock, cards=cards, restore=self.down.restore, backoff=SOON
+            client=self.client,
+            delivered_records=store.delivered_records,
+            notes=store.cards,
+            journal=store.journal,
+            changes=store.changes,
+            clock=clock,
+            cards=cards,
+            restore=self.down.restore,
+            backoff=SOON,
         )
         self.sync = Sync(
             client=self.client, down=self.down, sender=self.sender, store=store, clock=clock, pull_seconds=0.5,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 from fresh_ids import fresh_ids
+from store_tables import tables_of_evidence
 
 from gateway.central.client.connections import SentFile, Upload
 from gateway.central.push.evidence import EvidenceSender
@@ -84,8 +85,8 @@ async def house(store, client, tmp_path):
         rows=store.evidence, journal=store.journal, clock=SystemClock(), folder=folder, ready=made.ready
     )
     made.evidence = EvidenceSender(
+        **tables_of_evidence(store),
         client=client,
-        store=store,
         clock=SystemClock(),
         files=made.files,
         backoff=backoff,
@@ -156,7 +157,12 @@ async def test_a_file_that_waits_for_the_line_goes_when_central_answers_again(ho
 
 async def test_sites_do_not_all_come_back_with_their_files_at_once(house, central, client, store):
     house.evidence = EvidenceSender(
-        client=client, store=store, clock=SystemClock(), files=house.files, backoff=LONG, spread_seconds=1000
+        **tables_of_evidence(store),
+        client=client,
+        clock=SystemClock(),
+        files=house.files,
+        backoff=LONG,
+        spread_seconds=1000,
     )
     await house.outbox.send_due()
     await house.upload(b"x" * 1000)

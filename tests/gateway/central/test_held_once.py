@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from fresh_ids import fresh_ids
+from store_tables import tables_of_evidence
 
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
@@ -152,8 +153,8 @@ async def test_a_file_whose_answer_was_lost_is_not_kept_twice(store, client, cen
     await store.evidence.add(draft, event=EVENT, most=9)
     sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     evidence = EvidenceSender(
+        **tables_of_evidence(store),
         client=client,
-        store=store,
         clock=SystemClock(),
         files=LostEvidence(
             rows=store.evidence, journal=store.journal, clock=SystemClock(), folder=tmp_path, ready=lambda: None

@@ -6,6 +6,7 @@ import hashlib
 
 import pytest
 from fresh_ids import fresh_ids
+from store_tables import tables_of_evidence
 
 from gateway.central.pull.pull import DownSync
 from gateway.central.push.evidence import EvidenceSender
@@ -86,7 +87,7 @@ async def test_a_camera_event_that_gets_an_older_ones_id_takes_its_files_and_cha
     files = LostEvidence(
         rows=store.evidence, journal=store.journal, clock=SystemClock(), folder=tmp_path, ready=lambda: None
     )
-    evidence = EvidenceSender(client=client, store=store, clock=SystemClock(), files=files)
+    evidence = EvidenceSender(**tables_of_evidence(store), client=client, clock=SystemClock(), files=files)
     sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     await sender.send_due()
     await evidence.send_due()

@@ -56,7 +56,7 @@ def test_a_gateway_that_keeps_cards_that_central_deleted_is_found_out(monkeypatc
 
 def test_a_gateway_that_forgets_files_is_found_out(monkeypatch):
     async def forget(self, row, reason):
-        await self._store.evidence.drop_row(row)
+        await self._evidence.drop_row(row)
 
     monkeypatch.setattr(EvidenceSender, "_put_off", forget)
     report = simulate_outage(OutagePlan(days=0.5, vehicles=40, files=20, cuts_after=1, seed=4))
