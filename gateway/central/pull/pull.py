@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
+from functools import partial
 from typing import Final, Literal, TypeVar, get_args
 
 import structlog
@@ -141,24 +142,11 @@ class DownSync:
             fields=fields or CardFieldMap(),
             restore=self.restore,
         )
-        self._devices = RecordPull(
-            noun="device",
-            records=store.devices,
-            read=self._read_devices,
-            client=client,
-            pending_writes=store.pending_writes,
-            notes=store.cards,
-            clock=clock,
+        record_pull = partial(
+            RecordPull, client=client, pending_writes=store.pending_writes, notes=store.cards, clock=clock
         )
-        self._cameras = RecordPull(
-            noun="camera",
-            records=store.cameras,
-            read=self._read_cameras,
-            client=client,
-            pending_writes=store.pending_writes,
-            notes=store.cards,
-            clock=clock,
-        )
+        self._devices = record_pull(noun="device", records=store.devices, read=self._read_devices)
+        self._cameras = record_pull(noun="camera", records=store.cameras, read=self._read_cameras)
         self._device_pages = PageSize(MODEST)
         self.anew = Refresh(cards=store.cards, changes=store.changes)
         self._report: PullReport | None = None
