@@ -14,8 +14,8 @@ from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.pull.pull import DownSync
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.parked_rows import ParkedRows
 from gateway.central.push.reconcile import Reconcile
-from gateway.central.push.refused import OutboxDesk
 from gateway.central.push.writes import CentralWrites
 from gateway.central.relay.relay import CentralRelay, RelayLimits
 from gateway.central.runner import Sync
@@ -34,7 +34,7 @@ class CentralParts:
 
     Attributes:
         writes: the writes of people and programs.
-        desk: rows of the outbox that wait for a person.
+        parked: rows of the outbox that wait for a person.
         sync: the loop that pulls and pushes.
         relay: the relay of callers' requests.
         people: the sign-in of central's people.
@@ -42,7 +42,7 @@ class CentralParts:
     """
 
     writes: CentralWrites
-    desk: OutboxDesk
+    parked: ParkedRows
     sync: Sync | None = None
     relay: CentralRelay | None = None
     people: CentralPeople | None = None
@@ -59,9 +59,9 @@ def central_parts(
     down = None if client is None else DownSync(client=client, store=store, clock=clock, zone=zone, fields=fields)
     restore = None if down is None else down.restore
     writes = CentralWrites(client=client, store=store, clock=clock, zone=zone, fields=fields, restore=restore)
-    desk = OutboxDesk(client=client, store=store, clock=clock, zone=zone, fields=fields)
+    parked = ParkedRows(client=client, store=store, clock=clock, zone=zone, fields=fields)
     if central is None or client is None or down is None:
-        return CentralParts(writes=writes, desk=desk)
+        return CentralParts(writes=writes, parked=parked)
     sync = Sync(
         client=client,
         down=down,
@@ -116,7 +116,7 @@ def central_parts(
     how = central.accounts
     return CentralParts(
         writes=writes,
-        desk=desk,
+        parked=parked,
         sync=sync,
         relay=CentralRelay(
             client=client, url=central.url, limits=RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)

@@ -222,7 +222,7 @@ class Gateway:
                 data=self._folder.path,
                 readiness=self._not_ready,
                 webhooks=self._webhook_registry,
-                outbox=self._central.desk,
+                outbox=self._central.parked,
                 relay=self._central.relay,
                 central_accounts=self._central.people,
                 extra_routes=self._extra_routes,

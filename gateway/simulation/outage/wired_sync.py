@@ -11,7 +11,7 @@ from gateway.central.client.client import CentralClient
 from gateway.central.pull.pull import DownSync
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.refused import OutboxDesk
+from gateway.central.push.parked_rows import ParkedRows
 from gateway.central.push.writes import CentralWrites
 from gateway.central.runner import Sync
 from gateway.lanes import Lanes
@@ -49,7 +49,7 @@ class WiredSync:
         self.store = store
         self.client = WiredClient(plug=plug, clock=clock)
         self.writes = CentralWrites(client=self.client, store=store, clock=clock)
-        self.desk = OutboxDesk(store=store, clock=clock)
+        self.desk = ParkedRows(store=store, clock=clock)
         self.evidence_files = EvidenceFiles(
             store=store, media=self._media, clock=clock, fault=lambda: "", limits=_LIMITS
         )

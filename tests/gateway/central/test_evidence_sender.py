@@ -14,7 +14,7 @@ from store_tables import tables_of_evidence
 from gateway.central.client.connections import SentFile, Upload
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.refused import OutboxDesk
+from gateway.central.push.parked_rows import ParkedRows
 from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.errors import CameraUnavailable, CentralUnavailable
 from gateway.domain.events import Event, EventKind
@@ -368,8 +368,8 @@ async def test_a_file_that_is_lost_while_it_waits_is_told_holds_up_nothing_and_g
     text = f"The file of evidence {evidence.id}, scene.jpg, "
     assert await told_of_files(house.store) == [(314, f"{text}{why}.")]
     assert (await house.store.evidence.get(evidence.id)).missing
-    desk = OutboxDesk(store=house.store, clock=SystemClock())
-    await desk.retry(row.id, by="chief")
+    parked = ParkedRows(store=house.store, clock=SystemClock())
+    await parked.retry(row.id, by="chief")
     await house.send(2)
     assert len(await told_of_files(house.store)) == 1
     (house.folder / "aside").replace(file)
@@ -387,7 +387,7 @@ async def test_a_lost_file_that_somebody_lets_go_of_was_not_refused_by_central(h
     (house.folder / evidence.file).unlink()
     await house.send(1)
     (row,) = await house.store.refused.page()
-    await OutboxDesk(store=house.store, clock=SystemClock()).drop(row.id, by="chief")
+    await ParkedRows(store=house.store, clock=SystemClock()).drop(row.id, by="chief")
     (event,) = (await house.store.events.page(EventFilter(types=(int(EventKind.RECORD_DROPPED),)))).events
     assert "whose file is lost" in event.description
     assert (await house.store.outbox.books()).balance()

@@ -12,7 +12,7 @@ from store_tables import tables_of_evidence
 
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.refused import OutboxDesk
+from gateway.central.push.parked_rows import ParkedRows
 from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import CentralAccount, Chances, Faults
 from gateway.domain.errors import CommandRefused, NotFoundError
@@ -271,18 +271,18 @@ async def test_what_cannot_be_told_waits_for_a_person_who_says_it(store, client,
     assert sum(seen.method == "PUT" for seen in central.requests) == 1
 
     central.faults = Faults()
-    desk = OutboxDesk(store=store, clock=SystemClock())
+    parked = ParkedRows(store=store, clock=SystemClock())
     with pytest.raises(CommandRefused, match="not known whether central already has it"):
-        await desk.edit(row.id, {"name": "x"}, by="tess")
+        await parked.edit(row.id, {"name": "x"}, by="tess")
     if how == "never a clean list":
-        await desk.settle(row.id, None, by="tess")
+        await parked.settle(row.id, None, by="tess")
     else:
-        await desk.settle(row.id, event["id"], by="tess")
+        await parked.settle(row.id, event["id"], by="tess")
     assert (await look(store, sender)).delivered == 1
     (held,) = central.camera_events
     assert (await store.camera_events.get(row.record_id)).central_id == held["id"]
     with pytest.raises(NotFoundError):
-        await desk.settle(row.id, None, by="tess")
+        await parked.settle(row.id, None, by="tess")
 
 
 async def test_a_person_cannot_give_one_record_of_centrals_to_two_of_the_site(store, client, central):
@@ -291,10 +291,10 @@ async def test_a_person_cannot_give_one_record_of_centrals_to_two_of_the_site(st
     (first,) = central.camera_events
     sender = await lose_another(store, client, central, sender)
     (row,) = await store.refused.page()
-    desk = OutboxDesk(store=store, clock=SystemClock())
+    parked = ParkedRows(store=store, clock=SystemClock())
     with pytest.raises(CommandRefused, match="another one of this site"):
-        await desk.settle(row.id, first["id"], by="tess")
-    await desk.retry(row.id, by="tess")
+        await parked.settle(row.id, first["id"], by="tess")
+    await parked.retry(row.id, by="tess")
     assert (await look(store, sender)).delivered == 2  # central lets itself be looked at again
 
 
@@ -362,7 +362,7 @@ async def test_a_card_whose_create_is_unknown_is_neither_taken_back_nor_amended_
     central.faults = Faults()
     central.put_account(CentralAccount("gateway", "right horse"))
     (row,) = await store.refused.page()
-    await OutboxDesk(store=store, clock=SystemClock()).retry(row.id, by="tess")
+    await ParkedRows(store=store, clock=SystemClock()).retry(row.id, by="tess")
     while (books := await look(store, sender)).waiting:
         pass
     assert books.parked == 0

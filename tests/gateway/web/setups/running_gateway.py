@@ -18,7 +18,7 @@ from certificates import Pair
 
 from gateway.central.client.client import CentralClient
 from gateway.central.pull.field_map import CardFieldMap, map_card
-from gateway.central.push.refused import OutboxDesk
+from gateway.central.push.parked_rows import ParkedRows
 from gateway.central.push.writes import CentralWrites
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import GapReason, SegmentFinished
@@ -223,7 +223,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             accounts=accounts,
             data=tmp_path,
             readiness=lambda: tuple(not_ready),
-            outbox=OutboxDesk(store=store, clock=clock),
+            outbox=ParkedRows(store=store, clock=clock),
             webhooks=WebhookRegistry(webhooks=store.webhooks, client=receiver_client, clock=clock),
             relay=relay,
             central_accounts=people or central_accounts,

@@ -10,7 +10,7 @@ from fresh_ids import fresh_ids
 
 from gateway.central.pull.pull import DownSync
 from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.refused import OutboxDesk
+from gateway.central.push.parked_rows import ParkedRows
 from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import Faults
 from gateway.domain.errors import CommandRefused, NotFoundError
@@ -24,8 +24,8 @@ SOON = Backoff(first=0.001, longest=0.005)
 
 
 @pytest.fixture
-def desk(store):
-    return OutboxDesk(store=store, clock=SystemClock())
+def parked(store):
+    return ParkedRows(store=store, clock=SystemClock())
 
 
 @pytest.fixture
@@ -75,10 +75,10 @@ async def told(store, kind):
     return (await store.events.page(EventFilter(types=(int(kind),)))).events
 
 
-async def test_it_is_sent_again_as_it_is_once_central_takes_it(central, store, desk, refused, settle):
+async def test_it_is_sent_again_as_it_is_once_central_takes_it(central, store, parked, refused, settle):
     change, _ = refused
     central.cards[4002]["number"] = "elsewhere"
-    assert not (await desk.retry(change.id, by="tess")).parked
+    assert not (await parked.retry(change.id, by="tess")).parked
     books = await settle()
     assert (books.parked, books.waiting) == (1, 1)
     assert central.cards[4001]["note"] == "n"
@@ -86,13 +86,13 @@ async def test_it_is_sent_again_as_it_is_once_central_takes_it(central, store, d
     assert "sent again by tess" in event.description
     assert "is already used" in json.loads(event.data)["refused_because"]
     with pytest.raises(NotFoundError):
-        await desk.retry(change.id, by="tess")
+        await parked.retry(change.id, by="tess")
 
 
-async def test_it_is_edited_and_counts_at_the_site_too(central, store, desk, refused, settle):
+async def test_it_is_edited_and_counts_at_the_site_too(central, store, parked, refused, settle):
     change, create = refused
-    await desk.edit(change.id, {"number": "5551", "note": None}, by="tess")
-    await desk.edit(create.id, {"number": "5552"}, by="tess")
+    await parked.edit(change.id, {"number": "5551", "note": None}, by="tess")
+    await parked.edit(create.id, {"number": "5552"}, by="tess")
     assert json.loads((await store.cards.get(4001)).record)["number"] == "5551"
     books = await settle()
     assert (books.parked, books.waiting, books.dropped) == (0, 0, 0)
@@ -101,22 +101,22 @@ async def test_it_is_edited_and_counts_at_the_site_too(central, store, desk, ref
     (made,) = [card for card in central.cards.values() if card["number"] == "5552"]
     assert (made["holder_name"], made["reason"]) == ("Nora", "behind")
     with pytest.raises(NotFoundError):
-        await desk.edit(change.id, {"number": "1"}, by="tess")
+        await parked.edit(change.id, {"number": "1"}, by="tess")
 
 
-async def test_an_edit_that_leaves_nothing_is_refused(desk, store, refused):
+async def test_an_edit_that_leaves_nothing_is_refused(parked, store, refused):
     change, _ = refused
     with pytest.raises(CommandRefused, match="drop it"):
-        await desk.edit(change.id, {"number": None, "note": None}, by="tess")
+        await parked.edit(change.id, {"number": None, "note": None}, by="tess")
     assert (await store.refused.get(change.id)).parked
 
 
 async def test_what_is_let_go_of_is_counted_and_told_and_central_counts_again(
-    central, client, store, desk, refused, settle
+    central, client, store, parked, refused, settle
 ):
     change, create = refused
-    await desk.drop(change.id, by="tess")
-    await desk.drop(create.id, by="tess")
+    await parked.drop(change.id, by="tess")
+    await parked.drop(create.id, by="tess")
     books = await settle()
     assert (books.parked, books.waiting, books.dropped, books.accepted) == (0, 0, 3, 3)
     assert await store.cards.get(create.record_id) is None
@@ -128,29 +128,33 @@ async def test_what_is_let_go_of_is_counted_and_told_and_central_counts_again(
     assert json.loads((await store.cards.get(4001)).record)["number"] == central.cards[4001]["number"]
 
 
-async def test_what_waits_for_its_turn_is_nobodys_to_touch(desk, store, refused):
+async def test_what_waits_for_its_turn_is_nobodys_to_touch(parked, store, refused):
     (behind,) = [row for row in await store.refused.page(after=0, limit=10, refused=False) if not row.parked]
-    for deed in (desk.retry(behind.id, by="t"), desk.drop(behind.id, by="t"), desk.edit(behind.id, {"a": 1}, by="t")):
+    for deed in (
+        parked.retry(behind.id, by="t"),
+        parked.drop(behind.id, by="t"),
+        parked.edit(behind.id, {"a": 1}, by="t"),
+    ):
         with pytest.raises(CommandRefused, match="goes up by itself"):
             await deed
     assert (await store.outbox.books()).parked == 2
 
 
-async def test_of_two_who_edit_one_at_once_the_later_one_looks_again(central, store, desk, refused, settle):
+async def test_of_two_who_edit_one_at_once_the_later_one_looks_again(central, store, parked, refused, settle):
     change, _ = refused
     real = store.refused.get
 
     async def overtaken(row_id):
         row = await real(row_id)
         store.refused.get = real
-        await desk.edit(row_id, {"note": "of the first"}, by="tess")
+        await parked.edit(row_id, {"note": "of the first"}, by="tess")
         assert (await settle()).parked == 2
         return row
 
     store.refused.get = overtaken
     with pytest.raises(CommandRefused, match="somebody else"):
-        await desk.edit(change.id, {"number": "5551"}, by="tom")
-    await desk.edit(change.id, {"number": "5551"}, by="tom")
+        await parked.edit(change.id, {"number": "5551"}, by="tom")
+    await parked.edit(change.id, {"number": "5551"}, by="tom")
     await settle()
     assert (central.cards[4001]["number"], central.cards[4001]["note"]) == ("5551", "of the first")
 
@@ -172,22 +176,22 @@ async def unknown(central, client, store, settle):
 
 async def test_an_id_that_a_person_mistypes_is_refused(central, client, store, settle, unknown):
     row, given = unknown
-    desk = OutboxDesk(store=store, clock=SystemClock(), client=client)
+    parked = ParkedRows(store=store, clock=SystemClock(), client=client)
     before = await store.cards.get(4001)
     with pytest.raises(CommandRefused, match="4001 is another record, which this site already knows"):
-        await desk.settle(row.id, 4001, by="tess")
+        await parked.settle(row.id, 4001, by="tess")
     with pytest.raises(CommandRefused, match="central has no access_card 999999"):
-        await desk.settle(row.id, 999_999, by="tess")
+        await parked.settle(row.id, 999_999, by="tess")
     made = await client.call("PUT", "/v1/access", {"number": "112233", "status": "active", "holder_name": "Olaf"})
     theirs = made["access_card"]["id"]
     with pytest.raises(CommandRefused, match="is another record: its identifying"):
-        await desk.settle(row.id, theirs, by="tess")
+        await parked.settle(row.id, theirs, by="tess")
     await central.stop()
     with pytest.raises(CommandRefused, match="cannot be looked at now"):
-        await desk.settle(row.id, given, by="tess")
+        await parked.settle(row.id, given, by="tess")
     await central.start()
     assert (await store.refused.get(row.id)).parked
-    await desk.settle(row.id, given, by="tess")
+    await parked.settle(row.id, given, by="tess")
     assert (await settle()).waiting == 0
     assert await store.cards.get(4001) == before
     assert (await store.cards.get(given)).card.holder == "Nora"
@@ -196,7 +200,7 @@ async def test_an_id_that_a_person_mistypes_is_refused(central, client, store, s
 async def test_who_sees_more_than_the_gateways_account_is_believed(central, client, store, settle, unknown):
     row, given = unknown
     central.faults = Faults(deny="can_view_access_cards")
-    await OutboxDesk(store=store, clock=SystemClock(), client=client).settle(row.id, given, by="tess")
+    await ParkedRows(store=store, clock=SystemClock(), client=client).settle(row.id, given, by="tess")
     (told,) = (await store.events.page(EventFilter(types=(int(EventKind.RECORD_RELEASED),)))).events
     assert told.description.endswith("by tess, unchecked: the gateway's account may not look at it there")
     assert (await settle()).waiting == 0

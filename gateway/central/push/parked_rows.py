@@ -1,4 +1,4 @@
-"""Decisions of a person about refused rows and rows of unknown outcome: send again, edit, drop or settle them."""
+"""Decisions of a person about parked rows: send again, edit, drop or settle them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LONGEST_TEXT = 300
 _UNLOOKED = ", unchecked: the gateway's account may not look at it there"
 
 
-class OutboxDesk:
-    """Actions on refused rows and rows of unknown outcome, by their numbers.
+class ParkedRows:
+    """Actions on the outbox rows that central refused or whose outcome is unknown, by their numbers.
 
     Each raises NotFoundError, CommandRefused and StoreError as `RefusedRows` does.
     """
