@@ -17,8 +17,8 @@ from gateway.proof_package import (
     Manifest,
     ProofBroken,
     Verified,
-    judge_stretch,
-    stretch_between,
+    chain_ends,
+    check_chain,
     verify,
 )
 
@@ -115,7 +115,7 @@ def chain(
         _must_share(before, after)
         with signed_in(site, user) as gateway:
             proofs = [
-                _stretch(known, clip, gateway)
+                _prove_chain(known, clip, gateway)
                 for camera_id in sorted({clip.camera_id for clip in after.manifest.clips})
                 if (known := _of_camera(before, camera_id)) and (clip := _of_camera(after, camera_id))
             ]
@@ -135,15 +135,15 @@ def _must_share(before: Verified, after: Verified) -> None:
         raise ProofBroken(("no camera is in both packages",))
 
 
-def _stretch(old: ClipEntry, new: ClipEntry, gateway: Gateway) -> str:
-    first, last = stretch_between(old, new)
+def _prove_chain(old: ClipEntry, new: ClipEntry, gateway: Gateway) -> str:
+    first, last = chain_ends(old, new)
     begin, end = first.number or 0, last.number or 0
     leaves: list[str] = []
     for low in range(begin, end - 1, MOST_BETWEEN):
         high = min(low + MOST_BETWEEN + 1, end)
         asking = f"/status/chain/{new.camera_id}?after={low}&before={high}"
         leaves += gateway.answer_of(_Leaves, asking, None).leaves
-    judge_stretch(first, last, leaves)
+    check_chain(first, last, leaves)
     return f"{new.camera}: proven from {first.path} to {last.path}, over {len(leaves)} segments between them"
 
 

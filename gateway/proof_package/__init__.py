@@ -1,7 +1,7 @@
 """Proof packages: an event with its decision and its footage in one signed file that can be judged anywhere."""
 
 from gateway.proof_package.faults import ProofBroken
-from gateway.proof_package.links import judge_stretch, stretch_between
+from gateway.proof_package.links import chain_ends, check_chain
 from gateway.proof_package.manifest import (
     MOST_BETWEEN,
     MOST_CLIPS,
@@ -29,9 +29,9 @@ __all__ = [
     "SegmentEntry",
     "SiteKey",
     "Verified",
+    "chain_ends",
+    "check_chain",
     "fingerprint_of",
-    "judge_stretch",
-    "stretch_between",
     "verify",
     "write_package",
 ]

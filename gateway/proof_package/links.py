@@ -46,7 +46,7 @@ def _follows(before: SegmentEntry, after: SegmentEntry) -> bool:
     return len(after.between) == steps and walked(before.link or "", after.between) == after.previous
 
 
-def stretch_between(old: ClipEntry, new: ClipEntry) -> tuple[SegmentEntry, SegmentEntry]:
+def chain_ends(old: ClipEntry, new: ClipEntry) -> tuple[SegmentEntry, SegmentEntry]:
     """Return the last linked segment of the older clip and the first one of the newer clip at or behind it.
 
     Raises ProofBroken when there are none.
@@ -61,7 +61,7 @@ def stretch_between(old: ClipEntry, new: ClipEntry) -> tuple[SegmentEntry, Segme
     return last, behind[0]
 
 
-def judge_stretch(old: SegmentEntry, new: SegmentEntry, leaves: Iterable[str]) -> None:
+def check_chain(old: SegmentEntry, new: SegmentEntry, leaves: Iterable[str]) -> None:
     """Check that the chain leads from one segment to the other over these leaves. Raises ProofBroken."""
     is_same = old.number == new.number and old.link == new.link
     if not is_same and walked(old.link or "", leaves) != new.previous:

@@ -21,8 +21,8 @@ from gateway.proof_package import (
     ProofBroken,
     SegmentEntry,
     SiteKey,
-    judge_stretch,
-    stretch_between,
+    chain_ends,
+    check_chain,
     verify,
     write_package,
 )
@@ -212,20 +212,20 @@ def test_two_packages_are_of_one_chain(chained):
     (clip,) = verify(chained()).manifest.clips
     first, _, last = clip.segments
     old, new = (clip.model_copy(update={"segments": (one,)}) for one in (first, last))
-    assert stretch_between(old, new) == (first, last)
-    assert stretch_between(old, clip) == (first, first), "the same segment is in both"
+    assert chain_ends(old, new) == (first, last)
+    assert chain_ends(old, clip) == (first, first), "the same segment is in both"
     leaves = [leaf_of(path=clip.segments[1].path, sha256=clip.segments[1].sha256), *last.between]
-    judge_stretch(first, last, leaves)
-    judge_stretch(first, first, [])
+    check_chain(first, last, leaves)
+    check_chain(first, first, [])
     for wrong in (leaves[1:], leaves[::-1], []):
         with pytest.raises(ProofBroken, match=r"does not lead from \S+4_2.ts to \S+8_2.ts"):
-            judge_stretch(first, last, wrong)
+            check_chain(first, last, wrong)
     with pytest.raises(ProofBroken, match="changed or left out"):
-        judge_stretch(first, first.model_copy(update={"link": "0" * 64}), [])
+        check_chain(first, first.model_copy(update={"link": "0" * 64}), [])
     with pytest.raises(ProofBroken, match="linked before the first"):
-        stretch_between(new, old)
+        chain_ends(new, old)
     with pytest.raises(ProofBroken, match="no link of this camera's chain"):
-        stretch_between(old, clip.model_copy(update={"segments": ()}))
+        chain_ends(old, clip.model_copy(update={"segments": ()}))
 
 
 def test_a_file_twice_is_refused(package):

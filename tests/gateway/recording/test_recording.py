@@ -17,7 +17,7 @@ from stopwatch import Stopwatch
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition
-from gateway.proof_package import judge_stretch, stretch_between, verify
+from gateway.proof_package import chain_ends, check_chain, verify
 from gateway.web.status.proof_packages import ProofPackages, _entry, _Story
 
 
@@ -70,8 +70,8 @@ async def test_an_event_has_a_clip_a_playlist_and_pictures_and_a_restart_brings_
         proofs = [await proof(store, recording, tmp_path / str(item.id), item, clock) for item in (playing, later)]
         (old,), (new,) = (item.manifest.clips for item in proofs)
         assert [item.notes for item in proofs] == [(), ()], "each segment is linked, and the links are proven"
-        first, last = stretch_between(old, new)
-        judge_stretch(
+        first, last = chain_ends(old, new)
+        check_chain(
             first, last, await recording.leaves(7, after=first.number, before=max(last.number, first.number + 1))
         )
 
