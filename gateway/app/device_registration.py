@@ -9,7 +9,7 @@ import structlog
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import Clock
 from gateway.site.models import Site
-from gateway.store import KnownRecord, Store
+from gateway.store import KnownRecord, Records
 
 log = structlog.get_logger(__name__)
 
@@ -19,8 +19,9 @@ _AGAIN_SECONDS = 5.0
 class DeviceRegistration:
     """The record of the site file's devices and cameras, written as soon as the disk takes it."""
 
-    def __init__(self, *, store: Store, clock: Clock, site: Site) -> None:
-        self._store = store
+    def __init__(self, *, devices: Records, cameras: Records, clock: Clock, site: Site) -> None:
+        self._devices = devices
+        self._cameras = cameras
         self._clock = clock
         self._site = site
         self._wanted = asyncio.Event()
@@ -49,8 +50,8 @@ class DeviceRegistration:
         devices = [KnownRecord(id=item.id, name=item.name, kind=item.driver, at_site=True) for item in site.devices]
         cameras = [KnownRecord(id=item.id, name=item.name, kind="", at_site=True) for item in site.cameras]
         try:
-            await self._store.devices.declare(devices, now=now)
-            await self._store.cameras.declare(cameras, now=now)
+            await self._devices.declare(devices, now=now)
+            await self._cameras.declare(cameras, now=now)
         except StoreError as error:
             log.warning("devices_not_noted", error=str(error))
             return False

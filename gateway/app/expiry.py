@@ -16,8 +16,9 @@ from gateway.domain.events import Event, EventKind
 from gateway.recording.settled_time import SettledTime
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.site import Site
-from gateway.store import LISTS, Entry, ExpiryLimits, ListName, ReadCursor, Store
-from gateway.store.events.expiry import Range
+from gateway.store import LISTS, Entry, ExpiryLimits, Journal, ListName, ReadCursor, Store
+from gateway.store.events.expiry import Expiry, Range
+from gateway.store.events.read_cursors import ReadCursors
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +38,9 @@ class EventKeeping:
     def __init__(
         self,
         *,
-        store: Store,
+        expiry: Expiry,
+        read_cursors: ReadCursors,
+        journal: Journal,
         clock: Clock,
         limits: ExpiryLimits,
         consumer_days: int,
@@ -47,7 +50,9 @@ class EventKeeping:
 
         `forget` is called with each camera event that expired.
         """
-        self._store = store
+        self._expiry = expiry
+        self._read_cursors = read_cursors
+        self._journal = journal
         self._clock = clock
         self._limits = limits
         self._consumer_days = consumer_days
@@ -71,16 +76,16 @@ class EventKeeping:
             await self._thin(name, now)
 
     async def _thin(self, name: ListName, now: int | None) -> None:
-        soft, hard = await self._store.expiry.old_to(name, limits=self._limits, now=now)
+        soft, hard = await self._expiry.old_to(name, limits=self._limits, now=now)
         if not soft and not hard:
             return
-        marks = [mark for mark in await self._store.read_cursors.all() if mark.consumer.list == name]
+        marks = [mark for mark in await self._read_cursors.all() if mark.consumer.list == name]
         # Without a trusted clock no consumer is known to stay away: every mark holds.
         holding = [mark for mark in marks if now is None or mark.holds(now=now, consumer_days=self._consumer_days)]
         upto = max(hard, min([soft, *(mark.read_to for mark in holding)]))
         await self._tell_what_is_unread(name, [mark for mark in marks if mark.read_to < upto], upto, now)
         count = above = 0
-        while gone := await self._store.expiry.remove(name, above=above, to=upto, limits=self._limits, now=now):
+        while gone := await self._expiry.remove(name, above=above, to=upto, limits=self._limits, now=now):
             count, above = count + len(gone), gone[-1]
             if name == "camera_event":
                 for number in gone:
@@ -89,16 +94,16 @@ class EventKeeping:
         if count:
             log.info("records_expired", list=name, count=count, up_to=upto)
         if left := [mark.consumer for mark in marks if mark not in holding and mark.read_to < upto]:
-            await self._store.read_cursors.forget(left)
+            await self._read_cursors.forget(left)
 
     async def _tell_what_is_unread(self, name: ListName, passed: list[ReadCursor], upto: int, now: int | None) -> None:
         """Record what expires unread, before the first record goes: a crash in between may repeat the event."""
         if not passed:
             return
         above = min(mark.read_to for mark in passed)
-        unread = await self._store.expiry.unread(name, above=above, to=upto, limits=self._limits, now=now)
+        unread = await self._expiry.unread(name, above=above, to=upto, limits=self._limits, now=now)
         if unread is not None:
-            await self._store.journal.record(Entry(events=(self._gap(name, unread, passed),)))
+            await self._journal.record(Entry(events=(self._gap(name, unread, passed),)))
 
     def _gap(self, name: ListName, unread: Range, passed: list[ReadCursor]) -> Event:
         stamp = self._clock.wall()
@@ -141,4 +146,12 @@ def event_keeping(site: Site, *, store: Store, clock: Clock, forget: Callable[[i
         transaction_days=site.storage.transaction_days,
         incident_days=site.storage.incident_days,
     )
-    return EventKeeping(store=store, clock=clock, limits=limits, consumer_days=site.keep.consumer_days, forget=forget)
+    return EventKeeping(
+        expiry=store.expiry,
+        read_cursors=store.read_cursors,
+        journal=store.journal,
+        clock=clock,
+        limits=limits,
+        consumer_days=site.keep.consumer_days,
+        forget=forget,
+    )

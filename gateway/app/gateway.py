@@ -117,7 +117,9 @@ class Gateway:
         self._reload_asked = asyncio.Event()
         self._interface_fault = "the interface is not served yet"
         self._store = _store_of(site, folder=folder, clock=self._clock)
-        self._registration = DeviceRegistration(store=self._store, clock=self._clock, site=site)
+        self._registration = DeviceRegistration(
+            devices=self._store.devices, cameras=self._store.cameras, clock=self._clock, site=site
+        )
         self._site_file = RunningSite(
             path=site_path, site=site, secrets=secrets, take=self._take_cameras, read=self._store.changes.bump
         )

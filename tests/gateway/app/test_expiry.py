@@ -45,7 +45,15 @@ class House:
             self.forgotten.append(number)
 
         limits = ExpiryLimits(**{name: getattr(LIMITS, name) for name in LIMITS.__slots__} | changed)
-        return EventKeeping(store=self.store, clock=self.clock, limits=limits, consumer_days=30, forget=forget)
+        return EventKeeping(
+            expiry=self.store.expiry,
+            read_cursors=self.store.read_cursors,
+            journal=self.store.journal,
+            clock=self.clock,
+            limits=limits,
+            consumer_days=30,
+            forget=forget,
+        )
 
     async def happen(self, *, kind: EventKind = EventKind.GATE_OPENED, trusted: bool = True, **more) -> int:
         stamp = self.clock.wall()
