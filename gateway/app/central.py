@@ -16,6 +16,7 @@ from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
 from gateway.central.push.parked_rows import ParkedRows
 from gateway.central.push.reconcile import Reconcile
+from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.push.writes import CentralWrites
 from gateway.central.relay.relay import CentralRelay, RelayLimits
 from gateway.central.runner import Sync
@@ -80,36 +81,8 @@ def central_parts(
         clock=clock,
         pull_seconds=central.pull_seconds,
         bytes_per_second=central.pull_bytes_per_second,
-        evidence=EvidenceSender(
-            client=client,
-            evidence=store.evidence,
-            outbox=store.outbox,
-            unknown_outcomes=store.unknown_outcomes,
-            pending_writes=store.pending_writes,
-            journal=store.journal,
-            changes=store.changes,
-            clock=clock,
-            files=evidence_files.lost,
-            may_take=central.write_may_take_seconds,
-            ask_after=central.ask_person_hours * 3600,
-        ),
-        reconcile=Reconcile(
-            client=client,
-            delivered_records=store.delivered_records,
-            notes=store.cards,
-            journal=store.journal,
-            changes=store.changes,
-            clock=clock,
-            cards=SiteCards(
-                cards=store.cards,
-                pending_writes=store.pending_writes,
-                delivered_records=store.delivered_records,
-                clock=clock,
-                zone=zone,
-                fields=fields,
-            ),
-            restore=down.restore,
-        ),
+        evidence=_evidence_sender(central, client=client, store=store, clock=clock, files=evidence_files),
+        reconcile=_reconcile(client, store=store, clock=clock, zone=zone, fields=fields, restore=down.restore),
         commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),
         clock_alert_seconds=central.clock_alert_seconds,
     )
@@ -123,6 +96,52 @@ def central_parts(
         ),
         people=CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles)),
         link=CentralLink(client=client, down=down, sync=sync, started_at=clock.wall().micros),
+    )
+
+
+def _evidence_sender(
+    central: CentralSection, *, client: CentralClient, store: Store, clock: Clock, files: EvidenceFiles
+) -> EvidenceSender:
+    return EvidenceSender(
+        client=client,
+        evidence=store.evidence,
+        outbox=store.outbox,
+        unknown_outcomes=store.unknown_outcomes,
+        pending_writes=store.pending_writes,
+        journal=store.journal,
+        changes=store.changes,
+        clock=clock,
+        files=files.lost,
+        may_take=central.write_may_take_seconds,
+        ask_after=central.ask_person_hours * 3600,
+    )
+
+
+def _reconcile(
+    client: CentralClient,
+    *,
+    store: Store,
+    clock: Clock,
+    zone: ZoneInfo,
+    fields: CardFieldMap,
+    restore: RestoreDetector,
+) -> Reconcile:
+    return Reconcile(
+        client=client,
+        delivered_records=store.delivered_records,
+        notes=store.cards,
+        journal=store.journal,
+        changes=store.changes,
+        clock=clock,
+        cards=SiteCards(
+            cards=store.cards,
+            pending_writes=store.pending_writes,
+            delivered_records=store.delivered_records,
+            clock=clock,
+            zone=zone,
+            fields=fields,
+        ),
+        restore=restore,
     )
 
 
