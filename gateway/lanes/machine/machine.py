@@ -164,6 +164,7 @@ def _closing_reported(lane: Transition, event: m.InputReported) -> None:
         visit = lane.state.visits.present
         if lane.state.visits.phase is Phase.PASSING or (visit is not None and visit.against):
             visits.left_closing_loop(lane)
+            lane.put(lane.state.intruders.gone())
         elif lane.state.intruders.present is not None:
             intruders.left_closing_loop(lane, lane.state.intruders.present)
         if before is PointState.ON:

@@ -340,6 +340,8 @@ class LaneLife(RuleBasedStateMachine):
         superseded = [one.command.command_id for one in self.state.commands.superseded]
         assert len(set(under_way) - set(superseded)) <= 1, "only the command under way may be unfinished"
         assert set(superseded) <= set(under_way)
+        if self.state.inputs.closing.is_off():
+            assert self.state.intruders.present is None, "nobody is on a closing loop that is off"
 
     def judge(self, send):
         command = send.command

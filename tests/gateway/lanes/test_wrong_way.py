@@ -125,3 +125,23 @@ def test_vehicle_behind_a_gate_that_is_forced_open_leaves_the_wrong_way(lane):
     out_over(lane)
     assert [(one.direction, one.outcome) for one in lane.passages] == [("exit", P.UNAUTHORISED)]
     assert E.WRONG_WAY in lane.events
+
+
+@pytest.mark.parametrize("seconds", [0.3, 5])
+def test_who_comes_after_one_that_was_let_out_is_let_in(lane, seconds):
+    """The closing loop was unknown for a moment under a vehicle that a person let out from over it."""
+    lane.gate(GatePosition.OPEN)
+    lane.closing(ON)
+    lane.wait(1)
+    lane.wish(OPEN)
+    lane.acknowledge()
+    lane.gate(GatePosition.OPEN)
+    lane.closing(PointState.UNKNOWN)
+    lane.wait(1)
+    lane.closing(ON)
+    lane.wait(1)
+    lane.closing(OFF)
+    lane.wait(seconds)
+    lane.arming(ON)
+    lane.card()
+    assert lane.state.visits.phase is Phase.OPENING
