@@ -25,7 +25,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
 from gateway.runtime.clock import Clock
 from gateway.store import Entry, OutboxRow, PendingWrite, Store
-from gateway.store.outbox.rows import new_key
+from gateway.store.outbox.rows import NEVER_TRIED, Attempt, new_key
 
 log = structlog.get_logger(__name__)
 
@@ -161,10 +161,8 @@ class CentralWrites:
             asked = True
             answer = await central.client.call(operation.method, operation.path, sent, key=key)
         except CentralUnavailable as error:
-            begun = asked and error.sent
-            return await self._hold(
-                operation, record_id, body, key=key, begun=begun, newest_before=before, begun_at=begun_at
-            )
+            attempt = Attempt(key=key, begun=asked and error.sent, newest_before=before, begun_at=begun_at)
+            return await self._hold(operation, record_id, body, attempt=attempt)
         except CentralRefused as error:
             return await self._on_refusal(central, operation, record_id, body, error, key=key)
         if operation.effect is Effect.CREATE:
@@ -189,12 +187,12 @@ class CentralWrites:
         if not error.status:  # central refuses the gateway's account, and has not seen the write
             return await self._hold(operation, record_id, body)
         if await doubt(central.client, error, of=operation) is not None:  # what answered is not central
-            return await self._hold(operation, record_id, body, key=key)
+            return await self._hold(operation, record_id, body, attempt=Attempt(key=key))
         if operation.kind == CARD and record_id is not None and error.status == NOT_FOUND:
             try:
                 again = await self._gone_at_central(central.restore, operation, record_id)
             except CentralUnavailable:
-                return await self._hold(operation, record_id, body, key=key)
+                return await self._hold(operation, record_id, body, attempt=Attempt(key=key))
             if again is not None:
                 return await self._hold(operation, again, body)
         raise error
@@ -245,27 +243,15 @@ class CentralWrites:
         body: JsonObject,
         *,
         sends: bool = True,
-        key: str = "",
-        begun: bool = False,
-        newest_before: int | None = None,
-        begun_at: int | None = None,
+        attempt: Attempt = NEVER_TRIED,
     ) -> Written:
         now = self._clock.wall().micros
         async with self._cards.turn:
-            if operation.kind == CARD and not begun:
+            if operation.kind == CARD and not attempt.begun:
                 await self._cards.refuse_duplicate_number(operation, record_id, body)
             before = await self._cards.record(record_id) if operation.kind == CARD and record_id is not None else None
             pending = await self._store.pending_writes.hold(
-                operation,
-                record_id,
-                body,
-                now=now,
-                sends=sends,
-                key=key,
-                begun=begun,
-                newest_before=newest_before,
-                begun_at=begun_at,
-                before=before,
+                operation, record_id, body, now=now, sends=sends, attempt=attempt, before=before
             )
             record = pending.record
             if operation.kind == CARD:

@@ -30,6 +30,8 @@ from gateway.store.outbox.deliveries import take_id_from
 from gateway.store.outbox.recent_writes import RecentWrites
 from gateway.store.outbox.record_kinds import IDS, RECORD_KINDS, SiteIds
 from gateway.store.outbox.rows import (
+    NEVER_TRIED,
+    Attempt,
     OutboxRow,
     body_object,
     body_text,
@@ -180,10 +182,7 @@ class PendingWrites:
         *,
         now: int,
         sends: bool,
-        key: str = "",
-        begun: bool = False,
-        newest_before: int | None = None,
-        begun_at: int | None = None,
+        attempt: Attempt = NEVER_TRIED,
         before: JsonObject | None = None,
     ) -> PendingWrite:
         """Change the record and queue the write, in one commit.
@@ -196,10 +195,7 @@ class PendingWrites:
             body: the write as central is to get it; its `id` is set when it goes up.
             now: wall micros.
             sends: whether it has to go up at all.
-            key: under which central was asked before; "" when it was not.
-            begun: whether the write may have reached central already.
-            newest_before: the highest id that central was known to have given to its kind before that.
-            begun_at: when that was, in micros of central's clock; None when nobody knows.
+            attempt: what came of asking central before.
             before: the record until now, where it is kept elsewhere.
 
         A write that may have reached central is queued whatever waits. Raises StoreError when the disk refuses, and
@@ -211,7 +207,7 @@ class PendingWrites:
             deletes, changes = operation.effect is Effect.DELETE, operation.effect is Effect.CHANGE
             waits = sends and not (deletes and take_back(connection, operation.kind, known))
             if waits:
-                if not begun:
+                if not attempt.begun:
                     self._admit(connection, operation, known, body)
                 base = base_of(connection, operation.kind, known, body, was) if changes else {}
                 if changes:
@@ -223,10 +219,7 @@ class PendingWrites:
                     record_id=known,
                     body=body_text(body),
                     now=now,
-                    key=key,
-                    begun=begun,
-                    newest_before=newest_before,
-                    begun_at=begun_at,
+                    attempt=attempt,
                 )
                 note_base(connection, number, base)
                 if changes:

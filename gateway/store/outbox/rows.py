@@ -61,6 +61,26 @@ def new_key() -> str:
     return secrets.token_urlsafe(18)
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An earlier attempt to write a record at central; the default is none.
+
+    Attributes:
+        key: under which central was asked, "" when it was not.
+        begun: whether it may have reached central.
+        newest_before: the highest id that central was known to have given to its kind before that.
+        begun_at: when that was, in micros of central's clock; None when nobody knows.
+    """
+
+    key: str = ""
+    begun: bool = False
+    newest_before: int | None = None
+    begun_at: int | None = None
+
+
+NEVER_TRIED = Attempt()
+
+
 def insert_outbox(
     connection: sqlite3.Connection,
     *,
@@ -69,17 +89,15 @@ def insert_outbox(
     body: str,
     now: int,
     action: str = "create",
-    key: str = "",
-    begun: bool = False,
-    newest_before: int | None = None,
-    begun_at: int | None = None,
+    attempt: Attempt = NEVER_TRIED,
     file_bytes: int = 0,
 ) -> int:
     """Queue a record for sending, within a running transaction. `file_bytes`: the size of its file."""
+    key, begun = attempt.key or new_key(), attempt.begun
     cursor = connection.execute(
         "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun, newest_before, begun_at,"
         " file_bytes) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)",
-        (key or new_key(), kind, record_id, body, now, action, begun, newest_before, begun_at, file_bytes),
+        (key, kind, record_id, body, now, action, begun, attempt.newest_before, attempt.begun_at, file_bytes),
     )
     connection.execute("UPDATE book SET count = count + 1 WHERE name = 'accepted'")
     number = int(cursor.lastrowid or 0)

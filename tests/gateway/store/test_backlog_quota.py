@@ -23,6 +23,7 @@ from gateway.domain.writes import (
 from gateway.store import Delivery, Entry, Store
 from gateway.store.outbox import backlog_quota
 from gateway.store.outbox.backlog_quota import MOST_MADE
+from gateway.store.outbox.rows import Attempt
 
 HAPPENED = Event(kind=EventKind.VEHICLE_PASSED, date_at=1, clock_trusted=True, description="", lane_id="entry")
 SEEN = Moment(201, "Vehicle passed", "", 0, 2, clock_trusted=True)
@@ -71,7 +72,7 @@ async def test_a_full_backlog_refuses_direct_writes_and_names_the_remedy(small):
         (CARD_DELETE, {}),
     ):
         await held(small, operation, body, first=50_000)
-    await held(small, CARD_UPDATE, {"note": "x"}, first=50_000, begun=True, key="k")
+    await held(small, CARD_UPDATE, {"note": "x"}, first=50_000, attempt=Attempt(begun=True, key="k"))
     await small.pending_writes.hold(CARD_UPDATE, 1, {"note": "y"}, now=1, sends=False)  # nor what waits for nobody
     # The site's own records are never refused, and they count.
     before = (await small.backlog.usage()).bytes
@@ -90,7 +91,9 @@ async def test_the_backlog_is_counted_as_it_waits_now(small):
         await small.backlog.admit()
     (row,) = await small.outbox.due(now=1)
     await small.outbox.park(row, error="too long")
-    await held(small, DEVICE_CONFIG, {"description": "y"}, begun=True)  # takes its field out of the refused one
+    await held(
+        small, DEVICE_CONFIG, {"description": "y"}, attempt=Attempt(begun=True)
+    )  # takes its field out of the refused one
     await small.backlog.admit()
     for length, fits in ((120_000, False), (10, True)):
         refused = await small.refused.get(row.id)
