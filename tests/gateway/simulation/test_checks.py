@@ -253,6 +253,18 @@ def test_what_a_person_stopped_is_moved_only_when_somebody_wants_that():
         assert told(ends) == []
 
 
+@pytest.mark.parametrize(("asked_at", "is_kept"), [(29.0, True), (28.0, False)])
+def test_what_a_person_asked_for_goes_out_though_a_stop_works_while_it_waits_for_the_disk(asked_at, is_kept):
+    check = StoppingCheck()
+    steps = [
+        seen.Asked(asked_at, LANE, GateAction.OPEN),
+        seen.Answered(29.5, LANE, GateAction.STOP, acknowledged=True),
+        seen.PositionReported(29.5, LANE, GatePosition.STOPPED),
+        seen.Called(30.0, LANE, GateAction.OPEN),
+    ]
+    assert ([text for one in steps if (text := check.see(one))] == []) is is_kept
+
+
 def test_what_is_gone_before_the_close_is_answered_needs_no_open():
     def told(*, answered_at):
         check = ReopeningCheck()
