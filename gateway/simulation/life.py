@@ -132,6 +132,7 @@ class Life:
 
     def stop(self) -> None:
         """End in order."""
+        self._around.witness.see(seen.ToldToStop(self._around.clock.monotonic()))
         self._ended.set()
 
     def die(self) -> None:

@@ -42,6 +42,11 @@ class Ended(Observation):
 
 
 @dataclass(frozen=True, slots=True)
+class ToldToStop(Observation):
+    """The gateway was told to stop in order. It takes no new command from now on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Presented(Observation):
     """A card was held to a reader.
 

@@ -14,6 +14,7 @@ _SETTLED_AFTER = 60.0
 _JUDGED_BY_OTHERS = frozenset({Reason.STORE_UNAVAILABLE, Reason.EXPIRED, Reason.NOT_YET_VALID, Reason.CLOCK_UNTRUSTED})
 _AT_MOST = 0.25
 _OF_A_PERSON = 1.5
+_PERSON_ASKED = "a person asked for an open"
 
 
 class AccessCheck:
@@ -56,11 +57,21 @@ class AccessCheck:
 class DelayCheck:
     """Check that a valid card at a working lane reaches the gate's driver at once, whatever else is broken.
 
-    A person's open waits a moment for the disk, and no longer.
+    A person's open waits a moment for the disk, and no longer. One that still waits as the gateway is told to stop is
+    not sent.
     """
 
     promise = "6 no lane is delayed"
-    wants = (seen.Presented, seen.Asked, seen.Called, seen.Drove, seen.Acknowledged, seen.ClockJudged, seen.Ended)
+    wants = (
+        seen.Presented,
+        seen.Asked,
+        seen.Called,
+        seen.Drove,
+        seen.Acknowledged,
+        seen.ClockJudged,
+        seen.ToldToStop,
+        seen.Ended,
+    )
 
     def __init__(self, *, sure_time_lanes: frozenset[str] = frozenset()) -> None:
         """`sure_time_lanes` refuse cards with days while the clock is not trusted, also one read right before."""
@@ -74,9 +85,7 @@ class DelayCheck:
             case seen.Presented(good=True, calm=True):
                 self._waiting[observation.lane] = observation.at + _AT_MOST, f"good card {observation.card} was read"
             case seen.Asked(action=GateAction.OPEN, calm=True):
-                self._waiting.setdefault(
-                    observation.lane, (observation.at + _OF_A_PERSON, "a person asked for an open")
-                )
+                self._waiting.setdefault(observation.lane, (observation.at + _OF_A_PERSON, _PERSON_ASKED))
             case seen.Asked():
                 self._waiting.pop(observation.lane, None)
             case seen.Called(action=GateAction.OPEN):
@@ -84,6 +93,8 @@ class DelayCheck:
             case seen.ClockJudged(trusted=False):
                 for lane in self._sure_time_lanes:
                     self._waiting.pop(lane, None)
+            case seen.ToldToStop():
+                self._waiting = {lane: one for lane, one in self._waiting.items() if one[1] != _PERSON_ASKED}
             case seen.Ended():
                 self._waiting.clear()
             case _:

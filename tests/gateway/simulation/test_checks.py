@@ -478,6 +478,18 @@ def test_a_card_that_waits():
     assert "not" in check.see(seen.Called(2.5, LANE, GateAction.OPEN))
 
 
+def test_a_gateway_that_is_told_to_stop_owes_a_person_no_open():
+    def told(*waiting):
+        check = DelayCheck()
+        for observation in waiting:
+            check.see(observation)
+        check.see(seen.ToldToStop(1.2))
+        return check.see(seen.Drove(3.0, LANE, "left", 0.0))
+
+    assert told(seen.Asked(1.0, LANE, GateAction.OPEN, calm=True)) == ""
+    assert "not" in told(seen.Presented(1.0, LANE, "1", good=True, calm=True))
+
+
 def test_stamps_of_a_clock_that_was_wrong():
     check = ClockCheck()
     check.see(seen.ClockJudged(1.0, trusted=False, true_micros=WALL + 1_000_000))
