@@ -143,7 +143,7 @@ class Lanes:
     async def command(self, *, device_id: int, action: GateAction, source: str, command_id: str = "") -> Command:
         """Record a command for a gate and start it; return once it is on disk.
 
-        A disk that refuses, or does not answer in time, does not keep a person from commanding a gate: the command is
+        A stop is started at once and recorded beside; the others wait for the disk first. A disk that refuses, or does not answer in time, does not keep a person from commanding a gate: the command is
         carried out, and its `recorded` is False. Raises NotFoundError for an id that is no gate of this site,
         CommandRefused when the device is away or the command is not allowed now (the refusal is recorded).
 
@@ -177,10 +177,15 @@ class Lanes:
             kind, text = EventKind.COMMAND_REFUSED, f"{text}: {refusal}"
         event = self._event(kind, text, device_id=device_id, lane_id=runner.rules.lane.id)
         event = replace(event, data={"command_id": command.command_id, "action": action.value})
-        recorded = await self._record_now(Entry(events=(event,), commands=(command,)))
+        entry, request = Entry(events=(event,), commands=(command,)), m.CommandRequested(command, asked_at + life)
+        is_stop = action is GateAction.STOP and not refusal
+        if is_stop:
+            runner.post(request)
+        recorded = await self._record_now(entry)
         if refusal:
             raise CommandRefused(refusal)
-        runner.post(m.CommandRequested(command, deadline=asked_at + life))
+        if not is_stop:
+            runner.post(request)
         return replace(command, recorded=recorded)
 
     async def order(self, *, lane_id: str, kind: OrderKind | None, reason: str, source: str) -> None:

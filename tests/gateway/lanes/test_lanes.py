@@ -264,6 +264,27 @@ async def test_a_person_opens_though_the_disk_refuses_and_it_is_recorded_later(h
     assert (await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")).recorded
 
 
+async def test_a_stop_waits_for_no_disk_and_its_record_comes_first(house, monkeypatch):
+    record, disk_answers = house.store.journal.record, asyncio.Event()
+
+    async def hang(entry):
+        await disk_answers.wait()
+        return await record(entry)
+
+    monkeypatch.setattr(house.store.journal, "record", hang)
+    house.report(GateMoved, GatePosition.CLOSING)
+    asked = asyncio.create_task(house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard"))
+    await house.until(lambda: house.gate.told == [GateAction.STOP])
+    assert not asked.done()
+    disk_answers.set()
+    assert (await asked).recorded
+    house.report(GateMoved, GatePosition.STOPPED)
+    await house.told(E.COMMAND_DONE)
+    page = await house.store.events.page(EventFilter())
+    steps = [item.type for item in page.events if E.COMMAND_RECORDED <= item.type <= E.COMMAND_UNKNOWN]
+    assert steps[::-1] == [E.COMMAND_RECORDED, E.COMMAND_SENT, E.COMMAND_ACKNOWLEDGED, E.COMMAND_DONE]
+
+
 async def test_listed_plate_behind_one_that_is_like_it_is_decided_on(house):
     def read(plate):
         house.lanes.report(PlateSeen(102, plate, 0.99, "", "", house.clock.monotonic()))
