@@ -27,7 +27,13 @@ _WAITS = "closing waits: "
 
 
 def begin(lane: Transition) -> None:
-    """Begin to close the gate, by a command or by its own controller, unless somebody keeps it open."""
+    """Begin to close the gate, by a command or by its own controller, unless somebody keeps it open.
+
+    A close of ours that may still move the gate is watched further.
+    """
+    job = lane.state.closing
+    if job is not None and job.is_on_its_way:
+        return
     supervised = lane.rules.lane.vend == "supervised" and not lane.state.locked_down
     if lane.state.kept_open or lane.state.stop.by or supervised:
         return

@@ -232,8 +232,8 @@ def _command_failed(lane: Transition, event: m.CommandFailed) -> None:
         return
     commands_in_flight.failed(lane, event)
     if event.sent:
-        return
-    if flight.command.action is GateAction.CLOSE:
+        pass
+    elif flight.command.action is GateAction.CLOSE:
         closing.failed(lane, event.reason)
     elif flight.command.action is GateAction.OPEN and lane.state.visits.phase is Phase.OPENING:
         visits.not_opened(lane, event.reason)

@@ -65,7 +65,7 @@ def close_to_undo(state: LaneState) -> Closing | None:
     Nobody may know yet whether that close has gone out. An open that takes the place of another undoes the same close.
     """
     job, flight = state.closing, state.commands.flight
-    if job is not None and job.is_on_its_way and not job.lost:
+    if job is not None and job.is_on_its_way:
         return job
     return flight.instead_of if flight is not None else None
 

@@ -249,13 +249,13 @@ def _open(lane: Transition, visit: Visit) -> None:
         _tell_decision(lane, visit)
         stopping.ended(lane, _LET_IN)
         return
-    close = reopening.close_to_undo(lane.state)
-    lane.drop_closing()
     lane.enter(Phase.OPENING, visit.opening())
     if lane.state.inputs.gate_lost:
         _tell_decision(lane, visit)
         not_opened(lane, f"the gate's controller is offline: {lane.state.inputs.gate_lost}")
         return
+    close = reopening.close_to_undo(lane.state)
+    lane.drop_closing()
     deadline = lane.now.at + lane.rules.policy.command_seconds
     commands_in_flight.send(lane, lane.command(GateAction.OPEN), deadline, instead_of=close)
     stopping.ended(lane, _LET_IN)

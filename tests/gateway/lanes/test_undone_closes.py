@@ -111,6 +111,39 @@ def test_lost_open_of_a_gate_that_has_closed_meanwhile_is_left_at_that(closing):
     assert lane.actions() == [OPEN, CLOSE, OPEN]
 
 
+def test_close_is_watched_as_soon_as_the_open_in_its_place_is_not_answered(closing):
+    lane, opening = closing
+    fail(lane, opening, sent=True)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+    lane.safety(ON)
+    assert lane.actions() == OPENED_AGAIN
+
+
+def test_open_without_an_answer_that_worked_all_the_same_ends_the_watch(closing):
+    lane, opening = closing
+    fail(lane, opening, sent=True)
+    lane.gate(GatePosition.OPENING)
+    lane.gate(GatePosition.OPEN)
+    lane.safety(ON)
+    lane.wait(5)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+    assert lane.state.visits.phase is Phase.OPEN
+
+
+def test_close_that_was_lost_with_the_controller_is_watched_on_though_a_vehicle_was_let_in_meanwhile(lane):
+    give_close(lane)
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+    lane.do(m.GateLost("no power"))
+    lane.arming(ON)
+    lane.card()
+    assert lane.actions() == [OPEN, CLOSE], "no command to a controller that is away"
+    lane.do(m.GateRegained())
+    lane.safety(ON)
+    lane.gate(GatePosition.CLOSING)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
 def come_back(lane, position):
     lane.do(m.GateLost("no power"))
     lane.wait(2, refresh=False)

@@ -19,8 +19,8 @@ class InFlight:
         acknowledged_at: when the device acknowledged it, None before.
         doubt: why nobody knows whether the device heard it, "" while there is no doubt.
         doubted_at: since when; a movement seen after that settles the doubt.
-        instead_of: the close that this open undoes; should the open not go out, or be given up, that close is watched
-            further.
+        instead_of: the close that this open undoes; should the open not go out, or not be answered, that close is
+            watched further.
     """
 
     command: Command
@@ -99,8 +99,8 @@ class Commands:
         return replace(self, flight=replace(flight, acknowledged_at=at))
 
     def doubted(self, flight: InFlight, doubt: str, at: float) -> Commands:
-        """Return the commands while nobody knows whether the device heard the one under way."""
-        return replace(self, flight=replace(flight, doubt=doubt, doubted_at=at))
+        """Return the commands while nobody knows whether the device heard the one under way; it undoes nothing more."""
+        return replace(self, flight=replace(flight, doubt=doubt, doubted_at=at, instead_of=None))
 
     def ended(self) -> Commands:
         """Return the commands with none under way."""
