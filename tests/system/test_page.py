@@ -12,7 +12,7 @@ from gateway.domain.events import EventKind
 pytestmark = pytest.mark.timeout(120)
 
 WATCH = """
-async ({url, hold}) => {
+async ({url, pictures}) => {
   const pc = new RTCPeerConnection();
   const video = document.createElement('video');
   video.muted = true; video.autoplay = true; video.playsInline = true;
@@ -27,8 +27,12 @@ async ({url, hold}) => {
   if (answer.status !== 201) return {status: answer.status, text: await answer.text()};
   await pc.setRemoteDescription({type: 'answer', sdp: await answer.text()});
   const waited = await Promise.race([first, new Promise((resolve) => setTimeout(() => resolve(-1), 10000))]);
-  await new Promise((resolve) => setTimeout(resolve, hold));
-  const stats = [...(await pc.getStats()).values()].find((one) => one.type === 'inbound-rtp');
+  const received = async () => [...(await pc.getStats()).values()].find((one) => one.type === 'inbound-rtp');
+  let stats = await received();
+  while (!(stats?.framesDecoded >= pictures) && performance.now() - began < 20000) {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    stats = await received();
+  }
   const gone = await fetch(new URL(answer.headers.get('Location'), url), {method: 'DELETE'});
   pc.close();
   return {status: 201, first: waited, width: video.videoWidth, decoded: stats?.framesDecoded,
@@ -68,7 +72,7 @@ def test_chromium_shows_a_camera_live(browser, site):
     with browser.new_context() as context:
         page = context.new_page()
         page.goto(f"{site.api.base}/health/live")
-        seen = page.evaluate(WATCH, {"url": stream, "hold": 1500})
+        seen = page.evaluate(WATCH, {"url": stream, "pictures": 10})
     print(seen)
     assert seen["status"] == 201
     assert 0 < seen["first"] < 5000
