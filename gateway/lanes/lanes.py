@@ -143,9 +143,10 @@ class Lanes:
     async def command(self, *, device_id: int, action: GateAction, source: str, command_id: str = "") -> Command:
         """Record a command for a gate and start it; return once it is on disk.
 
-        A stop is started at once and recorded beside; the others wait for the disk first. A disk that refuses, or does not answer in time, does not keep a person from commanding a gate: the command is
-        carried out, and its `recorded` is False. Raises NotFoundError for an id that is no gate of this site,
-        CommandRefused when the device is away or the command is not allowed now (the refusal is recorded).
+        A stop is started at once and recorded beside; the others wait for the disk first. A disk that refuses, or does
+        not answer in time, does not keep a person from commanding a gate: the command is carried out, and its
+        `recorded` is False. Raises NotFoundError for an id that is no gate of this site, CommandRefused when the device
+        is away or the command is not allowed now (the refusal is recorded).
 
         Args:
             device_id: the gate.

@@ -273,11 +273,13 @@ async def test_a_stop_waits_for_no_disk_and_its_record_comes_first(house, monkey
 
     monkeypatch.setattr(house.store.journal, "record", hang)
     house.report(GateMoved, GatePosition.CLOSING)
-    asked = asyncio.create_task(house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard"))
-    await house.until(lambda: house.gate.told == [GateAction.STOP])
-    assert not asked.done()
-    disk_answers.set()
-    assert (await asked).recorded
+    async with asyncio.TaskGroup() as group:
+        stop = house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard")
+        asked = group.create_task(stop)
+        await house.until(lambda: house.gate.told == [GateAction.STOP])
+        assert not asked.done()
+        disk_answers.set()
+    assert asked.result().recorded
     house.report(GateMoved, GatePosition.STOPPED)
     await house.told(E.COMMAND_DONE)
     page = await house.store.events.page(EventFilter())
