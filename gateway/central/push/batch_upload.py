@@ -4,12 +4,16 @@ A commit costs as much as a request, so neither waits for the other, and one com
 single row hold: it is marked as begun, on disk, before its request goes out, and leaves the outbox with central's
 answer. Rows that were begun but not sent, because central went away or urgent rows are due, are unmarked. A batch holds
 at most one row of a record, so the order per record is kept.
+
+An answer need not name the id of the new record. Such records are looked for together, once all other answers are
+stored: before that, a record of the list may be anybody's.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 
 import structlog
 
@@ -17,9 +21,10 @@ from gateway.central.client.answers import JsonObject
 from gateway.central.client.client import CentralClient
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import DeliveryRequest, answered_record, delivery_request, given_id
-from gateway.central.push.unknown_outcomes import UnknownCreate
+from gateway.central.push.unknown_outcomes import AnsweredCreate, UnknownCreate
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.domain.references import may_name_provisional
+from gateway.domain.writes import WriteOperation
 from gateway.runtime.clock import Clock
 from gateway.store import Delivery, OutboxRow
 from gateway.store.outbox.outbox import Outbox
@@ -46,7 +51,7 @@ class BatchUpload:
     """Upload of rows of different records, oldest first: several at once where there are many.
 
     `park` takes a row that has no operation, `on_failure` one that central did not take (and returns whether to go on),
-    `on_acknowledged` one that it took. `with_id` adds the id to an answer that lacks it.
+    `on_acknowledged` one that it took. `with_ids` adds the ids to answers that lack them.
     """
 
     def __init__(
@@ -58,7 +63,7 @@ class BatchUpload:
         rows: Sequence[OutboxRow],
         park: Callable[[OutboxRow, str], Awaitable[None]],
         on_failure: Callable[[OutboxRow, DeliveryRequest, CentralUnavailable | CentralRefused], Awaitable[bool]],
-        with_id: Callable[[UnknownCreate, JsonObject], Awaitable[JsonObject]],
+        with_ids: Callable[[Sequence[AnsweredCreate]], AbstractAsyncContextManager[tuple[JsonObject, ...]]],
         on_acknowledged: Callable[[OutboxRow], Awaitable[None]],
         newest: NewestIds,
     ) -> None:
@@ -69,12 +74,13 @@ class BatchUpload:
         self._rows = rows
         self._park = park
         self._on_failure = on_failure
-        self._with_id = with_id
+        self._with_ids = with_ids
         self._on_acknowledged = on_acknowledged
         self._at_once = min(_AT_ONCE, 1 + len(rows) // _ROWS_FOR_ANOTHER)
         self._ends_at = clock.monotonic() + _LONGEST_SECONDS
         self._begun: asyncio.Queue[OutboxRow | None] = asyncio.Queue(_BEGUN_TOGETHER)
         self._answered: list[Delivery] = []
+        self._unnamed: list[AnsweredCreate] = []
         self._came = asyncio.Event()
         self._unsaved = asyncio.Semaphore(_ANSWERS_UNKEPT)
         self._all_sent = asyncio.Event()
@@ -103,6 +109,7 @@ class BatchUpload:
             await self._outbox.not_begun(self._untried)
         if self._fault is not None:
             raise self._fault
+        await self._keep_unnamed()
         return not self._stopped
 
     async def _end_early(self) -> None:
@@ -135,7 +142,7 @@ class BatchUpload:
             await self._begun.put(None)
 
     def _is_over(self) -> bool:
-        return self._clock.monotonic() >= self._ends_at
+        return self._clock.monotonic() >= self._ends_at or len(self._unnamed) >= _ANSWERS_UNKEPT
 
     async def _send(self) -> None:
         first = True
@@ -161,9 +168,11 @@ class BatchUpload:
             if not await self._on_failure(row, request, error):
                 self._stopped = True
             return
-        answer = await self._with_id(UnknownCreate(row, operation, request.body), answer)
-        names = operation.resources
-        self._answered.append(Delivery(row, given_id(answer, names), answered_record(answer, names)))
+        if given_id(answer, operation.resources) is None:
+            self._unnamed.append((UnknownCreate(row, operation, request.body), answer))
+            await self._on_acknowledged(row)
+            return
+        self._answered.append(_delivery(row, operation, answer))
         self._came.set()
         await self._on_acknowledged(row)
         await self._unsaved.acquire()
@@ -198,5 +207,22 @@ class BatchUpload:
             for _ in together:
                 self._unsaved.release()
 
+    async def _keep_unnamed(self) -> None:
+        """Look for the records whose ids central did not name, and store them."""
+        if not self._unnamed:
+            return
+        async with self._with_ids(self._unnamed) as answers:
+            now = self._clock.wall()
+            together = [
+                _delivery(create.row, create.operation, answer)
+                for (create, _), answer in zip(self._unnamed, answers, strict=True)
+            ]
+            await self._outbox.delivered_together(together, now=now.micros, trusted=now.trusted)
+
     def _stop(self, fault: StoreError) -> None:
         self._stopped, self._fault = True, self._fault or fault
+
+
+def _delivery(row: OutboxRow, operation: WriteOperation, answer: JsonObject) -> Delivery:
+    names = operation.resources
+    return Delivery(row, given_id(answer, names), answered_record(answer, names))

@@ -24,7 +24,7 @@ from gateway.central.client.connections import Upload
 from gateway.central.client.not_found import doubt
 from gateway.central.pull.field_map import record_id
 from gateway.central.push.requests import answered_record, given_id
-from gateway.central.push.unknown_outcomes import ASK_AFTER, Absent, Found, NotYet, Outcome, SearchAttempts, Unclear
+from gateway.central.push.search_attempts import ASK_AFTER, Absent, Found, NotYet, Outcome, SearchAttempts, Unclear
 from gateway.domain.errors import CameraUnavailable, CentralRefused, CentralUnavailable, NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import FILE_LOST, Evidence, download_name

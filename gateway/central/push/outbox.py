@@ -29,16 +29,8 @@ from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.paused_operations import PausedOperations, action_of
 from gateway.central.push.requests import DeliveryRequest, answered_record, creates_among, delivery_request, given_id
 from gateway.central.push.restored_central import RestoreDetector, restore_detector
-from gateway.central.push.unknown_outcomes import (
-    ASK_AFTER,
-    Absent,
-    Found,
-    NotYet,
-    OutcomeSearch,
-    SearchAttempts,
-    Unclear,
-    UnknownCreate,
-)
+from gateway.central.push.search_attempts import ASK_AFTER, Absent, Found, NotYet, SearchAttempts, Unclear
+from gateway.central.push.unknown_outcomes import OutcomeSearch, UnknownCreate
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
 from gateway.domain.errors import CentralRefused, CentralUnavailable
@@ -195,7 +187,7 @@ class OutboxSender:
             rows=rows,
             park=self._park,
             on_failure=self._on_failure,
-            with_id=self._outcomes.with_id,
+            with_ids=self._outcomes.with_ids,
             on_acknowledged=self._on_acknowledged,
             newest=self._newest,
         )
@@ -240,8 +232,8 @@ class OutboxSender:
             answer = await self._client.call(operation.method, operation.path, request.body, key=row.key)
         except (CentralUnavailable, CentralRefused) as error:
             return await self._on_failure(row, request, error)
-        answer = await self._outcomes.with_id(UnknownCreate(row, operation, request.body), answer)
-        await self._delivered(row, request, answer)
+        async with self._outcomes.with_ids([(UnknownCreate(row, operation, request.body), answer)]) as (answer,):
+            await self._delivered(row, request, answer)
         await self._on_acknowledged(row)
         return True
 

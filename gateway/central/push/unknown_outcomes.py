@@ -9,8 +9,8 @@ backoff, and a person decides after a day.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -22,11 +22,11 @@ from gateway.central.push.delivered_record import is_still, marks_of
 from gateway.central.push.list_search import Bounds, Compare, ListSearch
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import delivery_request, given_id
+from gateway.central.push.search_attempts import Found, Outcome, SearchAttempts
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.record_match import RecordMatch, match_record
 from gateway.domain.writes import Effect, JsonObject, Lookup, WriteOperation
 from gateway.runtime.clock import Clock
-from gateway.runtime.supervision import Backoff
 from gateway.store import OutboxRow, References
 from gateway.store.cards.cards import Cards
 from gateway.store.outbox.delivered_records import DeliveredRecords
@@ -37,9 +37,6 @@ from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
 _LIMIT = 100
 _TRIED = 5
 
-ASK_AFTER = 86_400.0
-"""Seconds after which a person decides what searching cannot tell."""
-_CLEAN_LOOKS = 2
 _NARROWEST_PARTS = 8
 _COMPARED_AT_ONCE = 100
 _MARGIN = 300.0
@@ -74,87 +71,13 @@ class UnknownCreate:
     body: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Outcome: central has the record."""
-
-    record: JsonObject
+AnsweredCreate = tuple[UnknownCreate, JsonObject]
+"""A create with central's answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """Outcome: central does not have the record, and will not carry out the earlier request."""
-
-
-@dataclass(frozen=True, slots=True)
-class NotYet:
-    """Outcome that is still unknown; the next search is of use after so many seconds."""
-
-    reason: str
-    wait: float
-
-
-@dataclass(frozen=True, slots=True)
-class Unclear:
-    """Outcome that searching did not settle for so long that a person is asked."""
-
-    reason: str
-
-
-Outcome = Found | Absent | NotYet | Unclear
-
-
-class SearchAttempts:
-    """Counts of searches that did not find a record, kept in memory: after a start they begin anew.
-
-    `may_take`: for so many seconds central may still carry out a request whose answer was lost.
-    """
-
-    def __init__(self, *, monotonic: Callable[[], float], may_take: float, ask_after: float = ASK_AFTER) -> None:
-        self._monotonic = monotonic
-        self._may_take = may_take
-        self._ask_after = ask_after
-        self._backoff = Backoff(first=2.0, longest=3600.0)
-        self._clean: dict[int, tuple[int, float]] = {}
-        self._unclean: Counter[int] = Counter()
-        self._since: dict[int, float] = {}
-
-    @property
-    def longest(self) -> float:
-        """Longest wait between two searches."""
-        return max(self._backoff.longest, self._may_take)
-
-    def number(self, row_id: int) -> int:
-        """Return how many searches there were for it."""
-        return self._clean.get(row_id, (0, 0.0))[0] + self._unclean[row_id]
-
-    def missed(self, row_id: int) -> Absent | NotYet:
-        """Count a clean search that did not find it."""
-        now = self._monotonic()
-        looks, first = self._clean.get(row_id, (0, now))
-        left = first + self._may_take - now if looks else self._may_take
-        if not looks or left <= 0:
-            looks += 1
-            self._clean[row_id] = (looks, first)
-        if looks < _CLEAN_LOOKS:
-            return NotYet("central's list does not have it; it is looked for once more", wait=max(left, 0.0))
-        self.forget(row_id)
-        return Absent()
-
-    def unclear(self, row_id: int, reason: str) -> NotYet | Unclear:
-        """Count a search that proved nothing."""
-        now = self._monotonic()
-        if now - self._since.setdefault(row_id, now) >= self._ask_after:
-            self.forget(row_id)
-            return Unclear(reason)
-        self._unclean[row_id] += 1
-        return NotYet(reason, wait=self._backoff.wait(self._unclean[row_id]))
-
-    def forget(self, row_id: int) -> None:
-        """Forget what was seen of it."""
-        self._clean.pop(row_id, None)
-        self._unclean.pop(row_id, None)
-        self._since.pop(row_id, None)
+def _lacks_id(create: UnknownCreate, answer: JsonObject) -> bool:
+    operation = create.operation
+    return operation.effect is Effect.CREATE and given_id(answer, operation.resources) is None
 
 
 @dataclass
@@ -195,6 +118,7 @@ class OutcomeSearch:
         self._may_take = may_take
         self._creates: tuple[UnknownCreate, ...] = ()
         self._results: dict[int, _SearchResult] = {}
+        self._taken: set[tuple[str, int]] = set()  # by creates whose record is not stored yet
         self._parts = 1  # of the usual page, into how many it is cut as long as it does not come
 
     async def begin_round(self, rows: Iterable[OutboxRow]) -> None:
@@ -209,11 +133,7 @@ class OutcomeSearch:
             return self._attempts.unclear(row.id, "there is no list of central's to look for it in")
         if row.id not in self._results:
             try:
-                await self._look(create, lookup)
-                self._parts = max(self._parts // 2, 1)
-            except (CentralSlow, CentralFailed):
-                self._parts = min(self._parts * 2, _NARROWEST_PARTS)
-                raise
+                self._results |= await self._look(create, lookup, self._creates)
             except CentralDenied as error:
                 if not error.status:
                     raise
@@ -224,21 +144,55 @@ class OutcomeSearch:
                 return self._unseen(row, error)
         return await self._outcome(create, self._results.pop(row.id))
 
-    async def with_id(self, create: UnknownCreate, answer: JsonObject) -> JsonObject:
-        """Return central's answer to a create with the id of the record.
+    @asynccontextmanager
+    async def with_ids(self, answered: Sequence[AnsweredCreate]) -> AsyncIterator[tuple[JsonObject, ...]]:
+        """Give central's answers to creates with the ids of the records; store them before the context ends.
 
-        An answer need not name it. The record is then looked for once: without its id no change of it could go up.
+        An answer need not name the id. The record is then looked for once: without its id no change of it could go up.
+        However alike creates are, each gets a record of its own.
         """
-        operation = create.operation
-        if operation.effect is not Effect.CREATE or given_id(answer, operation.resources) is not None:
-            return answer
+        unnamed = tuple(create for create, answer in answered if _lacks_id(create, answer))
+        results: dict[int, _SearchResult] = {}
+        mine: set[tuple[str, int]] = set()
         try:
-            outcome = await self.judge(create)
-        except (CentralUnavailable, CentralRefused):
-            return answer
+            named: list[JsonObject] = []
+            for create, answer in answered:
+                record = None
+                if _lacks_id(create, answer):
+                    record = await self._own_record(create, unnamed, results, mine)
+                named.append(answer if record is None else record)
+            yield tuple(named)
         finally:
-            self._attempts.forget(create.row.id)
-        return outcome.record if isinstance(outcome, Found) else answer
+            self._taken -= mine
+
+    async def _own_record(
+        self,
+        create: UnknownCreate,
+        others: Sequence[UnknownCreate],
+        results: dict[int, _SearchResult],
+        mine: set[tuple[str, int]],
+    ) -> JsonObject | None:
+        """Take the record of a create that central has answered; return None when it cannot be told."""
+        row, lookup = create.row, create.operation.lookup
+        if lookup is None:
+            return None
+        if row.id not in results:
+            try:
+                results |= await self._look(create, lookup, others)
+            except (CentralUnavailable, CentralRefused):
+                results |= {item.row.id: _SearchResult() for item in others if item.row.kind == row.kind}
+        result = results.pop(row.id)
+        for found, record in result.same:
+            claim = (row.kind, found)
+            if claim in self._taken:
+                continue
+            self._taken.add(claim)  # before the store is asked: another create may ask at the same time
+            mine.add(claim)
+            if not await self._is_another(row, found, record, RecordMatch.SAME):
+                return record
+        if not result.same:
+            return None
+        return await self._own_record(create, (), results, mine)  # others took them all meanwhile
 
     def _unseen(self, row: OutboxRow, error: CentralRefused) -> Outcome:
         return self._attempts.unclear(row.id, f"central does not let it be looked for: {error}")
@@ -254,7 +208,9 @@ class OutcomeSearch:
     async def _outcome(self, create: UnknownCreate, result: _SearchResult) -> Outcome:
         row = create.row
         for found, record in result.same:
-            if not await self._is_another(row, found, record, RecordMatch.SAME):
+            if (row.kind, found) not in self._taken and not await self._is_another(
+                row, found, record, RecordMatch.SAME
+            ):
                 self._attempts.forget(row.id)
                 return Found(record)
         for found, record in () if result.problem else result.perhaps:
@@ -295,17 +251,29 @@ class OutcomeSearch:
             return False
         return await self._unknown_outcomes.was_here(row.kind, found, row.created_at)
 
-    async def _look(self, create: UnknownCreate, lookup: Lookup) -> None:
-        """Search once for all creates of this kind in this round."""
+    async def _look(
+        self, create: UnknownCreate, lookup: Lookup, others: Sequence[UnknownCreate]
+    ) -> dict[int, _SearchResult]:
+        """Search once for a create, with the others of its kind; return what was found for each, by row."""
+        try:
+            results = await self._search(create, lookup, others)
+        except (CentralSlow, CentralFailed):
+            self._parts = min(self._parts * 2, _NARROWEST_PARTS)
+            raise
+        self._parts = max(self._parts // 2, 1)
+        return results
+
+    async def _search(
+        self, create: UnknownCreate, lookup: Lookup, others: Sequence[UnknownCreate]
+    ) -> dict[int, _SearchResult]:
         if lookup.searched:
             result = _SearchResult()
             compare = self._comparing(lookup, {0: create}, {0: result})
             if await search_by_mark(self._client, lookup, create.body, compare):
-                self._results[create.row.id] = result
-                return
+                return {create.row.id: result}
         together = {
             item.row.id: item
-            for item in (create, *self._creates)
+            for item in (create, *others)
             if item.row.kind == create.row.kind
             and (not lookup.paged or (item.row.newest_before is None) is (create.row.newest_before is None))
         }
@@ -318,9 +286,9 @@ class OutcomeSearch:
             compare=self._comparing(lookup, together, results),
         )
         problem = await search.look(await self._bounds(create.row.kind, [item.row for item in together.values()]))
-        for number, result in results.items():
+        for result in results.values():
             result.problem = problem
-            self._results[number] = result
+        return results
 
     async def _bounds(self, kind: str, rows: list[OutboxRow]) -> Bounds:
         older = [row.newest_before for row in rows if row.newest_before is not None]
@@ -346,6 +314,8 @@ class OutcomeSearch:
                 # A restored central gives ids again: one that it gave before says nothing of its record's age.
                 newer = None if before is None or found in given else found > before
                 match = match_record(lookup, item.body, record, newer=newer)
+                if (item.row.kind, found) in self._taken:
+                    match = RecordMatch.OTHER
                 if match is not RecordMatch.OTHER and not await self._is_another(item.row, found, record, match):
                     matches = results[number].same if match is RecordMatch.SAME else results[number].perhaps
                     matches.append((found, record))

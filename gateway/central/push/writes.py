@@ -17,7 +17,8 @@ from gateway.central.push.events import EventLimit
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import answered_record, given_id
 from gateway.central.push.restored_central import RestoreDetector, restore_detector
-from gateway.central.push.unknown_outcomes import OutcomeSearch, SearchAttempts, UnknownCreate
+from gateway.central.push.search_attempts import SearchAttempts
+from gateway.central.push.unknown_outcomes import OutcomeSearch, UnknownCreate
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
 from gateway.domain.errors import CentralRefused, CentralUnavailable, QuotaExceeded, StoreError
@@ -165,13 +166,12 @@ class CentralWrites:
             return await self._hold(operation, record_id, body, attempt=attempt)
         except CentralRefused as error:
             return await self._on_refusal(central, operation, record_id, body, error, key=key)
-        if operation.effect is Effect.CREATE:
-            row = OutboxRow(
-                id=0, key=key, kind=operation.kind, record_id=0, body="", created_at=started, tries=0, next_at=0,
-                parked=False, error="", begun=True, newest_before=before, begun_at=begun_at,
-            )  # fmt: skip
-            answer = await self._search(central).with_id(UnknownCreate(row, operation, sent), answer)
-        return await self._keep(operation, record_id, sent, answer, body=body)
+        row = OutboxRow(
+            id=0, key=key, kind=operation.kind, record_id=0, body="", created_at=started, tries=0, next_at=0,
+            parked=False, error="", begun=True, newest_before=before, begun_at=begun_at,
+        )  # fmt: skip
+        async with self._search(central).with_ids([(UnknownCreate(row, operation, sent), answer)]) as (answer,):
+            return await self._keep(operation, record_id, sent, answer, body=body)
 
     async def _on_refusal(
         self,

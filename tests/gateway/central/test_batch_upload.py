@@ -12,8 +12,11 @@ from fresh_ids import fresh_ids
 
 from gateway.central.push.outbox import OutboxSender
 from gateway.domain.errors import CentralUnavailable, StoreError
+from gateway.domain.events import EventKind
+from gateway.domain.writes import ENTRY_CREATE
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
+from gateway.store import EventFilter
 from gateway.store.outbox.rows import insert_outbox
 
 NOW = 1_769_860_800_000_000
@@ -44,6 +47,7 @@ class Line:
     under_way: int = 0
     most: int = 0
     on_call: object = None
+    leaves_unnamed: object = None
 
     async def call(self, method, path, body=None, *, key="", **more):
         if len(self.keys) >= self.away_after:
@@ -58,7 +62,10 @@ class Line:
                 await self.on_call(number)
             if key and not await asyncio.to_thread(self._begun, key):
                 self.not_begun.append(key)
-            return await self.real(method, path, body, key=key, **more)
+            answer = await self.real(method, path, body, key=key, **more)
+            if method == "PUT" and self.leaves_unnamed is not None and self.leaves_unnamed(number):
+                return {"success": True}
+            return answer
         finally:
             self.under_way -= 1
 
@@ -239,3 +246,53 @@ async def test_an_answer_that_the_disk_refused_to_keep_is_asked_for_again_with_i
     assert len({event["idempotency_key"] for event in central.camera_events}) == 30
     books = await store.outbox.books()
     assert (books.delivered, books.balance()) == (30, True)
+
+
+@pytest.fixture
+def held_alike(store):
+    """Holds so many entries that nothing tells from one another; returns their ids."""
+    body = {"device_id": 101, "type": "entry", "date_at": "2026-01-01T12:00:00Z", "plate": "ALIKE1"}
+
+    async def hold(count):
+        return [
+            (await store.pending_writes.hold(ENTRY_CREATE, None, body, now=NOW, sends=True)).record_id
+            for _ in range(count)
+        ]
+
+    return hold
+
+
+@pytest.mark.parametrize(
+    "unnamed", [lambda _: True, lambda number: number % 2, lambda number: number % 3 == 0], ids=["all", "half", "third"]
+)
+@pytest.mark.parametrize("count", [2, 24])
+async def test_records_that_are_alike_get_an_id_each_where_central_does_not_name_it(
+    central, store, sender, line, held_alike, count, unnamed
+):
+    known = await held_alike(1)
+    await send_all(sender, store)
+    line.leaves_unnamed = unnamed
+    line.paths.clear()
+    known += await held_alike(count)
+    await send_all(sender, store)
+    ids = [await store.pending_writes.central_id("entry", number) for number in known]
+    assert sorted(ids) == sorted(entry["id"] for entry in central.entries)
+    assert len(ids) == 1 + count
+    twice = await store.events.page(EventFilter(types=(int(EventKind.ID_GIVEN_TWICE),)))
+    assert twice.events == ()
+    assert line.paths.count("/v1/entry/list") <= 1, "one search serves the whole batch"
+
+
+async def test_ids_that_cannot_be_looked_for_are_given_up_after_one_try(central, store, sender, line, held_alike):
+    line.leaves_unnamed = lambda _: True
+
+    async def no_lists(_):
+        if line.paths[-1].endswith("/list"):
+            raise CentralUnavailable("the list does not come")
+
+    line.on_call = no_lists
+    await held_alike(24)
+    await send_all(sender, store)
+    books = await store.outbox.books()
+    assert (books.delivered, books.balance(), len(central.entries)) == (24, True, 24)
+    assert line.paths.count("/v1/entry/list") == 1

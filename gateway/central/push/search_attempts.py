@@ -1,0 +1,97 @@
+"""Outcomes of a search at central for a record, and how often a search that did not find it is repeated."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.domain.writes import JsonObject
+from gateway.runtime.supervision import Backoff
+
+ASK_AFTER = 86_400.0
+"""Seconds after which a person decides what searching cannot tell."""
+_CLEAN_LOOKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Outcome: central has the record."""
+
+    record: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Outcome: central does not have the record, and will not carry out the earlier request."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """Outcome that is still unknown; the next search is of use after so many seconds."""
+
+    reason: str
+    wait: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """Outcome that searching did not settle for so long that a person is asked."""
+
+    reason: str
+
+
+Outcome = Found | Absent | NotYet | Unclear
+
+
+class SearchAttempts:
+    """Counts of searches that did not find a record, kept in memory: after a start they begin anew.
+
+    `may_take`: for so many seconds central may still carry out a request whose answer was lost.
+    """
+
+    def __init__(self, *, monotonic: Callable[[], float], may_take: float, ask_after: float = ASK_AFTER) -> None:
+        self._monotonic = monotonic
+        self._may_take = may_take
+        self._ask_after = ask_after
+        self._backoff = Backoff(first=2.0, longest=3600.0)
+        self._clean: dict[int, tuple[int, float]] = {}
+        self._unclean: Counter[int] = Counter()
+        self._since: dict[int, float] = {}
+
+    @property
+    def longest(self) -> float:
+        """Longest wait between two searches."""
+        return max(self._backoff.longest, self._may_take)
+
+    def number(self, row_id: int) -> int:
+        """Return how many searches there were for it."""
+        return self._clean.get(row_id, (0, 0.0))[0] + self._unclean[row_id]
+
+    def missed(self, row_id: int) -> Absent | NotYet:
+        """Count a clean search that did not find it."""
+        now = self._monotonic()
+        looks, first = self._clean.get(row_id, (0, now))
+        left = first + self._may_take - now if looks else self._may_take
+        if not looks or left <= 0:
+            looks += 1
+            self._clean[row_id] = (looks, first)
+        if looks < _CLEAN_LOOKS:
+            return NotYet("central's list does not have it; it is looked for once more", wait=max(left, 0.0))
+        self.forget(row_id)
+        return Absent()
+
+    def unclear(self, row_id: int, reason: str) -> NotYet | Unclear:
+        """Count a search that proved nothing."""
+        now = self._monotonic()
+        if now - self._since.setdefault(row_id, now) >= self._ask_after:
+            self.forget(row_id)
+            return Unclear(reason)
+        self._unclean[row_id] += 1
+        return NotYet(reason, wait=self._backoff.wait(self._unclean[row_id]))
+
+    def forget(self, row_id: int) -> None:
+        """Forget what was seen of it."""
+        self._clean.pop(row_id, None)
+        self._unclean.pop(row_id, None)
+        self._since.pop(row_id, None)
