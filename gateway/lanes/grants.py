@@ -17,7 +17,7 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Granting:
+class SiteGrants:
     """Grants of people and their programs. Codes are digits, which a keypad can send as well as a printed pattern."""
 
     site: Site

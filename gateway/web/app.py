@@ -19,7 +19,7 @@ from gateway.domain.central_status import CentralStatus
 from gateway.domain.writes import RecordWriter
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
-from gateway.lanes.grants import Granting
+from gateway.lanes.grants import SiteGrants
 from gateway.lanes.presence import Areas
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock
@@ -312,7 +312,7 @@ class Interface:
     def _legacy_routes(self) -> tuple[Route, ...]:
         site, store, clock = self.site, self.store, self.clock
         return (
-            *LegacyAccess(granting=Granting(site=site, grants=store.grants, clock=clock), lanes=self.lanes).routes(),
+            *LegacyAccess(granting=SiteGrants(site=site, grants=store.grants, clock=clock), lanes=self.lanes).routes(),
             *LegacyDevices(
                 devices=store.devices,
                 pending_writes=store.pending_writes,

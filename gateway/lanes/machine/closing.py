@@ -35,7 +35,7 @@ def begin(lane: Transition) -> None:
     if job is not None and job.is_on_its_way:
         return
     supervised = lane.rules.lane.vend == "supervised" and not lane.state.locked_down
-    if lane.state.kept_open or lane.state.stop.by or supervised:
+    if lane.state.reason_kept_open or lane.state.stop.by or supervised:
         return
     if lane.state.inputs.gate.position is not GatePosition.CLOSED:
         lane.put(Closing.wanted(lane.now.at, by_device=lane.rules.closes_itself))

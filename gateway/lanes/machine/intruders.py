@@ -104,7 +104,7 @@ def without_own_decision(lane: Transition, visit: Visit, *, since: float, behind
 
     Who came, at `since`, while the gate was kept open was welcome, though that may be over now.
     """
-    kept = lane.state.kept_at(since, lane.now.at)
+    kept = lane.state.why_open_at(since, lane.now.at)
     if kept is not None:
         lane.tell(
             EventKind.VEHICLE_PASSED,
@@ -151,7 +151,7 @@ def went_wrong_way(lane: Transition, visit: Visit) -> None:
     direction = lane.rules.lane.direction
     against = "exit" if direction == "entry" else "entry"
     outcome, reason = PassageOutcome.UNAUTHORISED, "wrong_way"
-    kept = lane.state.kept_at(lane.now.at, lane.now.at)
+    kept = lane.state.why_open_at(lane.now.at, lane.now.at)
     if kept is not None:
         outcome, reason = PassageOutcome.PASSED, kept.reason
     elif visit.opened_by:

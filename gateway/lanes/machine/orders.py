@@ -15,7 +15,7 @@ from gateway.lanes.machine import closing, commands_in_flight, reopening, stoppi
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import OPEN_TRIES, PAUSE_SECONDS
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.state.orders import Kept, Order
+from gateway.lanes.machine.state.orders import Order, ReasonToStayOpen
 from gateway.lanes.machine.transition import Transition
 from gateway.lanes.snapshots import Phase
 
@@ -26,7 +26,7 @@ _ON_ITS_WAY = frozenset({GatePosition.OPEN, GatePosition.OPENING})
 
 def ordered(lane: Transition, event: m.OrderGiven | m.OrderScheduled) -> None:
     """Carry out a changed order, of a person or of the schedule."""
-    before, was_kept, doubt = lane.state.orders.in_force, _kept_until_now(lane), lane.state.orders.doubt
+    before, was_open_for, doubt = lane.state.orders.in_force, _why_open_until_now(lane), lane.state.orders.doubt
     lane.observe(event)
     if lane.state.orders.doubt != doubt:
         lane.put(lane.state.orders.doubted(lane.now.at))
@@ -45,20 +45,20 @@ def ordered(lane: Transition, event: m.OrderGiven | m.OrderScheduled) -> None:
         lane.tell(EventKind.ORDER_ENDED, f"ended by {by}: {before.sentence()}", order=before.kind.value)
     if order is not None:
         lane.tell(EventKind.ORDER_BEGAN, order.sentence(), order=order.kind.value, by=order.by, reason=order.reason)
-    _changed(lane, was_kept=was_kept, order=order)
+    _changed(lane, was_open_for=was_open_for, order=order)
     if stood and isinstance(event, m.OrderGiven):
         _close_if_idle(lane)
 
 
 def fire_reported(lane: Transition, event: m.InputReported) -> None:
     """Follow the fire input: it opens the gate at once, and what it kept open is closed once it is over."""
-    was_kept, was_on_fire = _kept_until_now(lane), lane.state.inputs.on_fire
+    was_open_for, was_on_fire = _why_open_until_now(lane), lane.state.inputs.on_fire
     lane.observe(event)
     if event.state is PointState.OFF and lane.state.stop.fire_over_at == float("inf"):
         lane.put(lane.state.stop.fire_over(lane.now.at))
     if lane.state.inputs.on_fire is not was_on_fire:
         stopping.fire_changed(lane)
-        _changed(lane, was_kept=was_kept, order=lane.state.orders.in_force)
+        _changed(lane, was_open_for=was_open_for, order=lane.state.orders.in_force)
 
 
 def watch(lane: Transition) -> None:
@@ -67,7 +67,7 @@ def watch(lane: Transition) -> None:
     Where a close of ours moves the gate, or may still move an open one, `reopening` undoes it.
     """
     state, now = lane.state, lane.now.at
-    if not state.kept_open:
+    if not state.reason_kept_open:
         return
     if not state.stop.is_in_force:
         closing.drop_unsent(lane)
@@ -76,15 +76,15 @@ def watch(lane: Transition) -> None:
     position, is_undone = state.inputs.gate.position, lane.state.closing is not None
     if position in _ON_ITS_WAY or (position is GatePosition.CLOSING and is_undone):
         return
-    if now < state.orders.keeping.not_before or _is_opening(lane):
+    if now < state.orders.opens.not_before or _is_opening(lane):
         return
-    keeping = state.orders.keeping
-    if not state.inputs.on_fire and keeping.tries >= OPEN_TRIES:
-        if not keeping.reported:
+    opens = state.orders.opens
+    if not state.inputs.on_fire and opens.tries >= OPEN_TRIES:
+        if not opens.reported:
             lane.put(state.orders.reported_in_vain())
             lane.note("the gate could not be held open")
-            text = f"the gate is not open after {keeping.tries} commands, though {state.kept_open}"
-            lane.tell(EventKind.HOLD_FAILED, text, tries=keeping.tries)
+            text = f"the gate is not open after {opens.tries} commands, though {state.reason_kept_open}"
+            lane.tell(EventKind.HOLD_FAILED, text, tries=opens.tries)
         return
     pause = lane.rules.lane.opening_seconds + PAUSE_SECONDS
     lane.put(state.orders.tried(not_before=now + pause))
@@ -96,32 +96,32 @@ def watch(lane: Transition) -> None:
 
 def not_sent(lane: Transition) -> None:
     """Ask again soon when the first open did not go out: a line that was reset is back in a moment."""
-    if lane.state.kept_open:
+    if lane.state.reason_kept_open:
         lane.put(lane.state.orders.not_sent(soon=lane.now.at + _SOON))
 
 
 def deadlines(state: LaneState) -> tuple[float, ...]:
     """Return when `watch` has something to do."""
-    return (state.orders.keeping.not_before,) if state.kept_open else ()
+    return (state.orders.opens.not_before,) if state.reason_kept_open else ()
 
 
-def _kept_until_now(lane: Transition) -> Kept | None:
-    return lane.state.kept_at(float("inf"), lane.now.at)
+def _why_open_until_now(lane: Transition) -> ReasonToStayOpen | None:
+    return lane.state.why_open_at(float("inf"), lane.now.at)
 
 
-def _changed(lane: Transition, *, was_kept: Kept | None, order: Order | None) -> None:
+def _changed(lane: Transition, *, was_open_for: ReasonToStayOpen | None, order: Order | None) -> None:
     state = lane.state
     lane.put(state.orders.afresh())
     if order is None:
         lane.note("")
-    if state.kept_open:
+    if state.reason_kept_open:
         lane.put(state.troubles.forced(None))
         return
-    if was_kept is not None:
-        lane.put(lane.state.orders.was_kept(was_kept))
-    if state.troubles.off_closed_at is not None and was_kept is not None:
+    if was_open_for is not None:
+        lane.put(lane.state.orders.was_open_for(was_open_for))
+    if state.troubles.off_closed_at is not None and was_open_for is not None:
         lane.put(state.troubles.off_closed(lane.now.at))
-    if was_kept is not None or state.locked_down:
+    if was_open_for is not None or state.locked_down:
         _close_if_idle(lane)
 
 

@@ -154,7 +154,7 @@ def deadlines(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, 
 def _why_open(lane: Transition) -> str:
     """Return why a gate that may be closing on a command must open; "" when it need not."""
     in_the_way = what_came_into_the_way(lane.rules, lane.state, lane.now.at)
-    return in_the_way or (lane.state.kept_open if may_keep_open(lane) else "")
+    return in_the_way or (lane.state.reason_kept_open if may_keep_open(lane) else "")
 
 
 def _tell_unacknowledged(lane: Transition, job: Closing) -> None:

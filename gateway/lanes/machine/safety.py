@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from drivers.contract import GatePosition, PointState
 from gateway.lanes.machine.rules import LaneRules
-from gateway.lanes.machine.state.inputs import SeenPoint
+from gateway.lanes.machine.state.inputs import InputReading
 from gateway.lanes.machine.state.lane import LaneState
 
 _MISSED_WHILE_CLOSING = 2
@@ -27,8 +27,8 @@ def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa
     """Return what is in the way, or not known, at `now`; "" for nothing."""
     if state.inputs.gate_lost:
         return f"the gate's controller is offline: {state.inputs.gate_lost}"
-    if state.kept_open:
-        return state.kept_open
+    if state.reason_kept_open:
+        return state.reason_kept_open
     if state.inputs.gate.fresh(now, rules.policy.stale_seconds) is GatePosition.UNKNOWN:
         return "the gate's position is not known: open it first, then close it"
     if len(state.inputs.safety) != len(rules.lane.safety):
@@ -57,11 +57,11 @@ def what_is_not_clear(rules: LaneRules, state: LaneState, now: float) -> str:
     return ""
 
 
-def clears_at(rules: LaneRules, state: LaneState, point: SeenPoint) -> float:
+def clears_at(rules: LaneRules, state: LaneState, point: InputReading) -> float:
     """Return from when on this point counts as clear, if it stays off."""
     return max(
         point.clears_at(rules.lane.clear_seconds, rules.lane.clear_after_loss_seconds),
-        state.orders.kept.until + rules.lane.clear_seconds,
+        state.orders.last_reason.until + rules.lane.clear_seconds,
     )
 
 
@@ -75,7 +75,7 @@ def is_close_near(rules: LaneRules, state: LaneState) -> bool:
     job, position = state.closing, state.inputs.gate.position
     if position is GatePosition.CLOSING or (job is not None and job.sent and job.ours):
         return True
-    is_left_open = bool(state.kept_open or state.stop.by or state.inputs.gate_lost)
+    is_left_open = bool(state.reason_kept_open or state.stop.by or state.inputs.gate_lost)
     return not (rules.closes_itself or is_left_open) and position in _MAY_BE_CLOSED
 
 
@@ -93,7 +93,7 @@ def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> st
     return ""
 
 
-def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, SeenPoint], ...]:
+def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputReading], ...]:
     """Return each input that must be free for a close, with its name for people."""
     points = list(obstructions(rules, state))
     if rules.lane.fire is not None:
@@ -103,7 +103,7 @@ def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, S
     return tuple(points)
 
 
-def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[str, SeenPoint], ...]:
+def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputReading], ...]:
     """Return the inputs that a vehicle under the gate holds, with their names for people."""
     others = zip(rules.safety_names, state.inputs.safety, strict=False)  # before the first reading there are no points
     return (("the closing loop", state.inputs.closing), *others)

@@ -34,7 +34,7 @@ def acknowledged(lane: Transition) -> None:
         return
     lane.put(state.stop.acknowledged())
     at_rest_closed = state.inputs.gate.position is GatePosition.CLOSED and state.visits.phase is not Phase.OPENING
-    if at_rest_closed and not state.kept_open:
+    if at_rest_closed and not state.reason_kept_open:
         return
     job = state.closing
     still_moves = (
@@ -87,7 +87,7 @@ def follow_gate(lane: Transition, position: GatePosition, *, before: GatePositio
         return
     if position is GatePosition.STOPPED:
         lane.drop_closing()
-    stood_closed = state.kept_open and before in {GatePosition.CLOSED, GatePosition.UNKNOWN}
+    stood_closed = state.reason_kept_open and before in {GatePosition.CLOSED, GatePosition.UNKNOWN}
     if position is GatePosition.CLOSED and not stood_closed:
         ended(lane, "the gate is closed")
 

@@ -13,7 +13,7 @@ from gateway.domain.events import EventKind
 from gateway.lanes.machine import closing
 from gateway.lanes.machine.rules import DOUBTED_SECONDS, LATE_OPENING_SECONDS, LaneRules
 from gateway.lanes.machine.safety import obstructions, points_that_forbid
-from gateway.lanes.machine.state.inputs import NEVER, SeenPoint
+from gateway.lanes.machine.state.inputs import NEVER, InputReading
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.troubles import Trouble
 from gateway.lanes.machine.transition import Transition
@@ -108,7 +108,7 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
             " that nobody and nothing is under it, open it, then close it"
         )
         when(EventKind.POSITION_UNKNOWN, "", text, state.inputs.gate.since + rules.travel_seconds)
-    if state.troubles.off_closed_at is not None and not state.kept_open:
+    if state.troubles.off_closed_at is not None and not state.reason_kept_open:
         text = f"the gate has been open for more than {_span(rules.lane.held_open_seconds)}"
         when(EventKind.HELD_OPEN, "", text, state.troubles.off_closed_at + rules.lane.held_open_seconds)
     if state.troubles.forced_at is not None:
@@ -127,7 +127,7 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
     return found
 
 
-def _inputs(rules: LaneRules, state: LaneState) -> list[tuple[str, SeenPoint]]:
+def _inputs(rules: LaneRules, state: LaneState) -> list[tuple[str, InputReading]]:
     """Return every input that a vehicle may hold; fire and key switch may stay on without limit."""
     far = [("the far arming loop", state.inputs.far)] if rules.two_way else []
     return [("the arming loop", state.inputs.arming), *far, *obstructions(rules, state)]
@@ -143,7 +143,7 @@ def _is_wanted(lane: Transition) -> bool:
         state.visits.phase in {Phase.OPENING, Phase.OPEN, Phase.PASSING}
         or state.commands.flight
         or state.closing
-        or state.kept_open
+        or state.reason_kept_open
         or state.inputs.local.is_on()
     )
 

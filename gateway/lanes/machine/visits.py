@@ -243,7 +243,7 @@ def _open(lane: Transition, visit: Visit) -> None:
     shown = visit.credential.shown() if visit.credential else ""
     lane.put(lane.state.visits.without_grant_of(shown))
     lane.note("")
-    if lane.state.kept_open and is_open:
+    if lane.state.reason_kept_open and is_open:
         # Nothing to ask of the gate: a second open would close some gates, and `reopening` undoes a close under way.
         lane.enter(Phase.OPEN, visit.opening())
         _tell_decision(lane, visit)

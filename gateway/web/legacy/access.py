@@ -13,7 +13,7 @@ from gateway.domain.durations import length_of
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.grants import Grant
 from gateway.lanes import Lanes
-from gateway.lanes.grants import Granting
+from gateway.lanes.grants import SiteGrants
 from gateway.runtime.clock import iso_utc
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
@@ -149,7 +149,7 @@ ACCESS_UNLOCK = Operation(
 class LegacyAccess:
     """Grant, revoke, permissions, unlock."""
 
-    granting: Granting
+    granting: SiteGrants
     lanes: Lanes
 
     def routes(self) -> tuple[Route, ...]:

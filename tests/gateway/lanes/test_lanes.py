@@ -30,7 +30,7 @@ from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event
 from gateway.domain.events import EventKind as E
 from gateway.lanes import Lanes
-from gateway.lanes.grants import Granting
+from gateway.lanes.grants import SiteGrants
 from gateway.lanes.machine.messages import Role
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.runner import LaneRunner
@@ -454,8 +454,8 @@ async def test_who_was_let_in_before_a_restart_passes_under_that_name(tmp_path):
         assert "(0007); it was let in before the gateway restarted" in await house.told(E.VEHICLE_PASSED)
 
 
-def granting(house: House) -> Granting:
-    return Granting(site=SITE, grants=house.store.grants, clock=house.clock)
+def granting(house: House) -> SiteGrants:
+    return SiteGrants(site=SITE, grants=house.store.grants, clock=house.clock)
 
 
 def present(house: House, text: str) -> None:

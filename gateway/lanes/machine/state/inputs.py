@@ -18,7 +18,7 @@ _AT_REST = frozenset({GatePosition.OPEN, GatePosition.STOPPED, GatePosition.CLOS
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPoint:
+class InputReading:
     """An input and when that was read.
 
     Attributes:
@@ -44,7 +44,7 @@ class SeenPoint:
         """Return its state, or unknown once it is older than `stale` seconds."""
         return self.state if now - self.at <= stale else PointState.UNKNOWN
 
-    def reported(self, state: PointState, at: float, *, stale: float = float("inf")) -> SeenPoint:
+    def reported(self, state: PointState, at: float, *, stale: float = float("inf")) -> InputReading:
         """Return the point after another reading; one more than `stale` seconds after the last is a return.
 
         So is one after missed polls: two in a row, or one with the point on before or after it. Its detector may have
@@ -62,7 +62,7 @@ class SeenPoint:
             return replace(self, at=at, returned=returned, resumed=resumed, missed=0)
         known = PointState.UNKNOWN not in {state, self.state}
         changes = (*self.changes[1 - CHATTER_CHANGES :], at) if known else self.changes
-        return SeenPoint(state, at, since=at, changes=changes, returned=returned, resumed=resumed)
+        return InputReading(state, at, since=at, changes=changes, returned=returned, resumed=resumed)
 
     def clears_at(self, clear: float, after_loss: float) -> float:
         """Return from when on it counts as clear, if it is off and stays so for `clear` seconds.
@@ -139,15 +139,15 @@ class Inputs:
 
     gate: SeenGate = field(default_factory=SeenGate)
     gate_lost: str = ""
-    arming: SeenPoint = field(default_factory=SeenPoint)
-    far: SeenPoint = field(default_factory=SeenPoint)
-    closing: SeenPoint = field(default_factory=SeenPoint)
-    safety: tuple[SeenPoint, ...] = ()
-    fire: SeenPoint = field(default_factory=SeenPoint)
-    local: SeenPoint = field(default_factory=SeenPoint)
+    arming: InputReading = field(default_factory=InputReading)
+    far: InputReading = field(default_factory=InputReading)
+    closing: InputReading = field(default_factory=InputReading)
+    safety: tuple[InputReading, ...] = ()
+    fire: InputReading = field(default_factory=InputReading)
+    local: InputReading = field(default_factory=InputReading)
     on_fire: bool = False
 
-    def loop(self, side: Side) -> SeenPoint:
+    def loop(self, side: Side) -> InputReading:
         """Return the arming loop of this side."""
         return self.arming if side is Side.NEAR else self.far
 
@@ -178,7 +178,7 @@ class Inputs:
         return replace(self, gate_lost="", gate=self.gate if at is None else self.gate.regained(at))
 
     def _changed(
-        self, role: m.Role, index: int, safety_points: int, change: Callable[[SeenPoint], SeenPoint]
+        self, role: m.Role, index: int, safety_points: int, change: Callable[[InputReading], InputReading]
     ) -> Inputs:
         match role:
             case m.Role.ARMING:
@@ -195,7 +195,7 @@ class Inputs:
                 on_fire = {PointState.ON: True, PointState.OFF: False}.get(fire.state, self.on_fire)
                 return replace(self, fire=fire, on_fire=on_fire)
             case m.Role.SAFETY:
-                points = [*self.safety, *[SeenPoint()] * (safety_points - len(self.safety))]
+                points = [*self.safety, *[InputReading()] * (safety_points - len(self.safety))]
                 if index < len(points):
                     points[index] = change(points[index])
                 return replace(self, safety=tuple(points))

@@ -10,7 +10,7 @@ from gateway.lanes.machine.state.closing import Closing
 from gateway.lanes.machine.state.commands import Commands
 from gateway.lanes.machine.state.inputs import NEVER, Inputs
 from gateway.lanes.machine.state.intruders import Intruders
-from gateway.lanes.machine.state.orders import Kept, OrderKind, Orders
+from gateway.lanes.machine.state.orders import OrderKind, Orders, ReasonToStayOpen
 from gateway.lanes.machine.state.readings import Readings
 from gateway.lanes.machine.state.stop import Stop
 from gateway.lanes.machine.state.troubles import Troubles
@@ -104,7 +104,7 @@ class LaneState:
         return self.visits.phase
 
     @property
-    def kept_open(self) -> str:
+    def reason_kept_open(self) -> str:
         """The reason to keep the gate open, in one sentence; "" for none."""
         if self.inputs.on_fire:
             return "the fire input is active"
@@ -124,22 +124,22 @@ class LaneState:
         """A sentence that a person stopped the gate, and what ends the stop; "" while none is in force."""
         if not self.stop.by:
             return ""
-        though = f", though {self.kept_open}" if self.kept_open else ""
+        though = f", though {self.reason_kept_open}" if self.reason_kept_open else ""
         until = "until somebody opens or closes it, somebody gives the lane an order, or a vehicle is let in"
         return f"{self.stop.by} stopped the gate{though}; it stays so {until}"
 
-    def kept_at(self, since: float, now: float) -> Kept | None:
+    def why_open_at(self, since: float, now: float) -> ReasonToStayOpen | None:
         """Return why whoever came at `since` was welcome: the gate is kept open, or was until then. None: neither."""
-        if self.kept_open:
-            return Kept("fire" if self.inputs.on_fire else "hold_open", self.kept_open, until=now)
-        return self.orders.kept if since <= self.orders.kept.until else None
+        if self.reason_kept_open:
+            return ReasonToStayOpen("fire" if self.inputs.on_fire else "hold_open", self.reason_kept_open, until=now)
+        return self.orders.last_reason if since <= self.orders.last_reason.until else None
 
     def moved_at(self, came: float, now: float) -> float:
         """Return when who came at `came` and moves on now counts as having moved.
 
         Who stood there while the gate was kept open takes a moment to start after its end.
         """
-        until = self.orders.kept.until
+        until = self.orders.last_reason.until
         return until if came <= until < now <= until + _STARTS_WITHIN else now
 
     def free_since(self, rules: LaneRules) -> float | None:

@@ -44,7 +44,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ReasonToStayOpen:
     """The last reason to keep the gate open ("fire" or "hold_open", and a sentence), and its end."""
 
     reason: str = ""
@@ -53,7 +53,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class OpensToStayOpen:
     """Opens sent to keep the gate open, and until when it is left alone."""
 
     tries: int = 0
@@ -70,15 +70,16 @@ class Orders:
         scheduled: what the schedule wants.
         doubt: what a clock that is not trusted means for the lane's schedules, "" for nothing.
         doubted_since: since when.
-        kept: the last time that the gate was kept open; points must have been clear since its end.
+        opens: what was sent to keep the gate open.
+        last_reason: why the gate was kept open last; points must have been clear since its end.
     """
 
     operator: Order | None = None
     scheduled: Order | None = None
     doubt: str = ""
     doubted_since: float = _NEVER
-    keeping: Keeping = field(default_factory=Keeping)
-    kept: Kept = field(default_factory=Kept)
+    opens: OpensToStayOpen = field(default_factory=OpensToStayOpen)
+    last_reason: ReasonToStayOpen = field(default_factory=ReasonToStayOpen)
 
     @property
     def in_force(self) -> Order | None:
@@ -100,21 +101,21 @@ class Orders:
 
     def afresh(self) -> Orders:
         """Return the orders with no open counted yet."""
-        return replace(self, keeping=Keeping())
+        return replace(self, opens=OpensToStayOpen())
 
     def tried(self, *, not_before: float) -> Orders:
         """Return the orders after one more open; the gate is left alone until `not_before`."""
-        return replace(self, keeping=Keeping(tries=self.keeping.tries + 1, not_before=not_before))
+        return replace(self, opens=OpensToStayOpen(tries=self.opens.tries + 1, not_before=not_before))
 
     def not_sent(self, *, soon: float) -> Orders:
         """Return the orders after an open that never left; the first is followed by another at `soon`."""
-        is_first = self.keeping.tries == 1
-        return replace(self, keeping=replace(self.keeping, not_before=soon)) if is_first else self
+        is_first = self.opens.tries == 1
+        return replace(self, opens=replace(self.opens, not_before=soon)) if is_first else self
 
     def reported_in_vain(self) -> Orders:
         """Return the orders once an event says that the gate could not be held open."""
-        return replace(self, keeping=replace(self.keeping, reported=True))
+        return replace(self, opens=replace(self.opens, reported=True))
 
-    def was_kept(self, kept: Kept) -> Orders:
+    def was_open_for(self, reason: ReasonToStayOpen) -> Orders:
         """Return the orders once the gate is no longer kept open."""
-        return replace(self, kept=kept)
+        return replace(self, last_reason=reason)
