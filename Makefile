@@ -86,6 +86,7 @@ docs: $(STAMP)  ## the pages that are made from the catalogue and the events
 	$(BIN)/python scripts/interface_coverage.py
 	$(BIN)/python scripts/interface_for_programs.py
 	$(BIN)/python scripts/event_numbers.py
+	$(BIN)/python scripts/troubleshooting.py
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -22,6 +22,8 @@ from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
+from gateway.problems.found import SiteState
+from gateway.problems.watch import ProblemWatch
 from gateway.recording import Recording
 from gateway.runtime.clock import SystemClock, boot_id, offset_of
 from gateway.runtime.data_folder import MEDIA_MARKER, DataFolder, media_fault
@@ -49,6 +51,7 @@ _SERVE_AGAIN_SECONDS = 3.0
 _CONTROL_SECONDS = 15.0
 _LAST_WORDS_SECONDS = 5.0
 _THREADS = 64
+_MOST_TOLD = 3
 
 
 def run(
@@ -142,6 +145,14 @@ class Gateway:
         self._central = central_parts(
             site, secrets=secrets, store=self._store, clock=self._clock, evidence_files=evidence, lanes=lanes
         )
+        self._refused_records = 0
+        self._problems = ProblemWatch(
+            state=self._site_state,
+            refresh=self._count_refused_records,
+            changes=self._store.changes,
+            clock=self._clock,
+            tell=lambda event: self._lanes.recorder.put(Entry(events=(event,))),
+        )
         self._keeping = event_keeping(site, store=self._store, clock=self._clock, forget=self._recording.forget)
         hooks = site.webhooks
         self._receiver_client = ReceiverClient(
@@ -195,6 +206,7 @@ class Gateway:
         services.keep("event keeping", self._keeping.run)
         if self._central.relay is not None:
             services.keep("relay", self._central.relay.run)
+        services.keep("problems", self._problems.run)
         services.keep("site file", self._reload_when_asked)
         services.keep("web", self._serve)
         services.once("readiness", self._tell_when_ready())
@@ -222,7 +234,7 @@ class Gateway:
                 clock=self._clock,
                 accounts=accounts,
                 data=self._folder.path,
-                readiness=self._not_ready,
+                verdict=self._problems.now,
                 webhooks=self._webhook_registry,
                 outbox=self._central.parked,
                 relay=self._central.relay,
@@ -270,13 +282,27 @@ class Gateway:
             version = await self._store.changes.beyond(version, within=60.0)
         log.info("gateway_ready")
 
-    def _not_ready(self) -> tuple[str, ...]:
-        reasons = [*self._lanes.under_control(), *self._lanes.unable()]
-        if self._interface_fault:
-            reasons.append(self._interface_fault)
-        if self._store.failing:
-            reasons.append(self._unrecorded())
-        return tuple(reasons)
+    def _site_state(self) -> SiteState:
+        return SiteState(
+            lanes=self._lanes.lanes(),
+            devices=self._lanes.devices(),
+            cameras=self._recording.cameras(),
+            storage=self._recording.storage(),
+            central=None if self._central.link is None else self._central.link.snapshot(),
+            store_failing=self._store.failing,
+            interface_fault=self._interface_fault,
+            site_notices=self._site_file.notices(),
+            clock_trusted=self._clock.wall().trusted,
+            refused_records=self._refused_records,
+        )
+
+    async def _count_refused_records(self) -> None:
+        if self._central.link is None:
+            return
+        try:
+            self._refused_records = (await self._store.outbox.books()).parked
+        except StoreError as error:
+            log.debug("refused_records_not_counted", error=str(error))  # that the store fails is a problem of its own
 
     def _status(self) -> str:
         offline = sum(device.online is False for device in self._lanes.devices())
@@ -285,12 +311,8 @@ class Gateway:
             f"{self._site.site.name}: {len(self._site.lanes)} lanes, {offline} devices offline, "
             f"{recording} of {len(self._site.cameras)} cameras recording"
         )
-        faults = (self._unrecorded(), self._interface_fault)
-        return "; ".join((*(fault for fault in faults if fault), text))
-
-    def _unrecorded(self) -> str:
-        """Return why nothing can be recorded now; "" while it can."""
-        return f"nothing can be recorded: {self._store.failing}" if self._store.failing else ""
+        verdict = self._problems.now()
+        return "; ".join((*verdict.not_ready[:_MOST_TOLD], verdict.headline, text))
 
     async def _remember_start(self) -> None:
         """Record the start, and restore what the last run left: also while the disk takes nothing."""

@@ -48,6 +48,11 @@ NAMED = (
         "gateway.cli.reload:reload",
     ),
     Named(
+        "doctor",
+        "List what is wrong at the site, the worst first, with what to do. The exit status is 1 when something is.",
+        "gateway.cli.doctor:doctor",
+    ),
+    Named(
         "demo",
         "Run a simulated site with barriers, card readers, cameras, a central service and vehicles.",
         "gateway.cli.demo:demo",

@@ -111,6 +111,8 @@ class EventKind(IntEnum):
     RECORDS_WAITED = 406
     UNREAD_DROPPED = 407
     CONSUMER_FORGOTTEN = 408
+    PROBLEM_BEGAN = 421
+    PROBLEM_ENDED = 422
     CENTRAL_REACHED = 501
     CENTRAL_LOST = 502
     CARDS_CHANGED = 503
@@ -226,6 +228,8 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.UNREAD_DROPPED: ("Dropped before it was read", Category.SYSTEM, Severity.WARNING),
         EventKind.CONSUMER_FORGOTTEN: ("Program no longer waited for", Category.SYSTEM, Severity.NOTICE),
         EventKind.POWER_LOST: ("Stopped without warning", Category.SYSTEM, Severity.WARNING),
+        EventKind.PROBLEM_BEGAN: ("Problem began", Category.SYSTEM, Severity.WARNING),
+        EventKind.PROBLEM_ENDED: ("Problem ended", Category.SYSTEM, Severity.INFO),
         EventKind.CENTRAL_REACHED: ("Central reached", Category.SYNC, Severity.INFO),
         EventKind.CENTRAL_LOST: ("Central lost", Category.SYNC, Severity.WARNING),
         EventKind.CARDS_CHANGED: ("Access cards changed", Category.SYNC, Severity.INFO),

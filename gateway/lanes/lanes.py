@@ -18,6 +18,7 @@ from gateway.domain.access import Coming
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
+from gateway.domain.problems import ProblemKind
 from gateway.lanes.access_rules import access_rules
 from gateway.lanes.decisions import Decisions, PinTries
 from gateway.lanes.device_reports import Intake
@@ -28,7 +29,7 @@ from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.restored_state import last_grants, last_order, last_stop
 from gateway.lanes.runner import LaneRunner
-from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot
+from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
 from gateway.lanes.timetable import timetable_of
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Progress, Supervisor
@@ -124,17 +125,16 @@ class Lanes:
         """Return every lane, in the site file's order."""
         return tuple(map(self._snapshot, self._site.lanes, self._runners))
 
-    def unable(self) -> tuple[str, ...]:
-        """Return the lanes that cannot admit vehicles or let them out, a sentence each with why."""
-        return tuple(f"{lane.name} cannot work: {'; '.join(lane.unable)}" for lane in self.lanes() if lane.unable)
-
     def _snapshot(self, lane: LaneSection, runner: LaneRunner) -> LaneSnapshot:
         """Return the lane's state; a lane whose readers are all away cannot admit anybody by itself."""
         snapshot = runner.snapshot()
         readers = [self._intake.device(reader) for reader in lane.readers]
         if not readers or any(reader.online is not False for reader in readers):
             return snapshot
-        return replace(snapshot, unable=(*snapshot.unable, *(reader.away for reader in readers)))
+        away = (
+            LaneTrouble(ProblemKind.READERS_OFFLINE, reader.away, reader.name, reader.device_id) for reader in readers
+        )
+        return replace(snapshot, unable=(*snapshot.unable, *away))
 
     def devices(self) -> tuple[DeviceSnapshot, ...]:
         """Return every device, in the site file's order."""

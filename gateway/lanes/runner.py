@@ -31,7 +31,7 @@ from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.safety import is_close_near, why_not_close
 from gateway.lanes.machine.state.inputs import NEVER
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.troubles import why_unable
+from gateway.lanes.machine.troubles import lasting, why_unable
 from gateway.lanes.machine.visits import granted, granted_vehicles
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.snapshots import LaneSnapshot
@@ -145,11 +145,8 @@ class LaneRunner:
             can_stop=self.can_stop,
             order="" if state.orders.in_force is None else state.orders.in_force.kind.value,
             order_text="" if state.orders.in_force is None else state.orders.in_force.sentence(),
-            unable=why_unable(self.rules, state, now),
-            troubles=(
-                *((state.stop_sentence,) if state.stop.by else ()),
-                *(one.text for one in state.troubles.present),
-            ),
+            unable=tuple(why_unable(self.rules, state, now)),
+            troubles=tuple(lasting(state)),
         )
 
     def _watch_closing(self) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from drivers.contract import GatePosition, PointState
+from gateway.domain.problems import ProblemKind
 from gateway.domain.wall_time import WallMicros
 
 
@@ -65,6 +66,20 @@ class DeviceSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneTrouble:
+    """Something wrong with a lane: its kind, a sentence for people, and which input or device where there are several.
+
+    Attributes:
+        device_id: the device to blame, None where it is not one device's.
+    """
+
+    kind: ProblemKind
+    text: str
+    subject: str = ""
+    device_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LaneSnapshot:
     """A lane as it is now.
 
@@ -82,8 +97,8 @@ class LaneSnapshot:
         note: the reason of its state in one line, orders and troubles aside; "" when all is as usual.
         order: the standing order that counts: "hold_open", "lock_down" or "".
         order_text: the same in one sentence, with who gave it and why.
-        unable: why it cannot admit vehicles or let them out, a sentence each; empty while it can.
-        troubles: what is wrong and lasts, a sentence each; first that a person stopped the gate.
+        unable: why it cannot admit vehicles or let them out; empty while it can.
+        troubles: what is wrong and lasts; first that a person stopped the gate.
     """
 
     lane_id: str
@@ -99,8 +114,8 @@ class LaneSnapshot:
     can_stop: bool = False
     order: str = ""
     order_text: str = ""
-    troubles: tuple[str, ...] = ()
-    unable: tuple[str, ...] = ()
+    troubles: tuple[LaneTrouble, ...] = ()
+    unable: tuple[LaneTrouble, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
 from gateway.lanes.grants import SiteGrants
 from gateway.lanes.presence import Areas
+from gateway.problems.problem import Verdict
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock
 from gateway.site.models import Site
@@ -54,7 +55,7 @@ from gateway.web.operations.devices import Devices
 from gateway.web.operations.entries.handlers import EntriesFamily
 from gateway.web.operations.events import EventsFamily
 from gateway.web.operations.evidence import EvidenceFamily
-from gateway.web.operations.health import Health, Readiness
+from gateway.web.operations.health import Health
 from gateway.web.operations.session import Auth
 from gateway.web.read_cursors import Consumers
 from gateway.web.register.socket import listening
@@ -93,7 +94,7 @@ class Interface:
         clock: both clocks.
         accounts: the site file's accounts.
         data: the data folder.
-        readiness: what is not ready.
+        verdict: the problems of the site, as they are now.
         webhooks: receivers of the site's events.
         outbox: decisions on records that central refused.
         relay: the way to central for what only central answers; None for a site that stands alone.
@@ -113,7 +114,7 @@ class Interface:
     clock: Clock
     accounts: Accounts
     data: Path
-    readiness: Readiness
+    verdict: Callable[[], Verdict]
     webhooks: WebhookActions
     outbox: RefusedActions
     relay: Relay | None = None
@@ -201,10 +202,9 @@ class Interface:
             recording=self.recording,
             central_status=self._central_status,
             clock=self.clock,
-            readiness=self.readiness,
+            verdict=self.verdict,
             version=_release(),
             demo_cards=self.demo_cards,
-            notices=self.site_file.notices if self.site_file else tuple,
             consumers=self._status_consumers.shown,
         )
         return Live(watch=watch, sessions=self._auth.sessions, clock=self.clock)
@@ -215,7 +215,7 @@ class Interface:
         spreadsheets = Spreadsheets(folder=self.data / "spreadsheets")
         consumers = self._consumers
         return (
-            *Health(readiness=self.readiness, version=_release()).routes(),
+            *Health(verdict=self.verdict, version=_release()).routes(),
             *Description(operations=PUBLIC, release=_release()).routes(),
             *Auth(sign_in=self._auth.sign_in, sessions=self._auth.sessions).routes(),
             *Devices(
@@ -344,7 +344,8 @@ class Interface:
     async def _while_served(self, _: web.Application) -> AsyncIterator[None]:
         """Read accounts and keys, take changes of them, follow consumers and open views, end sessions at central."""
         await self._auth.load()
-        asked = listening(self._auth.register, run_folder=self.data / "run", site_file=self.site_file)
+        run = self.data / "run"
+        asked = listening(self._auth.register, run_folder=run, verdict=self.verdict, site_file=self.site_file)
         async with asked, asyncio.TaskGroup() as group:
             tasks = (
                 group.create_task(self._auth.run(), name="end-at-central"),

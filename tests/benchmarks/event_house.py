@@ -18,6 +18,7 @@ import structlog
 from aiohttp import web
 from loop_watch import Watched, watch_callbacks
 
+from gateway.problems.problem import Verdict
 from gateway.runtime.clock import SystemClock
 from gateway.site.models import Site
 from gateway.store import Session, Store
@@ -49,7 +50,7 @@ async def real(folder: Path) -> None:
         clock=clock,
         accounts=await hash_accounts(SITE.api.accounts, lambda name: name),
         data=folder,
-        readiness=tuple,
+        verdict=lambda: Verdict((), lanes=0),
     ).build()
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     serving = asyncio.get_running_loop().create_task(serve(app, host="127.0.0.1", port=0, started=port.set_result))

@@ -33,8 +33,7 @@ class RecordState(Enum):
     """State of a delivered record at central."""
 
     PRESENT = "the record that was sent"
-    GONE = "nothing"
-    OTHER = "another record"
+    GONE = "nothing, or another record"
     UNKNOWN = "central does not say"
 
 
@@ -78,7 +77,7 @@ async def record_state(client: CentralClient, kind: str, central_id: int, marks:
     record = answered_record(answer, _CREATES[kind].resources)
     if record is None:
         return RecordState.UNKNOWN
-    return RecordState.PRESENT if is_still(kind, marks, record) else RecordState.OTHER
+    return RecordState.PRESENT if is_still(kind, marks, record) else RecordState.GONE
 
 
 def lookup_of(kind: str) -> Lookup:

@@ -194,8 +194,7 @@ class Reconcile:
         gone = [
             central_id
             for central_id in compared.missing()
-            if await record_state(self._client, KIND, central_id, compared.marks[central_id])
-            in (RecordState.GONE, RecordState.OTHER)
+            if await record_state(self._client, KIND, central_id, compared.marks[central_id]) is RecordState.GONE
         ]
         # All at once: central gives the first that goes up an id that one of the others still has here.
         async with self._cards.turn:
@@ -279,7 +278,7 @@ class Reconcile:
         for place, number in enumerate(missing, start=1):
             self._report_progress(f"asked for {place:,} of {len(missing):,} that the list lacks")
             match await record_state(self._client, "camera_event", number, compared.marks[number]):
-                case RecordState.GONE | RecordState.OTHER:
+                case RecordState.GONE:
                     gone.append(number)
                 case RecordState.UNKNOWN:
                     unsaid.append(number)

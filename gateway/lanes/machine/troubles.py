@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.events import EventKind
+from gateway.domain.problems import ProblemKind
 from gateway.lanes.machine import closing
 from gateway.lanes.machine.rules import DOUBTED_SECONDS, LATE_OPENING_SECONDS, LaneRules
 from gateway.lanes.machine.safety import obstructions, points_that_forbid
@@ -17,9 +19,24 @@ from gateway.lanes.machine.state.inputs import NEVER, InputReading
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.troubles import Trouble
 from gateway.lanes.machine.transition import Transition
-from gateway.lanes.snapshots import Phase
+from gateway.lanes.snapshots import LaneTrouble, Phase
+from gateway.site import PointRef
 
 _FOREVER = float("inf")
+_PROBLEMS = MappingProxyType(
+    {
+        EventKind.FIRE_INPUT: ProblemKind.FIRE_INPUT_ACTIVE,
+        EventKind.LOCAL_CONTROL: ProblemKind.LOCAL_CONTROL,
+        EventKind.SCHEDULE_DOUBTED: ProblemKind.SCHEDULE_DOUBTED,
+        EventKind.POSITION_UNKNOWN: ProblemKind.GATE_POSITION_UNKNOWN,
+        EventKind.HELD_OPEN: ProblemKind.GATE_HELD_OPEN,
+        EventKind.FORCED_OPEN: ProblemKind.GATE_FORCED_OPEN,
+        EventKind.VEHICLE_STUCK: ProblemKind.VEHICLE_STUCK,
+        EventKind.INPUT_STUCK: ProblemKind.INPUT_STUCK,
+        EventKind.INPUT_CHATTERS: ProblemKind.INPUT_CHATTERS,
+    }
+)
+"""The kinds of problems that the lasting troubles are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +146,13 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
 
 def _inputs(rules: LaneRules, state: LaneState) -> list[tuple[str, InputReading]]:
     """Return every input that a vehicle may hold; fire and key switch may stay on without limit."""
-    far = [("the far arming loop", state.inputs.far)] if rules.two_way else []
-    return [("the arming loop", state.inputs.arming), *far, *obstructions(rules, state)]
+    return [*((name, loop) for name, loop, _ in _arming_loops(rules, state)), *obstructions(rules, state)]
+
+
+def _arming_loops(rules: LaneRules, state: LaneState) -> Iterator[tuple[str, InputReading, PointRef]]:
+    yield "the arming loop", state.inputs.arming, rules.lane.arming
+    if rules.lane.far is not None:
+        yield "the far arming loop", state.inputs.far, rules.lane.far
 
 
 def _span(seconds: float) -> str:
@@ -160,23 +182,31 @@ def _unwanted(lane: Transition) -> None:
     closing.begin(lane)
 
 
-def why_unable(rules: LaneRules, state: LaneState, now: float) -> tuple[str, ...]:
-    """Return why the lane cannot admit vehicles or let them out, a sentence each; empty when it can."""
-    return tuple(_why_unable(rules, state, now))
-
-
-def _why_unable(rules: LaneRules, state: LaneState, now: float) -> Iterator[str]:
+def why_unable(rules: LaneRules, state: LaneState, now: float) -> Iterator[LaneTrouble]:
+    """Yield why the lane cannot admit vehicles or let them out."""
     if state.inputs.gate_lost:
-        yield f"the gate's controller is offline: {state.inputs.gate_lost}"
-    elif any(trouble.kind is EventKind.POSITION_UNKNOWN for trouble in state.troubles.present):
-        yield "the gate's position is not known: open it, then close it"
-    far = [("the far arming loop", state.inputs.far)] if rules.two_way else []
-    for name, loop in [("the arming loop", state.inputs.arming), *far]:
+        text = f"the gate's controller is offline: {state.inputs.gate_lost}"
+        yield LaneTrouble(ProblemKind.GATE_OFFLINE, text, device_id=rules.lane.gate)
+    elif has(state, EventKind.POSITION_UNKNOWN):
+        yield LaneTrouble(ProblemKind.GATE_POSITION_UNKNOWN, "the gate's position is not known: open it, then close it")
+    for name, loop, ref in _arming_loops(rules, state):
         if loop.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
-            yield f"{name} is not known, so no card counts: check its device and its wiring"
+            text = f"{name} is not known, so no card counts: check its device and its wiring"
+            yield LaneTrouble(ProblemKind.ARMING_LOOP_UNKNOWN, text, name, ref.device)
     if state.inputs.closing.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
-        yield "the closing loop is not known, so no passage is seen: check its device and its wiring"
+        text = "the closing loop is not known, so no passage is seen: check its device and its wiring"
+        yield LaneTrouble(ProblemKind.CLOSING_LOOP_UNKNOWN, text, device_id=rules.lane.closing.device)
     if not rules.closes_itself:
-        for name, point in points_that_forbid(rules, state)[1:]:
+        refs = (ref for ref in (*rules.lane.safety, rules.lane.fire, rules.lane.local) if ref is not None)
+        for (name, point), ref in zip(points_that_forbid(rules, state)[1:], refs, strict=False):
             if point.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
-                yield f"{name} is not known, so the gate stays open: check its device and its wiring"
+                text = f"{name} is not known, so the gate stays open: check its device and its wiring"
+                yield LaneTrouble(ProblemKind.SAFETY_INPUT_UNKNOWN, text, name, ref.device)
+
+
+def lasting(state: LaneState) -> Iterator[LaneTrouble]:
+    """Yield what is wrong and lasts; first that a person stopped the gate."""
+    if state.stop.by:
+        yield LaneTrouble(ProblemKind.GATE_STOPPED, state.stop_sentence)
+    for one in state.troubles.present:
+        yield LaneTrouble(_PROBLEMS[one.kind], one.text, one.subject)

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from gateway.domain.writes import JsonObject
+from gateway.problems.problem import Verdict
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.envelope import as_json, success
 from gateway.web.operation import OPEN, SIGNED_IN, Operation, Rule
 from gateway.web.operations.answers import Answer
+from gateway.web.problems import ProblemAnswer, verdict_fields
 from gateway.web.status.page import STATUS_PAGE
 
 
@@ -33,6 +36,8 @@ class ReadyAnswer(Answer):
     """Every lane can admit vehicles and let them out. Those who signed in are told which cannot, and why."""
 
     not_ready: tuple[str, ...] | None = None
+    headline: str | None = None
+    problems: tuple[ProblemAnswer, ...] | None = None
 
 
 _PROBE = Rule(session=False, whole=False, confirmed=False)
@@ -42,15 +47,11 @@ LIVE = Operation("GET", "/health/live", _PROBE, head=True, purpose="Liveness pro
 READY = Operation("GET", "/health/ready", _PROBE, head=True, purpose="Readiness probe", answer=ReadyAnswer)
 
 
-Readiness = Callable[[], tuple[str, ...]]
-"""Returns what is not ready, one sentence each; empty when the gateway is ready."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Health:
     """`GET /` and the probes. A browser at `/` is sent to the page."""
 
-    readiness: Readiness
+    verdict: Callable[[], Verdict]
     version: str
 
     def routes(self) -> tuple[Route, ...]:
@@ -68,13 +69,17 @@ class Health:
 
     async def _ready(self, _: web.Request, caller: Caller) -> web.StreamResponse:
         """200 or 503; what is not ready is told only to those who signed in."""
-        missing = self.readiness()
-        error = {"error": "not ready"} if missing else {}
-        return as_json({"success": not missing, **error, **self._reasons(caller)}, status=503 if missing else 200)
+        verdict = self.verdict()
+        ready = not verdict.not_ready
+        error = {} if ready else {"error": "not ready"}
+        told: JsonObject = {}
+        if caller.may(SIGNED_IN):
+            told = {"not_ready": list(verdict.not_ready), **verdict_fields(verdict)}
+        return as_json({"success": ready, **error, **told}, status=200 if ready else 503)
 
     def _reasons(self, caller: Caller) -> dict[str, list[str]]:
         """Return the reasons for not being ready, to signed-in callers only: a probe needs a yes or a no."""
-        return {"not_ready": list(self.readiness())} if caller.may(SIGNED_IN) else {}
+        return {"not_ready": list(self.verdict().not_ready)} if caller.may(SIGNED_IN) else {}
 
     def _release(self, caller: Caller) -> dict[str, str]:
         """Return the version, to signed-in callers only: others might look its faults up."""

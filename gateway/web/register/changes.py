@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from gateway.domain.writes import JsonObject
+
 
 class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -125,11 +127,18 @@ class Reload(_Message):
     do: Literal["reload"] = "reload"
 
 
+class Diagnose(_Message):
+    """What is wrong at the site; changes nothing."""
+
+    do: Literal["diagnose"] = "diagnose"
+
+
 OfAccount = (
     AddAccount | SetPassword | SetRole | SetDisabled | SetSecondFactor | SetRecoveryCodes | RemoveAccount | SignOut
 )
 Change = Look | OfAccount | PutRole | RemoveRole | AddKey | RemoveKey
-ASKED: TypeAdapter[Change | Reload] = TypeAdapter(Annotated[Change | Reload, Field(discriminator="do")])
+Asked = Change | Reload | Diagnose
+ASKED: TypeAdapter[Asked] = TypeAdapter(Annotated[Asked, Field(discriminator="do")])
 
 
 class AccountShown(_Message):
@@ -161,7 +170,8 @@ class KeyShown(_Message):
 class Answer(_Message):
     """The register's answer: `error` is one sentence when nothing was changed; the lists are as they are afterwards.
 
-    Of the site file: its `faults`, its `changes` that took effect, and the names of settings that need a `restart`.
+    `verdict` is the answer to `Diagnose`. Of the site file: its `faults`, its `changes` that took effect, and the names
+    of settings that need a `restart`.
     """
 
     error: str = ""
@@ -171,3 +181,4 @@ class Answer(_Message):
     faults: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
+    verdict: JsonObject | None = None

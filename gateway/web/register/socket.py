@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,9 +12,11 @@ import structlog
 from pydantic import ValidationError
 
 from gateway.domain.errors import GatewayError
+from gateway.problems.problem import Verdict
 from gateway.runtime.unix_sockets import connect, listen
 from gateway.site.running import RunningSite
-from gateway.web.register.changes import ASKED, Answer, Change, Reload
+from gateway.web.problems import verdict_fields
+from gateway.web.register.changes import ASKED, Answer, Asked, Diagnose, Reload
 from gateway.web.register.register import Register
 
 log = structlog.get_logger(__name__)
@@ -32,10 +34,11 @@ class NobodyThere(GatewayError):
 
 @asynccontextmanager
 async def listening(
-    register: Register, *, run_folder: Path, site_file: RunningSite | None = None
+    register: Register, *, run_folder: Path, verdict: Callable[[], Verdict], site_file: RunningSite | None = None
 ) -> AsyncIterator[None]:
     """Take changes for as long as the context lasts, and have the site file read again where there is one.
 
+    `verdict` tells what is wrong at the site.
     A folder that takes no socket is logged, and none are taken.
     """
     try:
@@ -48,7 +51,7 @@ async def listening(
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError, ValueError):  # whoever asked has gone, or said too much
             async with asyncio.timeout(_SECONDS):
-                said = await _answer(register, site_file, await reader.readline())
+                said = await _answer(register, site_file, verdict, await reader.readline())
                 writer.write(said.model_dump_json().encode() + b"\n")
                 await writer.drain()
         writer.close()
@@ -62,7 +65,7 @@ async def listening(
             (run_folder / _NAME).unlink(missing_ok=True)
 
 
-async def ask(change: Change | Reload, *, run_folder: Path) -> Answer:
+async def ask(change: Asked, *, run_folder: Path) -> Answer:
     """Have the gateway that runs on this data folder make a change. Raises NobodyThere, and GatewayError."""
     try:
         async with asyncio.timeout(_SECONDS):
@@ -80,7 +83,7 @@ async def ask(change: Change | Reload, *, run_folder: Path) -> Answer:
     except PermissionError as error:
         raise GatewayError(f"{run_folder / _NAME} belongs to another user; try it with sudo") from error
     except (TimeoutError, OSError) as error:
-        where = "in its log" if isinstance(change, Reload) else "with `users list`"
+        where = "in its log" if isinstance(change, Reload | Diagnose) else "with `users list`"
         raise GatewayError(f"the gateway did not answer; look {where} what became of it") from error
     try:
         return Answer.model_validate_json(line)
@@ -88,11 +91,15 @@ async def ask(change: Change | Reload, *, run_folder: Path) -> Answer:
         raise GatewayError("the gateway's answer is of another release; restart it") from error
 
 
-async def _answer(register: Register, site_file: RunningSite | None, line: bytes) -> Answer:
+async def _answer(
+    register: Register, site_file: RunningSite | None, verdict: Callable[[], Verdict], line: bytes
+) -> Answer:
     try:
         change = ASKED.validate_json(line)
     except ValidationError:
         return Answer(error="the gateway does not know this change; it runs another release")
+    if isinstance(change, Diagnose):
+        return Answer(verdict=verdict_fields(verdict()))
     if not isinstance(change, Reload):
         return await register.ask(change)
     if site_file is None:

@@ -15,6 +15,7 @@ from gateway.domain.footage import Extent, Missing, extent_of
 from gateway.domain.passages import CameraEvent
 from gateway.domain.wall_time import WallMicros
 from gateway.lanes.snapshots import AreaSnapshot, DeviceSnapshot, LaneSnapshot
+from gateway.problems.problem import Part, Problem
 from gateway.recording import CameraSnapshot
 from gateway.recording.forecast import StorageForecast
 from gateway.store import Books
@@ -23,6 +24,7 @@ from gateway.web.operations.camera_events.operations import CAMERA_EVENT
 from gateway.web.operations.cameras.operations import CAMERA_LIST
 from gateway.web.operations.devices import DEVICE_LIST, DEVICE_OPEN
 from gateway.web.operations.events import EVENT_LIST
+from gateway.web.problems import problem_fields
 from gateway.web.status.consumers import ConsumerShown
 from gateway.web.status.orders import AREA_COUNT
 from gateway.web.status.sync import SYNC_REFRESH
@@ -74,15 +76,15 @@ class EventState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GatewayState:
-    """The gateway itself. `not_ready`, `store_failing` and `notices`, of the site file, are sentences."""
+    """The gateway itself. `headline` is the verdict in a few words, `store_failing` why commits fail now."""
 
     site: str
     timezone: str
     version: str
     started_at: WallMicros
-    not_ready: tuple[str, ...]
+    ready: bool
+    headline: str
     store_failing: str
-    notices: tuple[str, ...]
     clock_trusted: bool
 
 
@@ -113,6 +115,7 @@ class Snapshot:
 
     user: UserState | None = None
     gateway: GatewayState
+    problems: tuple[Annotated[Problem, PlainSerializer(problem_fields)], ...]
     lanes: tuple[LaneSnapshot, ...]
     areas: tuple[AreaSnapshot, ...]
     devices: tuple[DeviceSnapshot, ...]
@@ -130,6 +133,7 @@ class Snapshot:
         return replace(
             self,
             user=user,
+            problems=tuple(problem for problem in self.problems if _may_see(user, problem.part)),
             lanes=self.lanes if user.view_devices else (),
             areas=self.areas if user.view_devices else (),
             devices=self.devices if user.view_devices else (),
@@ -205,6 +209,12 @@ def _passed_back(event: RecordedEvent) -> int | None:
     data = json.loads(event.data)
     card_id = data.get("card_id")
     return card_id if data.get("reason") == "anti_passback" and isinstance(card_id, int) else None
+
+
+def _may_see(user: UserState, part: Part) -> bool:
+    if part in {Part.LANE, Part.DEVICE}:
+        return user.view_devices
+    return user.view_cameras if part is Part.CAMERA else True
 
 
 def _visible_events(events: tuple[EventState, ...], user: UserState) -> tuple[EventState, ...]:

@@ -11,6 +11,7 @@ from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import StoreError
 from gateway.lanes import Lanes
 from gateway.lanes.presence import Areas
+from gateway.problems.problem import Verdict
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock
 from gateway.site.models import Site
@@ -19,7 +20,6 @@ from gateway.store.engine.changes import Changes
 from gateway.store.events.events import Events
 from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.outbox.outbox import Outbox
-from gateway.web.operations.health import Readiness
 from gateway.web.status.consumers import ConsumerShown
 from gateway.web.status.snapshot import (
     DemoCard,
@@ -62,15 +62,13 @@ class Watch:
         recording: Recording,
         central_status: Callable[[], CentralStatus] | None,
         clock: Clock,
-        readiness: Readiness,
+        verdict: Callable[[], Verdict],
         version: str,
         demo_cards: tuple[DemoCard, ...],
         consumers: Callable[[], Awaitable[tuple[ConsumerShown, ...]]],
-        notices: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
-        """`store_failing`: why commits fail now. `notices`: of the site file. `consumers` pull the site's lists."""
+        """`store_failing`: why commits fail now. `consumers` pull the site's lists."""
         self._consumers = consumers
-        self._notices = notices
         self._site = site
         self._changes = changes
         self._stored_events = events
@@ -82,7 +80,7 @@ class Watch:
         self._recording = recording
         self._central_status = central_status
         self._clock = clock
-        self._readiness = readiness
+        self._verdict = verdict
         self._version = version
         self._demo = DemoState(demo_cards) if demo_cards else None
         self._started_at = clock.wall().micros
@@ -113,17 +111,19 @@ class Watch:
 
     async def _take(self) -> Snapshot:
         events, books, consumers, failing = await self._read()
+        verdict = self._verdict()
         return Snapshot(
             gateway=GatewayState(
                 site=self._site.site.name,
                 timezone=self._site.site.timezone,
                 version=self._version,
                 started_at=self._started_at,
-                not_ready=self._readiness(),
+                ready=not verdict.not_ready,
+                headline=verdict.headline,
                 store_failing=failing,
-                notices=self._notices(),
                 clock_trusted=self._clock.wall().trusted,
             ),
+            problems=verdict.problems,
             lanes=self._lanes.lanes(),
             areas=self._areas.areas(),
             devices=self._lanes.devices(),

@@ -53,6 +53,11 @@ class Gateway(RunningGateway):
         raise AssertionError("the page's stream ended")
 
 
+def notices(seen: dict) -> list[str]:
+    """What the page says of the site file."""
+    return [problem["text"] for problem in seen["problems"] if problem["kind"] == "site_file_notice"]
+
+
 @pytest.fixture
 def gateway(tmp_path):
     with Gateway(tmp_path) as running:
@@ -68,7 +73,7 @@ def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(gateway):
     gateway.hears("site_file_needs_restart")
     seen = gateway.page(port)
     assert [camera["name"] for camera in seen["cameras"]] == ["Gate"]
-    assert seen["gateway"]["notices"] == ["changed in the site file, takes effect after a restart: [api]"]
+    assert notices(seen) == ["changed in the site file, takes effect after a restart: [api]"]
     gateway.hears("nothing listens at the camera's address")
 
     gateway.site.write_text(SITE + CAMERA.format(id="0", name="Gate") + "[storage]\nmedia_gigabytes = -1\n")
@@ -79,7 +84,7 @@ def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(gateway):
     gateway.hears("site_file_not_taken")
     seen = gateway.page(port)
     assert [camera["name"] for camera in seen["cameras"]] == ["Gate"]
-    (notice,) = seen["gateway"]["notices"]
+    (notice,) = notices(seen)
     assert "has faults" in notice
     gateway.site.unlink()
     assert "cannot be read" in gateway.reload(status=2)
@@ -90,7 +95,7 @@ def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(gateway):
     gateway.hears("site_file_taken", times=3)
     seen = gateway.page(port)
     assert [camera["name"] for camera in seen["cameras"]] == ["Main gate"]
-    assert seen["gateway"]["notices"] == []
+    assert notices(seen) == []
 
     gateway.process.send_signal(signal.SIGHUP)
     assert gateway.end() == 0

@@ -15,6 +15,8 @@ from gateway.domain.credentials import Card, text_alias
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
+from gateway.domain.problems import ProblemKind
+from gateway.lanes.snapshots import LaneTrouble
 from gateway.runtime.clock import SystemClock, TrustedTime
 
 DAY = 86_400_000_000
@@ -38,7 +40,7 @@ async def test_boom_half_way_at_the_start_is_told_with_the_way_out_and_whoever_p
     async with alive(tmp_path, barrier=barrier, port=port) as lane:
         text = await lane.told(E.POSITION_UNKNOWN)
         assert "open it, then close it" in text
-        assert text in lane.shown().troubles
+        assert LaneTrouble(ProblemKind.GATE_POSITION_UNKNOWN, text) in lane.shown().troubles
         lane.arming(occupied=True)
         await lane.sees(lambda shown: shown.vehicle is PointState.ON)
         lane.under(occupied=True)
@@ -203,11 +205,10 @@ async def test_lane_whose_arming_loop_is_unknown_is_unable_and_a_card_there_is_t
     wishes = {"lane": {"arming": {"device": INPUTS, "point": "arming_loop"}}, "cards": (card("7"),)}
     async with alive(tmp_path, barrier=barrier, port=port, **wishes) as lane:
         await lane.sees(lambda shown: not shown.unable)
-        assert lane.lanes.unable() == ()
         modbus.misbehave(2, Misbehaviour(deaf=True))
-        shown = await lane.sees(lambda shown: shown.unable)
-        assert "the arming loop is not known" in shown.unable[0]
-        assert lane.lanes.unable() == (f"Entry cannot work: {shown.unable[0]}",)
+        (trouble,) = (await lane.sees(lambda shown: shown.unable)).unable
+        assert (trouble.kind, trouble.device_id) == (ProblemKind.ARMING_LOOP_UNKNOWN, INPUTS)
+        assert "the arming loop is not known" in trouble.text
         lane.present("7")
         assert "its device does not answer" in await lane.told(E.READING_UNUSABLE)
         modbus.misbehave(2)
@@ -219,9 +220,12 @@ async def test_lane_whose_gate_or_readers_are_away_is_unable(far_end, tmp_path):
     async with alive(tmp_path, barrier=barrier, port=port) as lane:
         await lane.sees(lambda shown: not shown.unable)
         lane.lanes.report(DeviceLost(READER, "unplugged", time.monotonic()))
-        assert lane.lanes.unable() == ("Entry cannot work: Reader does not answer: unplugged",)
+        assert lane.shown().unable == (
+            LaneTrouble(ProblemKind.READERS_OFFLINE, "Reader does not answer: unplugged", "Reader", READER),
+        )
         lane.lanes.report(DeviceConnected(READER, time.monotonic()))
-        assert lane.lanes.unable() == ()
+        assert lane.shown().unable == ()
         modbus.misbehave(1, Misbehaviour(deaf=True))
         shown = await lane.sees(lambda shown: shown.unable)
-        assert "controller is offline" in shown.unable[0]
+        assert (shown.unable[0].kind, shown.unable[0].device_id) == (ProblemKind.GATE_OFFLINE, GATE)
+        assert "controller is offline" in shown.unable[0].text

@@ -319,7 +319,7 @@ async def test_far_loop_is_a_way_in_too_and_the_snapshot_shows_its_vehicle(house
 async def test_fire_opens_and_the_lane_says_why(house):
     house.point("fire", PointState.ON)
     await house.until(lambda: house.gate.told == [GateAction.OPEN])
-    assert "fire input is active" in house.lane().troubles[0]
+    assert "fire input is active" in house.lane().troubles[0].text
     with pytest.raises(CommandRefused, match="fire"):
         await house.lanes.command(device_id=101, action=GateAction.CLOSE, source="user:x")
     await house.told(E.FIRE_INPUT)
@@ -408,9 +408,9 @@ async def test_what_a_person_stopped_stays_so_over_a_restart_until_an_order_ends
         await house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard")
         sentence = await house.told(E.STOP_BEGAN)
         assert sentence.startswith("guard stopped the gate, though the lane is held open by chief; it stays so until")
-        await house.until(lambda: house.lane().troubles == (sentence,))
+        await house.until(lambda: [one.text for one in house.lane().troubles] == [sentence])
     async with alive(tmp_path, "two") as house:
-        await house.until(lambda: house.lane().troubles == (sentence,))
+        await house.until(lambda: [one.text for one in house.lane().troubles] == [sentence])
         assert house.gate.told == []
         await house.lanes.order(lane_id="main", kind=None, reason="", source="user:chief")
         assert await house.told(E.STOP_ENDED) == "no longer stopped by guard: chief gives the lane an order"

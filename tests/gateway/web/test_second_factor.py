@@ -8,6 +8,8 @@ import pytest
 
 from gateway.demo.central.accounts import totp
 from gateway.domain.events import EventKind
+from gateway.domain.problems import ProblemKind
+from gateway.problems.problem import Part, Problem
 from gateway.web.auth.api_keys import key_hash, new_key
 from gateway.web.auth.second_factor import new_recovery_codes, recovery_hash
 from gateway.web.catalogue import OPERATIONS
@@ -246,7 +248,16 @@ async def test_a_key_of_a_program_is_no_session(gateway, change):
 
 @pytest.mark.usefixtures("ada")
 async def test_before_it_is_proven_the_probes_say_no_more_than_to_anybody(gateway):
-    gateway.not_ready.append("lane entry: its gate has not answered yet")
+    gateway.problems.append(
+        Problem(
+            kind=ProblemKind.GATE_OFFLINE,
+            part=Part.DEVICE,
+            id="101",
+            name="Barrier",
+            text="no answer",
+            lanes=("Entry",),
+        )
+    )
     headers, _ = await half_in(gateway)
     assert await sent(gateway, headers, "/health/live", method="GET") == (200, {"success": True})
     assert await sent(gateway, headers, "/health/ready", method="GET") == (

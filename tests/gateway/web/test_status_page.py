@@ -15,7 +15,9 @@ from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
-from gateway.lanes.snapshots import Phase
+from gateway.domain.problems import ProblemKind
+from gateway.lanes.snapshots import LaneTrouble, Phase
+from gateway.problems.problem import Part, Problem
 from gateway.store import CardRecord, Entry
 from gateway.web.auth.admission import Route
 from gateway.web.http.bodies import Body, read_body
@@ -326,7 +328,8 @@ async def test_a_lane_is_locked_down_with_a_reason_and_works_again(gateway, brow
 
 
 async def test_a_count_is_corrected_and_troubles_are_seen(gateway, browser_page):
-    gateway.board.show(troubles=("the arming loop has been on for 5 minutes: a vehicle, or the detector is stuck",))
+    stuck = "the arming loop has been on for 5 minutes: a vehicle, or the detector is stuck"
+    gateway.board.show(troubles=(LaneTrouble(ProblemKind.INPUT_STUCK, stuck, "the arming loop"),))
     async with browser_page(size=DESKTOP) as page:
         await sign_in(page, gateway)
         await expect(page.locator("#lanes .troubles li")).to_contain_text("on for 5 minutes")
@@ -375,16 +378,27 @@ async def test_lane_that_cannot_work_is_red_and_so_is_the_header(gateway, browse
             await sign_in(page, gateway)
             lane = page.locator(".lane").first
             await expect(lane.locator(".phase")).to_contain_text("Idle")
-            gateway.board.show(vehicle=PointState.UNKNOWN, unable=(why,))
-            gateway.not_ready.append(f"Main entry cannot work: {why}")
+            trouble = LaneTrouble(ProblemKind.ARMING_LOOP_UNKNOWN, why)
+            gateway.board.show(vehicle=PointState.UNKNOWN, unable=(trouble,))
+            gateway.problems.append(
+                Problem(
+                    kind=trouble.kind, part=Part.LANE, id="entry", name="Main entry", text=why, lanes=("Main entry",)
+                )
+            )
             await expect(lane.locator(".phase")).to_contain_text("Cannot work")
             await expect(lane.locator(".phase")).to_have_class("pill phase bad")
             await expect(lane.locator(".troubles li")).to_have_text([why])
-            await expect(page.locator("#pill-gateway")).to_have_text("Not ready")
+            await expect(page.locator("#pill-gateway")).to_have_text("1 of 1 lanes cannot work, 1 problem")
             await expect(page.locator("#pill-gateway")).to_have_class("pill bad")
-            await expect(page.locator("#trouble")).to_contain_text("Main entry cannot work")
-            await expect(page.locator("#trouble")).to_have_class("banner soft bad")
+            problem = page.locator("#problems li.problem")
+            await expect(problem).to_have_class("problem bad")
+            await expect(problem.locator(".problem-text")).to_have_text(why)
+            await expect(problem.locator(".problem-steps")).to_be_hidden()
+            await problem.locator("summary").click()
+            await expect(problem.locator(".problem-means")).to_contain_text("Main entry cannot work. No card or plate")
+            await expect(problem.locator(".problem-steps > li").first).to_be_visible()
             gateway.board.show(vehicle=PointState.OFF, unable=())
-            gateway.not_ready.clear()
+            gateway.problems.clear()
             await expect(lane.locator(".phase")).to_contain_text("Idle")
-            await expect(page.locator("#pill-gateway")).to_have_text("Ready")
+            await expect(page.locator("#pill-gateway")).to_have_text("The lane works")
+            await expect(page.locator("#problems-section")).to_be_hidden()

@@ -74,7 +74,7 @@ function update(node, lane, { user, demo }) {
   standing.hidden = !lane.order_text;
   setText(standing, lane.order_text);
   setClass(standing, `order ${lane.order}`);
-  const wrong = [...lane.unable, ...lane.troubles];
+  const wrong = [...lane.unable, ...lane.troubles].map((trouble) => trouble.text);
   node.querySelector(".troubles").hidden = wrong.length === 0;
   keyed(node.querySelector(".troubles"), wrong, {
     key: (text) => text,

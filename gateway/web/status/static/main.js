@@ -9,12 +9,12 @@ import { byId, setClass, setText } from "./dom.js";
 import { forgetEvents, setUpEvents, showEvents } from "./events.js";
 import { ageLanes, showLanes } from "./lanes.js";
 import { Live } from "./live.js";
+import { ageProblems, setUpProblems, showProblems } from "./problems.js";
 import { setUpRefused, showRefused } from "./refused.js";
 import { ageConsumers, showConsumers } from "./consumers.js";
 import { ageEquipment, setUpEquipment, showEquipment } from "./equipment.js";
 import { clock, follow } from "./time.js";
 
-const MOST_TOLD = 5;
 let heardAt = "";
 
 const live = new Live({
@@ -23,6 +23,7 @@ const live = new Live({
     follow(snapshot.now, snapshot.gateway.timezone);
     inTouch(true);
     showBar(snapshot);
+    showProblems(snapshot);
     showLanes(snapshot);
     showAreas(snapshot);
     showEvents(snapshot);
@@ -46,24 +47,18 @@ function inTouch(yes) {
   if (!yes) setText(byId("lost-text"), `Connection lost${heardAt ? `: the page shows the state at ${clock(heardAt)}` : ""}. Trying again…`);
 }
 
-function showBar({ gateway, central, user }) {
+function showBar({ gateway, central, problems, user }) {
   setText(byId("site"), gateway.site);
   document.title = `${gateway.site} · Edge gateway`;
-  const ready = gateway.not_ready.length === 0;
-  setText(byId("pill-gateway"), ready ? "Ready" : "Not ready");
-  setClass(byId("pill-gateway"), `pill ${ready ? "good" : "bad"}`);
+  setText(byId("pill-gateway"), gateway.headline);
+  const colour = gateway.ready && problems.every((problem) => problem.severity === "notice") ? "good" : "warn";
+  setClass(byId("pill-gateway"), `pill ${gateway.ready ? colour : "bad"}`);
   byId("pill-central").hidden = central === null;
   if (central) {
     const touch = { true: ["Central", "good"], false: ["Central offline", "warn"], null: ["Central", ""] }[String(central.reachable)];
     setText(byId("pill-central"), touch[0]);
     setClass(byId("pill-central"), `pill ${touch[1]}`);
   }
-  byId("pill-clock").hidden = gateway.clock_trusted;
-  const all = [...gateway.not_ready, ...(gateway.store_failing ? [`Database: ${gateway.store_failing}`] : []), ...gateway.notices];
-  const trouble = all.length > MOST_TOLD ? [...all.slice(0, MOST_TOLD), `and ${all.length - MOST_TOLD} more`] : all;
-  setClass(byId("trouble"), `banner soft ${ready ? "" : "bad"}`);
-  byId("trouble").hidden = trouble.length === 0;
-  setText(byId("trouble"), trouble.join(" · "));
   byId("pills").hidden = false;
   showAccount(user);
 }
@@ -72,8 +67,8 @@ function signedOut() {
   live.stop();
   forgetEvents();
   inTouch(true);
-  for (const id of ["board", "pills", "user", "trouble"]) byId(id).hidden = true;
-  for (const id of ["lanes", "events", "cameras", "devices", "refused", "held-why", "consumers"]) byId(id).replaceChildren();
+  for (const id of ["board", "pills", "user"]) byId(id).hidden = true;
+  for (const id of ["problems", "lanes", "events", "cameras", "devices", "refused", "held-why", "consumers"]) byId(id).replaceChildren();
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   showSignIn();
 }
@@ -97,9 +92,11 @@ setUpEvents();
 setUpEquipment();
 setUpBooks();
 setUpRefused();
+setUpProblems();
 setInterval(() => {
   if (document.body.classList.contains("stale")) return; // what is not heard of any more does not grow older
   ageLanes();
+  ageProblems();
   ageEquipment();
   ageConsumers();
 }, 1000);

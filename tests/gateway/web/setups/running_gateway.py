@@ -25,6 +25,7 @@ from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
+from gateway.problems.problem import Problem, Verdict
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.incoming import EvidenceLimits
 from gateway.recording.viewing import Viewing
@@ -59,7 +60,7 @@ class Gateway:
     central: CentralInMemory
     clock: SetClock
     client: ClientSession
-    not_ready: list[str]
+    problems: list[Problem]
     stop: Callable[[], bool]
     camera_event_id: int = 0
     tokens: dict[str, str] = field(default_factory=dict)
@@ -209,7 +210,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         recorder = Recorder(journal=store.journal, clock=clock)
         areas = Areas(site=SITE, cards=store.cards, rows=store.presence, recorder=recorder, clock=clock)
         recording_lanes = loop.create_task(recorder.run())
-        not_ready: list[str] = []
+        problems: list[Problem] = []
         receiver_client = ReceiverClient(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=2)
         app = Interface(
             site=site if people is None else site.model_copy(update={"central": CENTRAL}),
@@ -222,7 +223,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             clock=clock,
             accounts=accounts,
             data=tmp_path,
-            readiness=lambda: tuple(not_ready),
+            verdict=lambda: Verdict(tuple(problems), lanes=len(SITE.lanes)),
             outbox=ParkedRows(store=store, clock=clock),
             webhooks=WebhookRegistry(webhooks=store.webhooks, client=receiver_client, clock=clock),
             relay=relay,
@@ -240,7 +241,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
                     central=central,
                     clock=clock,
                     client=client,
-                    not_ready=not_ready,
+                    problems=problems,
                     stop=stop,
                 )
                 gateway.camera_event_id = await gateway.passed()

@@ -1,0 +1,1 @@
+"""What is wrong at the site, what it means for drivers, and what to do: one list, shown by everything."""

@@ -1,0 +1,265 @@
+"""What each kind of problem means for drivers, and what a technician does about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from gateway.domain.events import Severity
+from gateway.domain.problems import ProblemKind as K
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A kind of problem in words.
+
+    Attributes:
+        title: its name for people.
+        severity: how much it matters where it stops no lane.
+        means: what it means for drivers now.
+        steps: what to do, in this order.
+    """
+
+    title: str
+    severity: Severity
+    means: str
+    steps: tuple[str, ...]
+
+
+_INPUT_STEPS = (
+    "Look whether the device of this input is listed as offline; if so, mend that first.",
+    "Check the detector's supply and its lamp, and the wire from its contact to the input.",
+    "Check in the site file that the lane names the right device and point.",
+)
+_CAMERA_STEPS = (
+    "Check the camera's supply and its network cable (the lamp at the switch).",
+    "Open the camera's own page from a computer on the same network.",
+    "Check address, user and password of the camera in the site file.",
+)
+
+ADVICE: Mapping[K, Advice] = MappingProxyType(
+    {
+        K.GATE_OFFLINE: Advice(
+            "Gate controller offline",
+            Severity.ALARM,
+            "No vehicle is let in or out here: the gateway cannot move the gate.",
+            (
+                "Check the controller's supply and its fuse.",
+                "Check the line: cable, converter and its lamps; run `edge-gateway probe` for this device.",
+                "Until it answers, open the gate by hand or by its key switch.",
+            ),
+        ),
+        K.GATE_POSITION_UNKNOWN: Advice(
+            "Gate position unknown",
+            Severity.ALARM,
+            "The gate may stand half open. It is not closed until its position is known.",
+            (
+                "Make sure that nobody and nothing is under the gate.",
+                "Open it, then close it, from the page.",
+                "If it stays unknown, check the limit switches and their wires.",
+            ),
+        ),
+        K.ARMING_LOOP_UNKNOWN: Advice(
+            "Arming loop unknown",
+            Severity.ALARM,
+            "No card or plate counts here, since the gateway cannot tell whether a vehicle is there.",
+            _INPUT_STEPS,
+        ),
+        K.CLOSING_LOOP_UNKNOWN: Advice(
+            "Closing loop unknown",
+            Severity.ALARM,
+            "No passage is seen, and the gate is not closed.",
+            _INPUT_STEPS,
+        ),
+        K.SAFETY_INPUT_UNKNOWN: Advice(
+            "Safety input unknown", Severity.ALARM, "The gate is not closed, so it stays open.", _INPUT_STEPS
+        ),
+        K.READERS_OFFLINE: Advice(
+            "All readers of a lane offline",
+            Severity.ALARM,
+            "Nobody can show a card or plate here.",
+            (
+                "Check the reader's supply and its cable.",
+                "Check address and speed in the site file against the reader's settings.",
+                "Until then, let drivers in from the page.",
+            ),
+        ),
+        K.GATE_STOPPED: Advice(
+            "Gate stopped by a person",
+            Severity.WARNING,
+            "The gate stays where it is until somebody opens or closes it, or a vehicle is let in.",
+            ("Make sure that the way is free.", "Open or close the gate from the page."),
+        ),
+        K.GATE_HELD_OPEN: Advice(
+            "Gate open too long",
+            Severity.WARNING,
+            "Anybody can drive through.",
+            (
+                "Look what stands under the gate or on its loops.",
+                "If nothing does, look which input is on, and check its detector.",
+                "Close the gate from the page once the way is free.",
+            ),
+        ),
+        K.GATE_FORCED_OPEN: Advice(
+            "Gate opened without a command",
+            Severity.ALARM,
+            "Somebody may have forced it, or opened it with another control.",
+            ("Go and look, or look at the recording.", "Close the gate from the page once the way is free."),
+        ),
+        K.VEHICLE_STUCK: Advice(
+            "Vehicle under the gate",
+            Severity.WARNING,
+            "The gate stays open.",
+            (
+                "Look whether a vehicle stands under the gate.",
+                "If none does, reset the loop detector and check its sensitivity.",
+            ),
+        ),
+        K.INPUT_STUCK: Advice(
+            "Input stuck",
+            Severity.WARNING,
+            "Where it is a safety input the gate stays open; where it is an arming loop no new vehicle is seen.",
+            (
+                "Look whether something stands there.",
+                "If nothing does, reset the detector, then check its wire for a short circuit.",
+            ),
+        ),
+        K.INPUT_CHATTERS: Advice(
+            "Input chatters",
+            Severity.WARNING,
+            "The gate stays open while it goes on.",
+            (
+                "Check the wire and its terminals for a loose contact.",
+                "Change the frequency of the loop detector: a neighbouring loop may disturb it.",
+            ),
+        ),
+        K.LOCAL_CONTROL: Advice(
+            "Key switch in use",
+            Severity.NOTICE,
+            "Whoever has the key moves the gate; the gateway does not close it.",
+            ("Turn the key switch back when the work is done.",),
+        ),
+        K.FIRE_INPUT_ACTIVE: Advice(
+            "Fire input active",
+            Severity.ALARM,
+            "The gate is kept open.",
+            ("Follow the fire plan of the site.", "Once the alarm is reset, check that the contact opens again."),
+        ),
+        K.SCHEDULE_DOUBTED: Advice(
+            "Schedules doubted",
+            Severity.WARNING,
+            "The lane's times may be wrong, since the clock is not trusted.",
+            ("See the problem of the clock.",),
+        ),
+        K.DEVICE_NOT_SEEN: Advice(
+            "Device not seen yet",
+            Severity.NOTICE,
+            "The gateway has just started and waits for this device.",
+            ("Wait half a minute.", "If it stays so, check its line in the site file."),
+        ),
+        K.DEVICE_OFFLINE: Advice(
+            "Device offline",
+            Severity.ALARM,
+            "The parts that it serves do not work.",
+            (
+                "Check its supply and its cable.",
+                "Check link, unit or address in the site file against the device's settings.",
+                "Run `edge-gateway probe` for this device.",
+            ),
+        ),
+        K.DEVICE_UNUSABLE: Advice(
+            "Device answers, but cannot be used",
+            Severity.ALARM,
+            "The parts that it serves do not work.",
+            ("Read what it answers, above.", "Check its driver, profile and key in the site file."),
+        ),
+        K.CAMERA_UNREACHABLE: Advice(
+            "Camera unreachable", Severity.ALARM, "Lanes work; nothing is recorded by this camera.", _CAMERA_STEPS
+        ),
+        K.CAMERA_REFUSED: Advice(
+            "Camera refuses",
+            Severity.ALARM,
+            "Lanes work; nothing is recorded by this camera.",
+            (
+                "Check user and password of the camera.",
+                "Check the path of its stream, and that its codec is H.264 or H.265.",
+                "Check how many programs may watch the camera at once.",
+            ),
+        ),
+        K.CAMERA_STALLED: Advice(
+            "Camera sends no picture", Severity.ALARM, "Lanes work; nothing is recorded by this camera.", _CAMERA_STEPS
+        ),
+        K.CAMERA_DISK_FAILED: Advice(
+            "Footage cannot be written",
+            Severity.ALARM,
+            "Lanes work; nothing is recorded by this camera.",
+            ("Check that the disk of the media folder is mounted and has room.", "Replace a disk that fails."),
+        ),
+        K.CAMERA_NEVER_SEEN: Advice(
+            "Camera not seen yet",
+            Severity.NOTICE,
+            "The gateway has just started and waits for this camera.",
+            ("Wait half a minute.",),
+        ),
+        K.FOOTAGE_AT_RISK: Advice(
+            "Footage at risk",
+            Severity.WARNING,
+            "Lanes work; footage is deleted sooner than the site file wants.",
+            (
+                "Put in a larger disk, or lower the cameras' bit rate.",
+                "Lower the days of footage in `[storage]`, if that is allowed here.",
+            ),
+        ),
+        K.STORE_FAILING: Advice(
+            "Nothing can be recorded",
+            Severity.ALARM,
+            "Lanes go on with what is in memory; events wait and are lost at a power cut.",
+            (
+                "Look whether the disk of the data folder is full: delete what is not the gateway's.",
+                "If it is not full, look in the system's log for errors of the disk, and replace it.",
+            ),
+        ),
+        K.CLOCK_NOT_SET: Advice(
+            "Clock not set",
+            Severity.WARNING,
+            "Cards with days or times are decided by the last trusted time.",
+            ("Check that the box reaches a time server.", "Check the battery of its real-time clock."),
+        ),
+        K.INTERFACE_NOT_SERVED: Advice(
+            "Interface not served",
+            Severity.ALARM,
+            "Lanes work; nobody can use the page or the interface.",
+            ("Look which other program uses the port, and stop it or change `[api] port`.",),
+        ),
+        K.SITE_FILE_NOTICE: Advice(
+            "Site file", Severity.NOTICE, "Lanes work by the site file of the last start.", ("Read the notice above.",)
+        ),
+        K.CENTRAL_OFFLINE: Advice(
+            "Central offline",
+            Severity.WARNING,
+            "Lanes decide by themselves; new and changed cards come late, and records wait here.",
+            (
+                "Check the site's line to the internet.",
+                "If that works, ask whoever runs the central service.",
+                "Check address, user and password in `[central]`.",
+            ),
+        ),
+        K.CENTRAL_LIST_INCOMPLETE: Advice(
+            "A list of central is incomplete",
+            Severity.WARNING,
+            "Lanes go on with the list as it was; new and changed cards may be missing.",
+            ("Wait for the next pull.", "If it stays so, tell whoever runs the central service what is said above."),
+        ),
+        K.CENTRAL_NOTICE: Advice(
+            "Notice about central", Severity.WARNING, "Lanes decide by themselves.", ("Do what the notice says.",)
+        ),
+        K.RECORDS_REFUSED: Advice(
+            "Records refused by central",
+            Severity.WARNING,
+            "Lanes work; these records are not at central.",
+            ('Look at them under "Records refused by central" on the page.', "Edit, send again or drop each."),
+        ),
+    }
+)
+"""Every kind, in words."""

@@ -1,0 +1,152 @@
+"""The problems that follow from the state of the site's parts. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gateway.domain.central_status import CentralStatus
+from gateway.domain.footage import CameraCondition
+from gateway.domain.problems import ProblemKind
+from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
+from gateway.problems.problem import Part, Problem, Verdict
+from gateway.recording import CameraSnapshot
+from gateway.recording.forecast import StorageForecast
+
+_CAMERA_KINDS = {
+    CameraCondition.STARTING: ProblemKind.CAMERA_NEVER_SEEN,
+    CameraCondition.UNREACHABLE: ProblemKind.CAMERA_UNREACHABLE,
+    CameraCondition.REFUSED: ProblemKind.CAMERA_REFUSED,
+    CameraCondition.STALLED: ProblemKind.CAMERA_STALLED,
+    CameraCondition.DISK_FAILED: ProblemKind.CAMERA_DISK_FAILED,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SiteState:
+    """Everything that the verdict follows from.
+
+    Attributes:
+        lanes, devices, cameras, storage, central: as their owners show them; None: the site has none.
+        store_failing: why nothing can be recorded now, "" while it can.
+        interface_fault: why the interface is not served, "" while it is.
+        site_notices: what of the site file is not in force, a sentence each.
+        clock_trusted: whether the wall clock is known to be right.
+        refused_records: records that central refused and that wait for a person.
+    """
+
+    lanes: tuple[LaneSnapshot, ...]
+    devices: tuple[DeviceSnapshot, ...]
+    cameras: tuple[CameraSnapshot, ...]
+    storage: StorageForecast | None
+    central: CentralStatus | None
+    store_failing: str
+    interface_fault: str
+    site_notices: tuple[str, ...]
+    clock_trusted: bool
+    refused_records: int = 0
+
+
+def verdict(site: SiteState) -> Verdict:
+    """Return all problems, the worst first: what stops lanes, then by severity, then in the site file's order."""
+    problems = {problem.key: problem for problem in _problems(site)}  # what a lane says twice is one problem
+    worst_first = sorted(problems.values(), key=lambda problem: (not problem.lanes, -problem.severity))
+    return Verdict(problems=tuple(worst_first), lanes=len(site.lanes))
+
+
+def _problems(site: SiteState) -> Iterator[Problem]:
+    yield from _of_gateway(site)
+    offline = {device.device_id for device in site.devices if device.online is False}
+    hindered: defaultdict[int, list[str]] = defaultdict(list)
+    for lane in site.lanes:
+        for trouble in lane.troubles:
+            yield _of_lane(lane, trouble, stops=False)
+        for trouble in lane.unable:
+            if trouble.device_id in offline:
+                hindered[trouble.device_id].append(lane.name)
+            else:
+                yield _of_lane(lane, trouble, stops=True)
+    for device in site.devices:
+        lanes = tuple(dict.fromkeys(hindered[device.device_id]))
+        yield from _of_device(device, lanes, is_gate=any(lane.gate_id == device.device_id for lane in site.lanes))
+    for camera in site.cameras:
+        yield from _of_camera(camera)
+    if site.central is not None:
+        yield from _of_central(site.central, site.refused_records)
+
+
+def _of_gateway(site: SiteState) -> Iterator[Problem]:
+    if site.store_failing:
+        yield _gateway(ProblemKind.STORE_FAILING, f"nothing can be recorded: {site.store_failing}")
+    if site.interface_fault:
+        yield _gateway(ProblemKind.INTERFACE_NOT_SERVED, site.interface_fault)
+    if not site.clock_trusted:
+        yield _gateway(ProblemKind.CLOCK_NOT_SET, "the clock is not set by a time server")
+    if site.storage is not None and site.storage.short:
+        yield _gateway(ProblemKind.FOOTAGE_AT_RISK, f"storage: {site.storage.text}")
+    for notice in site.site_notices:
+        yield _gateway(ProblemKind.SITE_FILE_NOTICE, notice, subject=notice)
+
+
+def _gateway(kind: ProblemKind, text: str, *, subject: str = "") -> Problem:
+    return Problem(kind=kind, part=Part.GATEWAY, id="", name="Gateway", text=text, subject=subject)
+
+
+def _of_lane(lane: LaneSnapshot, trouble: LaneTrouble, *, stops: bool) -> Problem:
+    return Problem(
+        kind=trouble.kind,
+        part=Part.LANE,
+        id=lane.lane_id,
+        name=lane.name,
+        text=trouble.text,
+        subject=trouble.subject,
+        lanes=(lane.name,) if stops else (),
+    )
+
+
+def _of_device(device: DeviceSnapshot, lanes: tuple[str, ...], *, is_gate: bool) -> Iterator[Problem]:
+    if device.online is True:
+        return
+    kind, text = ProblemKind.DEVICE_OFFLINE, device.away
+    if device.online is None:
+        kind, text = ProblemKind.DEVICE_NOT_SEEN, f"{device.name} has not answered yet"
+    elif device.answers:
+        kind = ProblemKind.DEVICE_UNUSABLE
+    elif is_gate:
+        kind = ProblemKind.GATE_OFFLINE
+    yield Problem(
+        kind=kind,
+        part=Part.DEVICE,
+        id=str(device.device_id),
+        name=device.name,
+        text=text,
+        lanes=lanes,
+        since=device.since,
+    )
+
+
+def _of_camera(camera: CameraSnapshot) -> Iterator[Problem]:
+    kind = _CAMERA_KINDS.get(camera.condition)
+    if kind is not None:
+        text = f"{camera.name}: {camera.detail or camera.condition.value}"
+        yield Problem(
+            kind=kind, part=Part.CAMERA, id=str(camera.camera_id), name=camera.name, text=text, since=camera.since
+        )
+
+
+def _of_central(central: CentralStatus, refused: int) -> Iterator[Problem]:
+    if central.reachable is False:
+        text = f"central does not answer: {central.error}" if central.error else "central does not answer"
+        yield _central(ProblemKind.CENTRAL_OFFLINE, text, since=central.since)
+    if central.incomplete:
+        yield _central(ProblemKind.CENTRAL_LIST_INCOMPLETE, "the last pull lacks a list, or rejected one")
+    for notice in central.notices:
+        yield _central(ProblemKind.CENTRAL_NOTICE, notice, subject=notice)
+    if refused:
+        were = "records were" if refused > 1 else "record was"
+        yield _central(ProblemKind.RECORDS_REFUSED, f"{refused:,} {were} refused by central, and wait for a person")
+
+
+def _central(kind: ProblemKind, text: str, *, since: int = 0, subject: str = "") -> Problem:
+    return Problem(kind=kind, part=Part.CENTRAL, id="", name="Central", text=text, since=since, subject=subject)

@@ -1,0 +1,129 @@
+"""The watch over the site's problems: since when each is there, and an event as one begins and as it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from gateway.domain.events import Event, EventKind
+from gateway.domain.problems import ProblemKind as K
+from gateway.problems.found import SiteState, verdict
+from gateway.problems.problem import Part, Problem, Verdict
+from gateway.runtime.clock import Clock
+from gateway.store.engine.changes import Changes
+
+_LOOK_SECONDS = 1.0
+_LASTS_SECONDS = 2.0
+"""A problem that is over sooner gets no event."""
+_TOLD_BY_OWNER = frozenset(
+    {
+        K.GATE_OFFLINE,
+        K.GATE_POSITION_UNKNOWN,
+        K.GATE_STOPPED,
+        K.GATE_HELD_OPEN,
+        K.GATE_FORCED_OPEN,
+        K.VEHICLE_STUCK,
+        K.INPUT_STUCK,
+        K.INPUT_CHATTERS,
+        K.LOCAL_CONTROL,
+        K.FIRE_INPUT_ACTIVE,
+        K.SCHEDULE_DOUBTED,
+        K.DEVICE_NOT_SEEN,
+        K.DEVICE_OFFLINE,
+        K.DEVICE_UNUSABLE,
+        K.READERS_OFFLINE,
+        K.CAMERA_UNREACHABLE,
+        K.CAMERA_REFUSED,
+        K.CAMERA_STALLED,
+        K.CAMERA_DISK_FAILED,
+        K.CAMERA_NEVER_SEEN,
+        K.STORE_FAILING,
+        K.CENTRAL_OFFLINE,
+        K.RECORDS_REFUSED,
+    }
+)
+"""Kinds whose owner records the begin and the end, with more than is known here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A problem as it was last seen, when it was first seen (monotonic), and whether an event told of it."""
+
+    problem: Problem
+    first_at: float
+    told: bool = False
+
+
+class ProblemWatch:
+    """All problems of the site. `now` may be called at any time."""
+
+    def __init__(
+        self,
+        *,
+        state: Callable[[], SiteState],
+        refresh: Callable[[], Awaitable[None]],
+        changes: Changes,
+        clock: Clock,
+        tell: Callable[[Event], None],
+    ) -> None:
+        """`state` reads the parts of the site as they are now, once `refresh` has read those that take a query.
+
+        `tell` records an event.
+        """
+        self._refresh = refresh
+        self._state = state
+        self._changes = changes
+        self._clock = clock
+        self._tell = tell
+        self._seen: dict[tuple[str, ...], _Seen] = {}
+
+    def now(self) -> Verdict:
+        """Return the verdict, with the moment that each problem was first seen."""
+        found, stamp = verdict(self._state()), self._clock.wall().micros
+        problems = []
+        for problem in found.problems:
+            seen = self._seen.get(problem.key)
+            since = problem.since or (stamp if seen is None else seen.problem.since)
+            problems.append(replace(problem, since=since))
+        return replace(found, problems=tuple(problems))
+
+    async def run(self) -> None:
+        """Look at each change, at most once a second, and record what begins and ends."""
+        while True:
+            version = self._changes.version
+            await self._refresh()
+            self.look()
+            await asyncio.sleep(_LOOK_SECONDS)
+            await self._changes.beyond(version, within=_LASTS_SECONDS)
+
+    def look(self) -> None:
+        """Look once."""
+        now = self._clock.monotonic()
+        problems = {problem.key: problem for problem in self.now().problems}
+        for key in self._seen.keys() - problems.keys():
+            over = self._seen.pop(key)
+            if over.told:
+                self._record(EventKind.PROBLEM_ENDED, f"over: {over.problem.text}", over.problem)
+        for key, problem in problems.items():
+            seen = self._seen.get(key)
+            first_at = now if seen is None else seen.first_at
+            told = seen is not None and seen.told
+            if not told and problem.kind not in _TOLD_BY_OWNER and now >= first_at + _LASTS_SECONDS:
+                self._record(EventKind.PROBLEM_BEGAN, problem.text, problem)
+                told = True
+            self._seen[key] = _Seen(problem, first_at, told)
+
+    def _record(self, kind: EventKind, text: str, problem: Problem) -> None:
+        stamp = self._clock.wall()
+        self._tell(
+            Event(
+                kind=kind,
+                date_at=stamp.micros,
+                clock_trusted=stamp.trusted,
+                description=text,
+                device_id=int(problem.id) if problem.part in {Part.DEVICE, Part.CAMERA} else 0,
+                lane_id=problem.id if problem.part is Part.LANE else "",
+                data={"problem": problem.kind.value, "subject": problem.subject},
+            )
+        )

@@ -1,0 +1,26 @@
+"""`edge-gateway doctor`, beside a gateway that runs."""
+
+from __future__ import annotations
+
+import json
+
+from running_gateway import SECRETS, SITE, RunningGateway, typed
+
+
+def test_doctor_lists_what_is_wrong_with_what_to_do(tmp_path):
+    (tmp_path / "site.toml").write_text(SITE)
+    with RunningGateway(tmp_path, "--data", tmp_path / "data", **SECRETS):
+        shown = typed("doctor", "--data", tmp_path / "data")
+        asked = typed("doctor", "--data", tmp_path / "data", "--json")
+    verdict = json.loads(asked.stdout)
+    assert shown.stdout.splitlines()[0] == verdict["headline"]
+    assert asked.returncode == shown.returncode == (1 if verdict["problems"] else 0)
+    for problem in verdict["problems"]:
+        assert problem["title"] in shown.stdout
+        assert f"  1. {problem['steps'][0]}" in shown.stdout
+
+
+def test_doctor_without_a_gateway_says_so(tmp_path):
+    done = typed("doctor", "--data", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.strip() == f"edge-gateway: no gateway runs on {tmp_path}: look in its log why, and start it"

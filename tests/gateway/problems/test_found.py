@@ -1,0 +1,178 @@
+"""The problems that follow from the state of the site's parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from drivers.contract import GatePosition, PointState
+from gateway.domain.central_status import CentralStatus
+from gateway.domain.events import Severity
+from gateway.domain.footage import CameraCondition
+from gateway.domain.problems import ProblemKind as K
+from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble, Phase
+from gateway.problems.advice import ADVICE
+from gateway.problems.found import SiteState, verdict
+from gateway.recording import CameraSnapshot
+
+GATE, INPUTS, READER = 101, 102, 103
+ENTRY = LaneSnapshot(
+    lane_id="entry",
+    name="Entry",
+    direction="entry",
+    phase=Phase.IDLE,
+    since=1,
+    gate_id=GATE,
+    position=GatePosition.CLOSED,
+    vehicle=PointState.OFF,
+    under=PointState.OFF,
+    note="",
+)
+EXIT = replace(ENTRY, lane_id="exit", name="Exit", gate_id=104)
+CAMERA = CameraSnapshot(
+    camera_id=201,
+    name="Overview",
+    condition=CameraCondition.RECORDING,
+    detail="",
+    since=7,
+    last_segment_at=None,
+    bits_per_second=0,
+    reconnects=0,
+)
+CENTRAL = CentralStatus(reachable=True, since=9)
+DARK = LaneTrouble(K.ARMING_LOOP_UNKNOWN, "the arming loop is not known", "the arming loop", INPUTS)
+
+
+def device(number, name, *, online=True, detail="", answers=False):
+    return DeviceSnapshot(number, name, "modbus-gate", online, 5, detail, None, (), answers)
+
+
+WELL = SiteState(
+    lanes=(ENTRY, EXIT),
+    devices=(device(GATE, "Barrier"), device(INPUTS, "Inputs"), device(READER, "Reader")),
+    cameras=(CAMERA,),
+    storage=None,
+    central=CENTRAL,
+    store_failing="",
+    interface_fault="",
+    site_notices=(),
+    clock_trusted=True,
+)
+
+
+def kinds(site):
+    return [problem.kind for problem in verdict(site).problems]
+
+
+def test_site_that_works_has_no_problem():
+    assert verdict(WELL).problems == ()
+    assert verdict(WELL).not_ready == ()
+    assert verdict(WELL).headline == "All 2 lanes work"
+    assert verdict(replace(WELL, lanes=(ENTRY,))).headline == "The lane works"
+
+
+def test_gate_that_is_away_is_one_problem_that_names_its_lane():
+    away = LaneTrouble(K.GATE_OFFLINE, "the gate's controller is offline: no answer", device_id=GATE)
+    site = replace(
+        WELL,
+        lanes=(replace(ENTRY, unable=(away,)), EXIT),
+        devices=(device(GATE, "Barrier", online=False, detail="no answer"), *WELL.devices[1:]),
+    )
+    found = verdict(site)
+    (problem,) = found.problems
+    assert (problem.kind, problem.name, problem.lanes, problem.since) == (K.GATE_OFFLINE, "Barrier", ("Entry",), 5)
+    assert found.not_ready == ("Entry cannot work: Barrier does not answer: no answer",)
+    assert found.headline == "1 of 2 lanes cannot work, 1 problem"
+    assert problem.severity is Severity.ALARM
+
+
+def test_module_that_serves_two_lanes_is_one_problem_of_both():
+    site = replace(
+        WELL,
+        lanes=tuple(replace(lane, unable=(DARK,)) for lane in WELL.lanes),
+        devices=(WELL.devices[0], device(INPUTS, "Inputs", online=False), WELL.devices[2]),
+    )
+    (problem,) = verdict(site).problems
+    assert (problem.kind, problem.lanes) == (K.DEVICE_OFFLINE, ("Entry", "Exit"))
+    assert problem.means.startswith("Entry, Exit cannot work. ")
+
+
+def test_input_that_is_unknown_though_its_device_answers_is_its_lanes_problem():
+    (problem,) = verdict(replace(WELL, lanes=(replace(ENTRY, unable=(DARK,)), EXIT))).problems
+    assert (problem.kind, problem.part, problem.id) == (K.ARMING_LOOP_UNKNOWN, "lane", "entry")
+    assert problem.lanes == ("Entry",)
+
+
+def test_trouble_that_also_stops_its_lane_is_told_once_and_as_such():
+    lasting = LaneTrouble(K.GATE_POSITION_UNKNOWN, "the position has been unknown for 15 s")
+    unable = LaneTrouble(K.GATE_POSITION_UNKNOWN, "the position is not known")
+    (problem,) = verdict(replace(WELL, lanes=(replace(ENTRY, troubles=(lasting,), unable=(unable,)),))).problems
+    assert problem.lanes == ("Entry",)
+
+
+def test_device_that_has_not_answered_since_the_start_keeps_the_gateway_from_being_ready():
+    site = replace(WELL, devices=(device(READER, "Reader", online=None),))
+    assert kinds(site) == [K.DEVICE_NOT_SEEN]
+    assert verdict(site).not_ready == ("Reader has not answered yet",)
+
+
+def test_device_that_answers_but_is_of_no_use():
+    site = replace(WELL, devices=(device(READER, "Reader", online=False, detail="another key", answers=True),))
+    (problem,) = verdict(site).problems
+    assert (problem.kind, problem.text) == (K.DEVICE_UNUSABLE, "Reader cannot be used: another key")
+    assert verdict(site).not_ready == (), "no lane stops for it"
+
+
+@pytest.mark.parametrize(
+    ("condition", "kind"),
+    [
+        (CameraCondition.STARTING, K.CAMERA_NEVER_SEEN),
+        (CameraCondition.UNREACHABLE, K.CAMERA_UNREACHABLE),
+        (CameraCondition.REFUSED, K.CAMERA_REFUSED),
+        (CameraCondition.STALLED, K.CAMERA_STALLED),
+        (CameraCondition.DISK_FAILED, K.CAMERA_DISK_FAILED),
+    ],
+)
+def test_each_condition_of_a_camera_that_does_not_record_is_a_problem(condition, kind):
+    (problem,) = verdict(replace(WELL, cameras=(replace(CAMERA, condition=condition),))).problems
+    assert (problem.kind, problem.part, problem.since) == (kind, "camera", 7)
+
+
+def test_the_gateway_itself_and_central():
+    site = replace(
+        WELL,
+        store_failing="the disk is full",
+        interface_fault="port 8480 is in use",
+        clock_trusted=False,
+        site_notices=("changed in the site file: lanes", "changed in the site file: links"),
+        central=replace(CENTRAL, reachable=False, error="no route", incomplete=True, notices=("the clocks differ",)),
+        refused_records=3,
+    )
+    assert kinds(site) == [
+        K.STORE_FAILING,
+        K.INTERFACE_NOT_SERVED,
+        K.CLOCK_NOT_SET,
+        K.CENTRAL_OFFLINE,
+        K.CENTRAL_LIST_INCOMPLETE,
+        K.CENTRAL_NOTICE,
+        K.RECORDS_REFUSED,
+        K.SITE_FILE_NOTICE,
+        K.SITE_FILE_NOTICE,
+    ]
+    assert verdict(site).not_ready == ("nothing can be recorded: the disk is full", "port 8480 is in use")
+
+
+def test_what_stops_a_lane_comes_first():
+    blind = LaneTrouble(K.CLOSING_LOOP_UNKNOWN, "the closing loop is not known", device_id=INPUTS)
+    site = replace(WELL, store_failing="full", lanes=(ENTRY, replace(EXIT, unable=(blind,))))
+    assert kinds(site) == [K.CLOSING_LOOP_UNKNOWN, K.STORE_FAILING]
+
+
+@pytest.mark.parametrize("kind", list(K))
+def test_every_kind_says_what_it_means_and_what_to_do(kind):
+    advice = ADVICE[kind]
+    assert advice.title
+    assert advice.means.endswith(".")
+    assert advice.steps
+    assert all(step.endswith((".", ")")) for step in advice.steps)
