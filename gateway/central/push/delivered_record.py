@@ -33,7 +33,8 @@ class RecordState(Enum):
     """State of a delivered record at central."""
 
     PRESENT = "the record that was sent"
-    GONE = "nothing, or another record"
+    GONE = "nothing"
+    OTHER = "another record"
     UNKNOWN = "central does not say"
 
 
@@ -77,7 +78,7 @@ async def record_state(client: CentralClient, kind: str, central_id: int, marks:
     record = answered_record(answer, _CREATES[kind].resources)
     if record is None:
         return RecordState.UNKNOWN
-    return RecordState.PRESENT if is_still(kind, marks, record) else RecordState.GONE
+    return RecordState.PRESENT if is_still(kind, marks, record) else RecordState.OTHER
 
 
 def lookup_of(kind: str) -> Lookup:

@@ -194,7 +194,8 @@ class Reconcile:
         gone = [
             central_id
             for central_id in compared.missing()
-            if await record_state(self._client, KIND, central_id, compared.marks[central_id]) is RecordState.GONE
+            if await record_state(self._client, KIND, central_id, compared.marks[central_id])
+            in (RecordState.GONE, RecordState.OTHER)
         ]
         # All at once: central gives the first that goes up an id that one of the others still has here.
         async with self._cards.turn:
@@ -278,7 +279,7 @@ class Reconcile:
         for place, number in enumerate(missing, start=1):
             self._report_progress(f"asked for {place:,} of {len(missing):,} that the list lacks")
             match await record_state(self._client, "camera_event", number, compared.marks[number]):
-                case RecordState.GONE:
+                case RecordState.GONE | RecordState.OTHER:
                     gone.append(number)
                 case RecordState.UNKNOWN:
                     unsaid.append(number)

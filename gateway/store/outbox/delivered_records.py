@@ -24,6 +24,7 @@ from gateway.store.outbox.record_kinds import RECORD_KINDS
 from gateway.store.outbox.rows import Attempt, body_text, insert_outbox, outbox_rows, take_out
 
 Kind = Literal["camera_event", "entry"]
+_LARGEST_ID: Final = 2**63 - 1
 _TABLES: Final[dict[Kind, Literal["camera_event", "parking_entry"]]] = {
     "camera_event": "camera_event",
     "entry": "parking_entry",
@@ -90,15 +91,19 @@ class DeliveredRecords:
 
         return await self._database.read(query)
 
-    async def newest(self, kind: Kind, since: int, *, most: int) -> tuple[DeliveredRecord, ...]:
-        """Return the records from a moment on with the highest of central's ids, the highest first."""
+    async def newest(
+        self, kind: Kind, since: int, *, most: int, up_to: int | None = None
+    ) -> tuple[DeliveredRecord, ...]:
+        """Return the records from a moment on with the highest of central's ids, the highest first.
+
+        `up_to`: the highest id to look at, None for any.
+        """
         at = "date_at" if kind == "camera_event" else "at"
 
         def query(connection: sqlite3.Connection) -> tuple[DeliveredRecord, ...]:
             rows = connection.execute(
-                f"SELECT * FROM {_TABLES[kind]} WHERE central_id IS NOT NULL AND {at} >= ?"
-                " ORDER BY central_id DESC LIMIT ?",
-                (since, most),
+                f"SELECT * FROM {_TABLES[kind]} WHERE central_id <= ? AND {at} >= ? ORDER BY central_id DESC LIMIT ?",
+                (_LARGEST_ID if up_to is None else up_to, since, most),
             )
             names = [column[0] for column in rows.description]
             return tuple(self._record(kind, dict(zip(names, row, strict=True))) for row in rows)

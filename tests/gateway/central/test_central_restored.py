@@ -130,6 +130,17 @@ class Site:
         recorded = await self.store.journal.record(Entry(events=(event,), passage=passage, moments=(moment,)))
         return recorded.camera_event_ids[0]
 
+    async def enters(self):
+        """A vehicle enters by a lane without a camera."""
+        self.made += 1
+        at = self.now - 3600 * SECOND + self.made * SECOND
+        event = Event(EventKind.VEHICLE_PASSED, at, clock_trusted=True, description=f"{self.made}", device_id=101)
+        passage = Passage(
+            lane_id="north", direction="entry", outcome=PassageOutcome.PASSED, started_at=at - 5, ended_at=at,
+            clock_trusted=True, card_id=None, credential=f"text:{self.made}", reason="", plate="",
+        )  # fmt: skip
+        await self.store.journal.record(Entry(events=(event,), passage=passage))
+
     async def add_file(self, camera_event_id, content):
         digest = hashlib.sha256(content).hexdigest()
         (self.folder / digest).write_bytes(content)
@@ -291,6 +302,115 @@ async def test_a_restore_is_noticed_without_cameras_and_across_a_restart(site, s
     await site.down.pull()
     assert len(site.notices()) == 1
     assert len(await site.told(EventKind.CENTRAL_SET_BACK)) == 1
+
+
+def others_take(table, ids, **fields):
+    """Another site's records get these ids."""
+    table._next_id = min(ids)
+    for _ in ids:
+        table.add({**fields, "source_name": "B", "date_at": "2026-01-01T00:00:00Z"})
+
+
+async def noticed(site):
+    """Pull as often as a restore needs to be noticed; return whether it was."""
+    for _ in range(3):
+        await site.down.pull()
+    return any("older state" in notice for notice in site.notices())
+
+
+@pytest.mark.parametrize("lost", [2, 5])
+@pytest.mark.parametrize("kind", ["camera_event", "entry"])
+async def test_lost_ids_that_others_have_by_now_are_noticed_below_newer_records(site, kind, lost):
+    lane_alone = kind == "entry"
+    for _ in range(5):
+        await (site.enters() if lane_alone else site.passes())
+    await site.go_up()
+    await site.backup()
+    events, entries = site.central.tables.camera_events, site.central.tables.entries
+    before = set(events), set(entries)
+    for _ in range(lost):
+        await (site.enters() if lane_alone else site.passes())
+    await site.go_up()
+    await site.down.pull()
+    gone = set(site.central.tables.camera_events) - before[0], set(site.central.tables.entries) - before[1]
+    await site.restore()
+    if gone[0]:
+        others_take(site.central.tables.camera_events, gone[0], camera_id=9)
+    others_take(site.central.tables.entries, gone[1], device_id=9, type="entry")
+    for _ in range(4):
+        await (site.enters() if lane_alone else site.passes())
+    await site.go_up()
+    assert await site.told(EventKind.ID_GIVEN_TWICE) == []
+    assert await noticed(site)
+    assert len(await site.told(EventKind.CENTRAL_SET_BACK)) == 1
+
+
+def central_tells(site, text):
+    site.made += 1
+    site.central.tables.events.add(
+        {"device_id": 101, "type": 1, "category": 1, "subcategory": 0, "name": text, "description": "", "data": "",
+         "date_at": iso_utc(site.now + site.made * SECOND)}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("taken", [False, True], ids=["ids are free", "others have the ids"])
+async def test_a_restore_is_noticed_where_there_are_cards_alone(site, store, running, until, taken):
+    central_tells(site, "before")
+    await site.backup()
+    central_tells(site, "after")
+    made = {await make_card(site, number) for number in ("8801", "8802")}
+    await site.down.pull()
+    assert not await noticed(site)
+    await site.restore()
+    if taken:
+        central_tells(site, "of a new life")
+        central_tells(site, "and one more")
+        others_take(site.central.tables.cards, made, number="4711", status="active")
+    assert await noticed(site)
+    for number in ("8801", "8802"):
+        assert await store.cards.matching([f"text:{number}"])
+    assert "2 access cards" in await reconcile(site, running, until)
+    await site.go_up()
+    assert not await noticed(site)
+    numbers = [card.get("number") for card in site.central.cards.values()]
+    assert [numbers.count(number) for number in ("8801", "8802")] == [1, 1]
+
+
+@pytest.mark.parametrize("deny", ["", "can_view_events"])
+async def test_cards_that_a_person_deleted_at_central_go_here_too(site, store, deny):
+    central_tells(site, "before")
+    made = [await make_card(site, number) for number in ("8801", "8802")]
+    await site.down.pull()
+    site.central.faults = Faults(deny=deny)
+    central_tells(site, "a person was here")
+    for number in made:
+        site.central.tables.cards.remove(number)
+    assert not await noticed(site)
+    assert await site.told(EventKind.CENTRAL_SET_BACK) == []
+    assert not await store.cards.matching(["text:8801", "text:8802"])
+
+
+async def test_looking_for_lost_records_takes_two_requests_at_most(site, monkeypatch):
+    for _ in range(5):
+        await site.passes()
+    await site.go_up()
+    await site.down.restore.check()
+    asked = []
+    call = site.client.call
+
+    async def counted(method, path, *args, **more):
+        asked.append(path)
+        return await call(method, path, *args, **more)
+
+    monkeypatch.setattr(site.client, "call", counted)
+    await site.down.restore.check()
+    assert len(asked) == 1
+    for _ in range(5):
+        await site.passes()
+    await site.go_up()
+    asked.clear()
+    await site.down.restore.check()
+    assert len(asked) == 2
 
 
 async def test_one_record_that_was_deleted_at_central_is_no_restore(site):

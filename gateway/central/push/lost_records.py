@@ -1,0 +1,129 @@
+"""Search for records that this site has sent, and that a central restored from a backup lacks.
+
+Looked at are the newest records, and the newest as of the last search: others may have taken the lost ids since, and
+newer records of this site may stand above them. Camera events tell; where there are none of late, entries; where
+there are none either, cards that were made here. A card may be missing because a person deleted it, so then central's
+log of events must have gone back as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, Literal
+
+from gateway.central.client.client import CentralClient
+from gateway.central.client.list_proof import read_listing
+from gateway.central.push.delivered_record import RecordState, is_still, lookup_of, marks_of, record_state
+from gateway.central.push.event_log import EventLog
+from gateway.domain.errors import CentralRefused
+from gateway.runtime.clock import Clock
+from gateway.store.cards.cards import Cards
+from gateway.store.outbox.delivered_records import DeliveredRecord, DeliveredRecords, Kind
+
+_NEWEST = 3
+_FEWEST = 2
+"""The fewest missing records that count: a single one may have been deleted at central."""
+_RECENT = 7 * 86_400 * 1_000_000
+_PAGE = 100
+_CARDS_LOOKED_AT = 100
+_KINDS: Final[tuple[Kind, ...]] = ("camera_event", "entry")
+
+
+class LostRecords:
+    """Search for lost records, with few requests: one or two while central has everything."""
+
+    def __init__(
+        self, *, client: CentralClient, delivered_records: DeliveredRecords, notes: Cards, clock: Clock
+    ) -> None:
+        self._client = client
+        self._delivered_records = delivered_records
+        self._notes = notes
+        self._clock = clock
+        self._event_log = EventLog(client=client, notes=notes)
+
+    async def search(self) -> str:
+        """Name lost records; "" when there are none, or central does not say. Raises CentralUnavailable, StoreError."""
+        kind, newest = await self._witnesses()
+        if kind is None:
+            return ""
+        lost = await self._lost(kind, newest)
+        if kind == "access_card":
+            return lost if lost and await self._event_log.is_older() else ""
+        noted = int(await self._notes.remembered(_note_of(kind)) or 0)
+        if lost or not noted or noted >= (newest[0].central_id or 0):
+            return lost
+        return await self._lost(kind, await self._newest(kind, up_to=noted))
+
+    async def note_found(self) -> None:
+        """Note that central has what this site sent so far. Raises CentralUnavailable, StoreError."""
+        kind, newest = await self._witnesses()
+        if kind == "access_card":
+            await self._event_log.note_newest()
+        elif kind is not None:
+            name, mark = _note_of(kind), str(newest[0].central_id)
+            if await self._notes.remembered(name) != mark:
+                await self._notes.remember(name, mark)
+
+    async def _witnesses(self) -> tuple[Kind | Literal["access_card"] | None, tuple[DeliveredRecord, ...]]:
+        """Return the newest records of the kind that tells most, the newest first."""
+        for kind in _KINDS:
+            newest = await self._newest(kind)
+            if len(newest) >= _FEWEST:
+                return kind, newest
+        ids = await self._delivered_records.cards()
+        if len(ids) < _FEWEST:
+            return None, ()
+        known = await self._notes.records_of(ids[-_CARDS_LOOKED_AT:])
+        cards = tuple(DeliveredRecord(one, one, json.loads(known[one])) for one in sorted(known)[-_NEWEST:][::-1])
+        return ("access_card", cards) if len(cards) >= _FEWEST else (None, ())
+
+    async def _newest(self, kind: Kind, *, up_to: int | None = None) -> tuple[DeliveredRecord, ...]:
+        since = self._clock.wall().micros - _RECENT
+        return await self._delivered_records.newest(kind, since, most=_NEWEST, up_to=up_to)
+
+    async def _lost(self, kind: str, records: Sequence[DeliveredRecord]) -> str:
+        """Name these records when central has none of them, or others in the place of some; the newest come first."""
+        missing = others = 0
+        async for state in self._states(kind, records):
+            if state not in (RecordState.GONE, RecordState.OTHER):
+                break
+            missing += 1
+            others += state is RecordState.OTHER
+        is_lost = others >= _FEWEST or (missing >= _FEWEST and missing == len(records))
+        return f"{kind.replace('_', ' ')} {', '.join(str(it.central_id) for it in records)}" if is_lost else ""
+
+    async def _states(self, kind: str, records: Sequence[DeliveredRecord]) -> AsyncIterator[RecordState]:
+        if kind == "entry":  # there is no operation that reads one
+            for state in await self._listed(records):
+                yield state
+            return
+        for record in records:
+            yield await record_state(self._client, kind, record.central_id or 0, marks_of(kind, record.body))
+
+    async def _listed(self, entries: Sequence[DeliveredRecord]) -> list[RecordState]:
+        """Tell the states of entries by the first page of the list, where the newest stand."""
+        lookup, unknown = lookup_of("entry"), [RecordState.UNKNOWN] * len(entries)
+        try:
+            answer = await self._client.call("POST", lookup.path, {"page": 1, "page_limit": _PAGE})
+        except CentralRefused:
+            return unknown
+        listing = read_listing(answer, lookup.resource)
+        if listing is None or None in listing.ids:
+            return unknown
+        ids = [number for number in listing.ids if number is not None]
+        falls, whole = ids == sorted(ids, reverse=True), listing.count == len(ids)
+        states: list[RecordState] = []
+        for entry in entries:
+            number = entry.central_id or 0
+            if number in listing.records:
+                same = is_still("entry", marks_of("entry", entry.body), listing.records[number])
+                states.append(RecordState.PRESENT if same else RecordState.OTHER)
+            else:
+                covered = not ids or (falls and (whole or min(ids) <= number))
+                states.append(RecordState.GONE if covered else RecordState.UNKNOWN)
+        return states
+
+
+def _note_of(kind: str) -> str:
+    return f"newest_{kind}_at_central"
