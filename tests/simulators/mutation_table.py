@@ -50,6 +50,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         1,
+        "close forgotten when the open in its place comes to nothing",
+        "gateway/lanes/machine/machine.py",
+        "    commands_in_flight.watch_close(lane, flight.instead_of)\n",
+        "",
+        tests=("tests/gateway/lanes/test_undone_closes.py",),
+    ),
+    Mutation(
+        1,
         "one reading believed",
         _SAFETY,
         "if now < clears_at(rules, state, point) or not point.is_confirmed:",
@@ -336,7 +344,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         10,
         "not ready answered like ready",
         "gateway/web/operations/health.py",
-        "status=503 if missing else 200",
+        "status=200 if ready else 503",
         "status=200",
         tests=("tests/gateway/web/test_health.py",),
     ),
