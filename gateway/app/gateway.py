@@ -16,13 +16,13 @@ from gateway.app.central import central_parts
 from gateway.app.device_registration import DeviceRegistration
 from gateway.app.devices import build_field
 from gateway.app.expiry import event_keeping
+from gateway.app.site_state import SiteStateReader
 from gateway.app.systemd import Notify
 from gateway.app.watchdog import Watchdog, feed_watchdog
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
-from gateway.problems.found import SiteState
 from gateway.problems.watch import ProblemWatch
 from gateway.recording import Recording
 from gateway.runtime.clock import SystemClock, boot_id, offset_of
@@ -145,10 +145,19 @@ class Gateway:
         self._central = central_parts(
             site, secrets=secrets, store=self._store, clock=self._clock, evidence_files=evidence, lanes=lanes
         )
-        self._refused_records = 0
+        state = SiteStateReader(
+            site=site,
+            site_file=self._site_file,
+            lanes=self._lanes,
+            recording=self._recording,
+            central=self._central.link,
+            store=self._store,
+            clock=self._clock,
+            interface_fault=lambda: self._interface_fault,
+        )
         self._problems = ProblemWatch(
-            state=self._site_state,
-            refresh=self._count_refused_records,
+            state=state.now,
+            refresh=state.refresh,
             changes=self._store.changes,
             clock=self._clock,
             tell=lambda event: self._lanes.recorder.put(Entry(events=(event,))),
@@ -281,28 +290,6 @@ class Gateway:
         while self._interface_fault:
             version = await self._store.changes.beyond(version, within=60.0)
         log.info("gateway_ready")
-
-    def _site_state(self) -> SiteState:
-        return SiteState(
-            lanes=self._lanes.lanes(),
-            devices=self._lanes.devices(),
-            cameras=self._recording.cameras(),
-            storage=self._recording.storage(),
-            central=None if self._central.link is None else self._central.link.snapshot(),
-            store_failing=self._store.failing,
-            interface_fault=self._interface_fault,
-            site_notices=self._site_file.notices(),
-            clock_trusted=self._clock.wall().trusted,
-            refused_records=self._refused_records,
-        )
-
-    async def _count_refused_records(self) -> None:
-        if self._central.link is None:
-            return
-        try:
-            self._refused_records = (await self._store.outbox.books()).parked
-        except StoreError as error:
-            log.debug("refused_records_not_counted", error=str(error))  # that the store fails is a problem of its own
 
     def _status(self) -> str:
         offline = sum(device.online is False for device in self._lanes.devices())

@@ -169,6 +169,7 @@ class Intake:
         device = self._devices[report.device_id]
         kind = EventKind.DEVICE_TAMPERED if report.tampered else EventKind.TAMPER_ENDED
         text = f"{device.name}: its housing was {'opened' if report.tampered else 'closed again'}"
+        self._devices[report.device_id] = replace(device, tampered=report.tampered)
         self._tell(kind, text, report.device_id)
 
     def _point(self, device_id: int, name: str, state: PointState, at: float) -> None:

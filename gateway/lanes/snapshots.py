@@ -44,6 +44,7 @@ class DeviceSnapshot:
         since: wall micros since when that is so.
         detail: why it is lost, "" while online.
         answers: while lost, whether it answers all the same: it refuses, or has another key.
+        tampered: whether its housing is open, as far as it tells.
         position: of a gate, else None.
         points: its inputs.
     """
@@ -57,6 +58,7 @@ class DeviceSnapshot:
     position: GatePosition | None
     points: tuple[PointSnapshot, ...]
     answers: bool = False
+    tampered: bool = False
 
     @property
     def away(self) -> str:

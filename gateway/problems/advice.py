@@ -174,6 +174,15 @@ ADVICE: Mapping[K, Advice] = MappingProxyType(
             "The parts that it serves do not work.",
             ("Read what it answers, above.", "Check its driver, profile and key in the site file."),
         ),
+        K.DEVICE_TAMPERED: Advice(
+            "Housing open",
+            Severity.ALARM,
+            "Somebody may read or change what the device sends.",
+            (
+                "Go and look whether its housing is open or its fixing is loose.",
+                "If somebody was at it, change the key of an OSDP reader: `edge-gateway osdp provision`.",
+            ),
+        ),
         K.CAMERA_UNREACHABLE: Advice(
             "Camera unreachable", Severity.ALARM, "Lanes work; nothing is recorded by this camera.", _CAMERA_STEPS
         ),
@@ -235,6 +244,21 @@ ADVICE: Mapping[K, Advice] = MappingProxyType(
         K.SITE_FILE_NOTICE: Advice(
             "Site file", Severity.NOTICE, "Lanes work by the site file of the last start.", ("Read the notice above.",)
         ),
+        K.CERTIFICATE_ENDS: Advice(
+            "Certificate near its end",
+            Severity.WARNING,
+            "Lanes work; soon browsers and programs will refuse the page and the interface.",
+            ("Put a new certificate and its key in the files of `[api.tls]`.", "Restart the gateway."),
+        ),
+        K.WEBHOOK_DISABLED: Advice(
+            "Webhook disabled",
+            Severity.WARNING,
+            "Lanes work; a program does not get its messages.",
+            (
+                "Ask whoever runs that program whether it works.",
+                "Enable the webhook again: `edge-gateway webhooks enable`.",
+            ),
+        ),
         K.CENTRAL_OFFLINE: Advice(
             "Central offline",
             Severity.WARNING,
@@ -250,6 +274,15 @@ ADVICE: Mapping[K, Advice] = MappingProxyType(
             Severity.WARNING,
             "Lanes go on with the list as it was; new and changed cards may be missing.",
             ("Wait for the next pull.", "If it stays so, tell whoever runs the central service what is said above."),
+        ),
+        K.CENTRAL_LIST_OLD: Advice(
+            "Lists of central are old",
+            Severity.WARNING,
+            "Central answers, yet new and changed cards have not come for long.",
+            (
+                "Fetch everything again: `edge-gateway sync refresh`.",
+                "If that does not end, tell whoever runs the central service.",
+            ),
         ),
         K.CENTRAL_NOTICE: Advice(
             "Notice about central", Severity.WARNING, "Lanes decide by themselves.", ("Do what the notice says.",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.footage import CameraCondition
@@ -22,6 +22,10 @@ _CAMERA_KINDS = {
     CameraCondition.DISK_FAILED: ProblemKind.CAMERA_DISK_FAILED,
 }
 
+_SECOND = 1_000_000
+_HOUR = 3600
+_CERTIFICATE_SECONDS = 14 * 24 * _HOUR
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteState:
@@ -33,7 +37,11 @@ class SiteState:
         interface_fault: why the interface is not served, "" while it is.
         site_notices: what of the site file is not in force, a sentence each.
         clock_trusted: whether the wall clock is known to be right.
+        now: wall micros.
+        list_old_seconds: so long after the last pull the lists count as old.
         refused_records: records that central refused and that wait for a person.
+        disabled_webhooks: their names, and why nothing is sent to them.
+        certificate_ends: wall micros at which the certificate of the interface ends; None where it has none.
     """
 
     lanes: tuple[LaneSnapshot, ...]
@@ -45,7 +53,11 @@ class SiteState:
     interface_fault: str
     site_notices: tuple[str, ...]
     clock_trusted: bool
+    now: int
+    list_old_seconds: float = 3600.0
     refused_records: int = 0
+    disabled_webhooks: tuple[tuple[str, str], ...] = ()
+    certificate_ends: int | None = None
 
 
 def verdict(site: SiteState) -> Verdict:
@@ -73,7 +85,7 @@ def _problems(site: SiteState) -> Iterator[Problem]:
     for camera in site.cameras:
         yield from _of_camera(camera)
     if site.central is not None:
-        yield from _of_central(site.central, site.refused_records)
+        yield from _of_central(site, site.central)
 
 
 def _of_gateway(site: SiteState) -> Iterator[Problem]:
@@ -85,8 +97,20 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
         yield _gateway(ProblemKind.CLOCK_NOT_SET, "the clock is not set by a time server")
     if site.storage is not None and site.storage.short:
         yield _gateway(ProblemKind.FOOTAGE_AT_RISK, f"storage: {site.storage.text}")
+    if site.certificate_ends is not None and site.certificate_ends < site.now + _CERTIFICATE_SECONDS * _SECOND:
+        left = (site.certificate_ends - site.now) / _SECOND
+        text = f"the certificate of the interface ends in {_span(left)}" if left > 0 else "the certificate has ended"
+        yield _gateway(ProblemKind.CERTIFICATE_ENDS, text)
+    for name, why in site.disabled_webhooks:
+        yield _gateway(ProblemKind.WEBHOOK_DISABLED, f"nothing is sent to {name}: {why}", subject=name)
     for notice in site.site_notices:
         yield _gateway(ProblemKind.SITE_FILE_NOTICE, notice, subject=notice)
+
+
+def _span(seconds: float) -> str:
+    if seconds < 2 * _HOUR:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / _HOUR:.0f} hours" if seconds < 48 * _HOUR else f"{seconds / (24 * _HOUR):.0f} days"
 
 
 def _gateway(kind: ProblemKind, text: str, *, subject: str = "") -> Problem:
@@ -106,6 +130,9 @@ def _of_lane(lane: LaneSnapshot, trouble: LaneTrouble, *, stops: bool) -> Proble
 
 
 def _of_device(device: DeviceSnapshot, lanes: tuple[str, ...], *, is_gate: bool) -> Iterator[Problem]:
+    if device.tampered:
+        text = f"{device.name}: its housing is open"
+        yield _device(ProblemKind.DEVICE_TAMPERED, device, text)
     if device.online is True:
         return
     kind, text = ProblemKind.DEVICE_OFFLINE, device.away
@@ -115,15 +142,11 @@ def _of_device(device: DeviceSnapshot, lanes: tuple[str, ...], *, is_gate: bool)
         kind = ProblemKind.DEVICE_UNUSABLE
     elif is_gate:
         kind = ProblemKind.GATE_OFFLINE
-    yield Problem(
-        kind=kind,
-        part=Part.DEVICE,
-        id=str(device.device_id),
-        name=device.name,
-        text=text,
-        lanes=lanes,
-        since=device.since,
-    )
+    yield replace(_device(kind, device, text), lanes=lanes, since=device.since)
+
+
+def _device(kind: ProblemKind, device: DeviceSnapshot, text: str) -> Problem:
+    return Problem(kind=kind, part=Part.DEVICE, id=str(device.device_id), name=device.name, text=text)
 
 
 def _of_camera(camera: CameraSnapshot) -> Iterator[Problem]:
@@ -135,15 +158,18 @@ def _of_camera(camera: CameraSnapshot) -> Iterator[Problem]:
         )
 
 
-def _of_central(central: CentralStatus, refused: int) -> Iterator[Problem]:
+def _of_central(site: SiteState, central: CentralStatus) -> Iterator[Problem]:
     if central.reachable is False:
         text = f"central does not answer: {central.error}" if central.error else "central does not answer"
         yield _central(ProblemKind.CENTRAL_OFFLINE, text, since=central.since)
     if central.incomplete:
         yield _central(ProblemKind.CENTRAL_LIST_INCOMPLETE, "the last pull lacks a list, or rejected one")
+    age = 0.0 if central.pulled_at is None else (site.now - central.pulled_at) / _SECOND
+    if central.reachable and age > site.list_old_seconds:
+        yield _central(ProblemKind.CENTRAL_LIST_OLD, f"the last pull ended {_span(age)} ago")
     for notice in central.notices:
         yield _central(ProblemKind.CENTRAL_NOTICE, notice, subject=notice)
-    if refused:
+    if refused := site.refused_records:
         were = "records were" if refused > 1 else "record was"
         yield _central(ProblemKind.RECORDS_REFUSED, f"{refused:,} {were} refused by central, and wait for a person")
 

@@ -32,6 +32,7 @@ _TOLD_BY_OWNER = frozenset(
         K.DEVICE_NOT_SEEN,
         K.DEVICE_OFFLINE,
         K.DEVICE_UNUSABLE,
+        K.DEVICE_TAMPERED,
         K.READERS_OFFLINE,
         K.CAMERA_UNREACHABLE,
         K.CAMERA_REFUSED,
@@ -40,6 +41,7 @@ _TOLD_BY_OWNER = frozenset(
         K.CAMERA_NEVER_SEEN,
         K.STORE_FAILING,
         K.CENTRAL_OFFLINE,
+        K.WEBHOOK_DISABLED,
         K.RECORDS_REFUSED,
     }
 )

@@ -7,6 +7,8 @@ import re
 import ssl
 from pathlib import Path
 
+from cryptography import x509
+
 from gateway.domain.errors import ConfigError
 from gateway.site.api_section import TlsSection
 
@@ -49,6 +51,15 @@ def trusting_context(tls: TlsSection) -> ssl.SSLContext:
     except ssl.SSLError as error:
         raise ConfigError(f"api.tls.certificate: {tls.certificate} is not a certificate in PEM form") from error
     return context
+
+
+def ends_at(tls: TlsSection) -> int:
+    """Return when the certificate ends, in wall micros. Raises ConfigError."""
+    pem = _first_certificate(Path(tls.certificate))
+    try:
+        return int(x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc.timestamp()) * 1_000_000
+    except ValueError as error:
+        raise ConfigError(f"api.tls.certificate: {tls.certificate} is not a certificate in PEM form") from error
 
 
 def _first_certificate(path: Path) -> str:

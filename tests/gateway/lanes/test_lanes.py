@@ -334,7 +334,9 @@ async def test_key_switch_forbids_the_last_moment_too(house):
 
 async def test_tamper_is_told_and_told_to_be_over(house):
     house.report(TamperChanged, True)
+    assert [device.name for device in house.lanes.devices() if device.tampered] == ["Barrier"]
     house.report(TamperChanged, False)
+    assert not any(device.tampered for device in house.lanes.devices())
     assert await house.told(E.DEVICE_TAMPERED) == "Barrier: its housing was opened"
     await house.told(E.TAMPER_ENDED)
 

@@ -17,6 +17,8 @@ from gateway.problems.found import SiteState, verdict
 from gateway.recording import CameraSnapshot
 
 GATE, INPUTS, READER = 101, 102, 103
+NOW = 1_772_323_200_000_000
+DAY = 86_400_000_000
 ENTRY = LaneSnapshot(
     lane_id="entry",
     name="Entry",
@@ -58,6 +60,7 @@ WELL = SiteState(
     interface_fault="",
     site_notices=(),
     clock_trusted=True,
+    now=NOW,
 )
 
 
@@ -161,6 +164,40 @@ def test_the_gateway_itself_and_central():
         K.SITE_FILE_NOTICE,
     ]
     assert verdict(site).not_ready == ("nothing can be recorded: the disk is full", "port 8480 is in use")
+
+
+def test_housing_that_is_open_is_a_problem_beside_that_of_being_away():
+    away = replace(device(READER, "Reader", online=False), tampered=True)
+    assert kinds(replace(WELL, devices=(away,))) == [K.DEVICE_TAMPERED, K.DEVICE_OFFLINE]
+
+
+@pytest.mark.parametrize(
+    ("left", "text"),
+    [
+        (15 * DAY, None),
+        (13 * DAY, "the certificate of the interface ends in 13 days"),
+        (-1, "the certificate has ended"),
+    ],
+)
+def test_certificate_near_its_end(left, text):
+    problems = verdict(replace(WELL, certificate_ends=NOW + left)).problems
+    assert [problem.text for problem in problems] == ([] if text is None else [text])
+
+
+def test_lists_are_old_only_while_central_answers():
+    old = replace(CENTRAL, pulled_at=NOW - 3 * 3_600_000_000)
+    assert kinds(replace(WELL, central=old)) == [K.CENTRAL_LIST_OLD]
+    assert verdict(replace(WELL, central=old)).problems[0].text == "the last pull ended 3 hours ago"
+    assert kinds(replace(WELL, central=replace(old, reachable=False))) == [K.CENTRAL_OFFLINE]
+    assert kinds(replace(WELL, central=replace(CENTRAL, pulled_at=NOW - 60_000_000))) == []
+
+
+def test_each_webhook_that_is_disabled_is_a_problem():
+    site = replace(WELL, disabled_webhooks=(("https://a/", "it answered 410"), ("https://b/", "by a person")))
+    assert [problem.text for problem in verdict(site).problems] == [
+        "nothing is sent to https://a/: it answered 410",
+        "nothing is sent to https://b/: by a person",
+    ]
 
 
 def test_what_stops_a_lane_comes_first():

@@ -23,6 +23,7 @@ WELL = SiteState(
     interface_fault="",
     site_notices=(),
     clock_trusted=True,
+    now=0,
 )
 UNSET = replace(WELL, clock_trusted=False)
 

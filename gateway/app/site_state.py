@@ -1,0 +1,98 @@
+"""The state of the site's parts, read for the list of problems."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import structlog
+
+from gateway.central.central_status import CentralLink
+from gateway.domain.errors import ConfigError, StoreError
+from gateway.lanes import Lanes
+from gateway.problems.found import SiteState
+from gateway.recording import Recording
+from gateway.runtime.clock import Clock
+from gateway.site import Site
+from gateway.site.certificates import ends_at
+from gateway.site.running import RunningSite
+from gateway.store import Store
+
+log = structlog.get_logger(__name__)
+
+_QUERY_SECONDS = 5.0
+_LIST_OLD_PULLS = 10
+_LIST_OLD_SECONDS = 900.0
+
+
+class SiteStateReader:
+    """Reads the parts as they are now; what takes a query or a file is read by `refresh`, each few seconds."""
+
+    def __init__(
+        self,
+        *,
+        site: Site,
+        site_file: RunningSite,
+        lanes: Lanes,
+        recording: Recording,
+        central: CentralLink | None,
+        store: Store,
+        clock: Clock,
+        interface_fault: Callable[[], str],
+    ) -> None:
+        """`central` is None for a site that stands alone."""
+        self._site = site
+        self._site_file = site_file
+        self._lanes = lanes
+        self._recording = recording
+        self._central = central
+        self._store = store
+        self._clock = clock
+        self._interface_fault = interface_fault
+        self._refused_records = 0
+        self._disabled_webhooks: tuple[tuple[str, str], ...] = ()
+        self._certificate_ends: int | None = None
+        self._refreshed_at = float("-inf")
+
+    def now(self) -> SiteState:
+        """Return the state."""
+        wall, central = self._clock.wall(), self._site.central
+        old = _LIST_OLD_SECONDS if central is None else max(_LIST_OLD_SECONDS, _LIST_OLD_PULLS * central.pull_seconds)
+        return SiteState(
+            lanes=self._lanes.lanes(),
+            devices=self._lanes.devices(),
+            cameras=self._recording.cameras(),
+            storage=self._recording.storage(),
+            central=None if self._central is None else self._central.snapshot(),
+            store_failing=self._store.failing,
+            interface_fault=self._interface_fault(),
+            site_notices=self._site_file.notices(),
+            clock_trusted=wall.trusted,
+            now=wall.micros,
+            list_old_seconds=old,
+            refused_records=self._refused_records,
+            disabled_webhooks=self._disabled_webhooks,
+            certificate_ends=self._certificate_ends,
+        )
+
+    async def refresh(self) -> None:
+        """Read what takes a query or a file."""
+        now = self._clock.monotonic()
+        if now < self._refreshed_at + _QUERY_SECONDS:
+            return
+        self._refreshed_at = now
+        try:
+            self._refused_records = (await self._store.outbox.books()).parked
+            hooks = await self._store.webhooks.all()
+        except StoreError as error:
+            log.debug("problems_not_refreshed", error=str(error))  # that the store fails is a problem of its own
+            return
+        self._disabled_webhooks = tuple(
+            (f"webhook {hook.id} at {urlsplit(hook.url).hostname}", hook.disabled) for hook in hooks if hook.disabled
+        )  # its whole address may hold a secret
+        if (tls := self._site.api.tls) is not None:
+            try:
+                self._certificate_ends = await asyncio.to_thread(ends_at, tls)
+            except ConfigError as error:
+                log.debug("certificate_not_read", error=str(error))  # what is served goes on with what it has read
