@@ -299,7 +299,7 @@ class Gateway:
             f"{recording} of {len(self._site.cameras)} cameras recording"
         )
         verdict = self._problems.now()
-        return "; ".join((*verdict.not_ready[:_MOST_TOLD], verdict.headline, text))
+        return "; ".join((text, verdict.headline, *verdict.not_ready[:_MOST_TOLD]))
 
     async def _remember_start(self) -> None:
         """Record the start, and restore what the last run left: also while the disk takes nothing."""
