@@ -5,22 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
+from gateway.central import wiring
 from gateway.central.central_status import CentralLink
 from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
 from gateway.central.client.session import UsedCodes
 from gateway.central.commands.lane_commands import LaneCommands, Meaning
 from gateway.central.pull.field_map import CardFieldMap
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.evidence import EvidenceSender
-from gateway.central.push.outbox import OutboxSender
 from gateway.central.push.parked_rows import ParkedRows
-from gateway.central.push.reconcile import Reconcile
-from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.push.writes import CentralWrites
 from gateway.central.relay.relay import CentralRelay, RelayLimits
 from gateway.central.runner import Sync
-from gateway.central.site_cards import SiteCards
 from gateway.domain.commands import GateAction
 from gateway.lanes import Lanes
 from gateway.recording.evidence_files import EvidenceFiles
@@ -56,92 +51,44 @@ def central_parts(
     """Build everything that works with central. Raises ConfigError for a missing secret."""
     central, zone = site.central, ZoneInfo(site.site.timezone)
     fields = CardFieldMap.model_validate(dict(central.card_fields) if central else {})
-    client = None if central is None else _client(central, secrets=secrets, store=store, clock=clock)
-    down = None if client is None else DownSync(client=client, store=store, clock=clock, zone=zone, fields=fields)
-    restore = None if down is None else down.restore
-    writes = CentralWrites(client=client, store=store, clock=clock, zone=zone, fields=fields, restore=restore)
-    parked = ParkedRows(client=client, store=store, clock=clock, zone=zone, fields=fields)
-    if central is None or client is None or down is None:
-        return CentralParts(writes=writes, parked=parked)
+    cards = wiring.site_cards(store, clock=clock, zone=zone, fields=fields)
+    if central is None:
+        return CentralParts(
+            writes=wiring.central_writes(store, upstream=None, cards=cards),
+            parked=wiring.parked_rows(store, cards=cards),
+        )
+    client = _client(central, secrets=secrets, store=store, clock=clock)
+    may_take, ask_after = central.write_may_take_seconds, central.ask_person_hours * 3600
+    upstream = wiring.upstream(client, store=store, clock=clock, may_take=may_take, ask_after=ask_after)
+    down = wiring.down_sync(store, upstream=upstream, cards=cards)
     sync = Sync(
         client=client,
         down=down,
-        sender=OutboxSender(
-            client=client,
-            store=store,
-            clock=clock,
-            may_take=central.write_may_take_seconds,
-            ask_after=central.ask_person_hours * 3600,
-            zone=zone,
-            fields=fields,
-            card_renamed=lanes.areas.card_renamed,
-            restore=down.restore,
-        ),
-        store=store,
+        sender=wiring.outbox_sender(store, upstream=upstream, cards=cards, card_renamed=lanes.areas.card_renamed),
+        outbox=store.outbox,
+        backlog=store.backlog,
+        journal=store.journal,
+        changes=store.changes,
         clock=clock,
         pull_seconds=central.pull_seconds,
         bytes_per_second=central.pull_bytes_per_second,
-        evidence=_evidence_sender(central, client=client, store=store, clock=clock, files=evidence_files),
-        reconcile=_reconcile(client, store=store, clock=clock, zone=zone, fields=fields, restore=down.restore),
+        evidence=wiring.evidence_sender(
+            store, client=client, clock=clock, files=evidence_files.lost, may_take=may_take, ask_after=ask_after
+        ),
+        reconcile=wiring.reconcile(store, upstream=upstream, cards=cards),
         commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),
         clock_alert_seconds=central.clock_alert_seconds,
     )
     how = central.accounts
     return CentralParts(
-        writes=writes,
-        parked=parked,
+        writes=wiring.central_writes(store, upstream=upstream, cards=cards),
+        parked=wiring.parked_rows(store, cards=cards, client=client),
         sync=sync,
         relay=CentralRelay(
             client=client, url=central.url, limits=RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)
         ),
         people=CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles)),
         link=CentralLink(client=client, down=down, sync=sync, started_at=clock.wall().micros),
-    )
-
-
-def _evidence_sender(
-    central: CentralSection, *, client: CentralClient, store: Store, clock: Clock, files: EvidenceFiles
-) -> EvidenceSender:
-    return EvidenceSender(
-        client=client,
-        evidence=store.evidence,
-        outbox=store.outbox,
-        unknown_outcomes=store.unknown_outcomes,
-        pending_writes=store.pending_writes,
-        journal=store.journal,
-        changes=store.changes,
-        clock=clock,
-        files=files.lost,
-        may_take=central.write_may_take_seconds,
-        ask_after=central.ask_person_hours * 3600,
-    )
-
-
-def _reconcile(
-    client: CentralClient,
-    *,
-    store: Store,
-    clock: Clock,
-    zone: ZoneInfo,
-    fields: CardFieldMap,
-    restore: RestoreDetector,
-) -> Reconcile:
-    return Reconcile(
-        client=client,
-        delivered_records=store.delivered_records,
-        notes=store.cards,
-        journal=store.journal,
-        changes=store.changes,
-        clock=clock,
-        cards=SiteCards(
-            cards=store.cards,
-            pending_writes=store.pending_writes,
-            delivered_records=store.delivered_records,
-            clock=clock,
-            zone=zone,
-            fields=fields,
-        ),
-        restore=restore,
     )
 
 

@@ -23,8 +23,9 @@ from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff, Supervisor
-from gateway.store import GIGABYTE, Backlog, Books, Entry, Journal, Store
+from gateway.store import GIGABYTE, Backlog, Books, Changes, Entry, Journal
 from gateway.store.outbox.backlog_quota import BacklogQuota
+from gateway.store.outbox.outbox import Outbox
 
 log = structlog.get_logger(__name__)
 
@@ -111,7 +112,10 @@ class Sync:
         client: CentralClient,
         down: DownSync,
         sender: OutboxSender,
-        store: Store,
+        outbox: Outbox,
+        backlog: BacklogQuota,
+        journal: Journal,
+        changes: Changes,
         clock: Clock,
         pull_seconds: float,
         bytes_per_second: float = DEFAULT_BYTES_PER_SECOND,
@@ -127,7 +131,7 @@ class Sync:
         machine's may differ by so much. `away_backoff` spaces pulls while central does not answer, at most
         `pull_seconds` apart.
         """
-        self._backlog = BacklogWarning(backlog=store.backlog, journal=store.journal, clock=clock)
+        self._backlog = BacklogWarning(backlog=backlog, journal=journal, clock=clock)
         self._evidence = evidence
         self._commands = commands
         self._reconcile = reconcile
@@ -139,7 +143,9 @@ class Sync:
         self._client = client
         self._down = down
         self._sender = sender
-        self._store = store
+        self._outbox = outbox
+        self._journal = journal
+        self._changes = changes
         self._clock = clock
         self._pull_seconds = pull_seconds
         self._bytes_per_second = bytes_per_second
@@ -221,7 +227,7 @@ class Sync:
 
     async def snapshot(self) -> SyncSnapshot:
         """Return the state at this moment. Raises StoreError when the books cannot be read."""
-        return SyncSnapshot(central=self._client.state, pull=self._down.report, books=await self._store.outbox.books())
+        return SyncSnapshot(central=self._client.state, pull=self._down.report, books=await self._outbox.books())
 
     async def _while_disk_refuses(self, child: Callable[[], Awaitable[None]]) -> None:
         """Run `child` again after each refusal of the disk, which the store reports."""
@@ -252,7 +258,7 @@ class Sync:
                 rest = min(self._pull_seconds, backoff if failed else max(backoff, took))
             rest = max(rest, bandwidth_rest(took=took, received=received, bytes_per_second=self._bytes_per_second))
             await self._report()
-            self._store.changes.bump()
+            self._changes.bump()
             await _sleep_or(self._wanted, rest * random.uniform(1 - _JITTER, 1))  # noqa: S311 (spreads load)
 
     async def _keep_sending(self) -> None:
@@ -288,7 +294,7 @@ class Sync:
     async def _record(self, kind: EventKind, text: str) -> None:
         stamp = self._clock.wall()
         event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
-        await self._store.journal.record(Entry(events=(event,)))
+        await self._journal.record(Entry(events=(event,)))
 
     async def _report_reach(self) -> None:
         """Record once that central was reached or lost."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from gateway.central import wiring
 from gateway.central.client.client import CentralClient
-from gateway.central.push.outbox import OutboxSender, SendRound
+from gateway.central.push.outbox import SendRound
 from gateway.runtime.clock import Clock
 from gateway.store import Store
 
@@ -35,7 +36,11 @@ class OnlyUp:
     """The outbox alone, sent as the daemon sends it. Fulfils `InStep`."""
 
     def __init__(self, *, client: CentralClient, store: Store, clock: Clock) -> None:
-        self._sender = OutboxSender(client=client, store=store, clock=clock)
+        self._sender = wiring.outbox_sender(
+            store,
+            upstream=wiring.upstream(client, store=store, clock=clock),
+            cards=wiring.site_cards(store, clock=clock),
+        )
         self.busy = False
 
     async def recall(self) -> None:

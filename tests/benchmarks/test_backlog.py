@@ -14,9 +14,9 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
-from gateway.central.push.outbox import OutboxSender
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.runtime.clock import SystemClock
@@ -122,7 +122,7 @@ async def test_a_backlog_goes_up_beside_the_same_bare_requests(central, store, a
     async with lag() as bare_lags:
         bare = [await bare_seconds(central)]
     client = CentralClient(url=central, username="gateway", password=PASSWORD, clock=SystemClock())
-    sender = OutboxSender(client=client, store=store, clock=SystemClock())
+    sender = outbox_sender(client=client, store=store, clock=SystemClock())
     await client.look()
     began, cpu_before, commits = time.perf_counter(), time.process_time(), store.database.commits
     async with lag() as lags:

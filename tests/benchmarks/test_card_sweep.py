@@ -20,9 +20,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 from loop_watch import watch_callbacks
+from wired import down_sync
 
 from gateway.central.client.client import CentralClient
-from gateway.central.pull.pull import DownSync
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.process_memory import set_aside
 from gateway.store import Store
@@ -129,7 +129,7 @@ async def test_a_sweep_of_100_000_cards(tmp_path):
         store = Store(folder=tmp_path, site_name="North", sends=True)
         await store.open()
         client = CentralClient(url=url, username="gateway", password="demo", clock=clock)
-        down = DownSync(client=client, store=store, clock=clock)
+        down = down_sync(client=client, store=store, clock=clock)
         rows = []
         set_aside()  # as the gateway does when it starts
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, tzinfo
 from functools import partial
 from typing import Final, Literal, TypeVar, get_args
 
@@ -18,15 +17,15 @@ from gateway.central.client.lists import Take, read_by_cursor, read_whole
 from gateway.central.client.not_found import doubt
 from gateway.central.client.page_size import MODEST, PageSize
 from gateway.central.pull.cards import CardPull, CardsPulled
-from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.pull.paged_walk import OnProgress
 from gateway.central.pull.records import Noun, RecordPull, RecordsPulled
-from gateway.central.push.restored_central import restore_detector
+from gateway.central.push.restored_central import RestoreDetector
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock, Stamp
-from gateway.store import Changes, Entry, Store
+from gateway.store import Changes, Entry, Journal, Records
 from gateway.store.cards.cards import Cards
+from gateway.store.outbox.pending_writes import PendingWrites
 
 log = structlog.get_logger(__name__)
 
@@ -123,32 +122,27 @@ class DownSync:
         self,
         *,
         client: CentralClient,
-        store: Store,
+        cards: Cards,
+        devices: Records,
+        cameras: Records,
+        pending_writes: PendingWrites,
+        journal: Journal,
+        changes: Changes,
         clock: Clock,
-        zone: tzinfo = UTC,
-        fields: CardFieldMap | None = None,
+        card_pull: CardPull,
+        restore: RestoreDetector,
     ) -> None:
         self._client = client
-        self._store = store
+        self._journal = journal
+        self._changes = changes
         self._clock = clock
-        self.restore = restore_detector(store, client=client, clock=clock)
-        self._card_pull = CardPull(
-            client=client,
-            cards=store.cards,
-            pending_writes=store.pending_writes,
-            delivered_records=store.delivered_records,
-            clock=clock,
-            zone=zone,
-            fields=fields or CardFieldMap(),
-            restore=self.restore,
-        )
-        record_pull = partial(
-            RecordPull, client=client, pending_writes=store.pending_writes, notes=store.cards, clock=clock
-        )
-        self._devices = record_pull(noun="device", records=store.devices, read=self._read_devices)
-        self._cameras = record_pull(noun="camera", records=store.cameras, read=self._read_cameras)
+        self._card_pull = card_pull
+        self.restore = restore
+        record_pull = partial(RecordPull, client=client, pending_writes=pending_writes, notes=cards, clock=clock)
+        self._devices = record_pull(noun="device", records=devices, read=self._read_devices)
+        self._cameras = record_pull(noun="camera", records=cameras, read=self._read_cameras)
         self._device_pages = PageSize(MODEST)
-        self.anew = Refresh(cards=store.cards, changes=store.changes)
+        self.anew = Refresh(cards=cards, changes=changes)
         self._report: PullReport | None = None
         self._doubted = False
         self._progress: Progress | None = None
@@ -232,7 +226,7 @@ class DownSync:
 
         def on_progress(received: int, count: int | None) -> None:
             self._progress = Progress(part, received, count)
-            self._store.changes.bump()
+            self._changes.bump()
 
         return on_progress
 
@@ -268,4 +262,4 @@ class DownSync:
 
     async def _record(self, kind: EventKind, stamp: Stamp, text: str) -> None:
         event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
-        await self._store.journal.record(Entry(events=(event,)))
+        await self._journal.record(Entry(events=(event,)))

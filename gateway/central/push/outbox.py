@@ -13,31 +13,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, tzinfo
 from itertools import takewhile
 
 import structlog
 
 from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObject
-from gateway.central.client.client import CentralClient
 from gateway.central.client.not_found import NOT_FOUND, doubt
-from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.push.batch_upload import BatchUpload, can_batch
 from gateway.central.push.both_sides import BothSides
 from gateway.central.push.events import OutboxEvents
-from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.paused_operations import PausedOperations, action_of
 from gateway.central.push.requests import DeliveryRequest, answered_record, creates_among, delivery_request, given_id
-from gateway.central.push.restored_central import RestoreDetector, restore_detector
-from gateway.central.push.search_attempts import ASK_AFTER, Absent, Found, NotYet, SearchAttempts, Unclear
-from gateway.central.push.unknown_outcomes import OutcomeSearch, UnknownCreate
+from gateway.central.push.search_attempts import Absent, Found, NotYet, Unclear
+from gateway.central.push.unknown_outcomes import UnknownCreate
+from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import CARD_CREATE, Effect
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
-from gateway.store import OutboxRow, Resolved, Store
+from gateway.store import Changes, OutboxRow, References, Resolved
+from gateway.store.outbox.outbox import Outbox
+from gateway.store.outbox.pending_writes import PendingWrites
+from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
 
 log = structlog.get_logger(__name__)
 
@@ -59,75 +58,47 @@ class OutboxSender:
     """Sender of the rows in the store's outbox.
 
     `row_backoff` spaces the tries of one row, `away_backoff` those of central as a whole. Their times are wall time in
-    the store; a wall clock that stepped back does not keep rows waiting longer than the longest backoff. For `may_take`
-    seconds central may still carry out a write whose answer was lost.
+    the store; a wall clock that stepped back does not keep rows waiting longer than the longest backoff.
     """
 
     def __init__(
         self,
         *,
-        client: CentralClient,
-        store: Store,
+        upstream: Upstream,
+        outbox: Outbox,
+        pending_writes: PendingWrites,
+        references: References,
+        unknown_outcomes: UnknownOutcomes,
+        changes: Changes,
+        cards: SiteCards,
+        both_sides: BothSides,
+        events: OutboxEvents,
         clock: Clock,
         row_backoff: Backoff | None = None,
         away_backoff: Backoff | None = None,
-        may_take: float = 60.0,
-        zone: tzinfo = UTC,
-        fields: CardFieldMap | None = None,
         card_renamed: Callable[[int, int], None] | None = None,
-        ask_after: float = ASK_AFTER,
-        newest: NewestIds | None = None,
-        restore: RestoreDetector | None = None,
     ) -> None:
-        """Start with nothing sent. `card_renamed` is called when central's id replaces the site's id of a card.
-
-        `ask_after`: seconds after which a person decides about a row of unknown outcome.
-        """
-        self._newest = newest or NewestIds(client=client, clock=clock)
-        self._restore = restore or restore_detector(store, client=client, clock=clock)
-        self._card_renamed = card_renamed
-        self._cards = SiteCards(
-            cards=store.cards,
-            pending_writes=store.pending_writes,
-            delivered_records=store.delivered_records,
-            clock=clock,
-            zone=zone,
-            fields=fields or CardFieldMap(),
-        )
-        self._client = client
-        self._store = store
+        """Start with nothing sent. `card_renamed` is called when central's id replaces the site's id of a card."""
+        self._client = upstream.client
+        self._newest = upstream.newest
+        self._restore = upstream.restore
+        self._outcomes = upstream.outcomes
+        self._outbox = outbox
+        self._pending_writes = pending_writes
+        self._references = references
+        self._unknown_outcomes = unknown_outcomes
+        self._changes = changes
+        self._cards = cards
+        self._both_sides = both_sides
+        self._events = events
         self._clock = clock
+        self._card_renamed = card_renamed
         self._row_backoff = row_backoff or Backoff(first=2.0, longest=300.0)
-        attempts = SearchAttempts(monotonic=clock.monotonic, may_take=may_take, ask_after=ask_after)
-        self._longest = max(self._row_backoff.longest, attempts.longest)
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
-        self._outcomes = self._search(attempts, may_take=may_take)
+        self._longest = max(self._row_backoff.longest, self._outcomes.longest)
+        self._paused = PausedOperations(monotonic=clock.monotonic, failing_backoff=self._away_backoff)
         self._failures = 0
         self._is_away = False  # as this round found
-        self._paused = PausedOperations(monotonic=clock.monotonic, failing_backoff=self._away_backoff)
-        self._events = OutboxEvents(journal=store.journal, clock=clock)
-        self._both_sides = BothSides(
-            client=client,
-            change_bases=store.change_bases,
-            references=store.references,
-            clock=clock,
-            cards=self._cards,
-            events=self._events,
-        )
-
-    def _search(self, attempts: SearchAttempts, *, may_take: float) -> OutcomeSearch:
-        return OutcomeSearch(
-            client=self._client,
-            unknown_outcomes=self._store.unknown_outcomes,
-            references=self._store.references,
-            cards=self._store.cards,
-            pending_writes=self._store.pending_writes,
-            delivered_records=self._store.delivered_records,
-            clock=self._clock,
-            attempts=attempts,
-            newest=self._newest,
-            may_take=may_take,
-        )
 
     @property
     def failing(self) -> tuple[str, ...]:
@@ -136,7 +107,7 @@ class OutboxSender:
 
     async def start_afresh(self) -> None:
         """Make all rows due that a backoff from before the start holds back."""
-        await self._store.outbox.retry_now()
+        await self._outbox.retry_now()
 
     async def run(self, report: Callable[[SendRound], Awaitable[None]]) -> None:
         """Send for as long as the gateway runs: again at once while rows are due, else when the next one is, or is new.
@@ -145,13 +116,13 @@ class OutboxSender:
         """
         await self.start_afresh()
         while True:
-            version = self._store.changes.version
+            version = self._changes.version
             sent = await self.send_due()
             await report(sent)
             if not sent.wakes_on_new_rows:
                 await asyncio.sleep(sent.wait)
             elif sent.wait > 0:
-                await self._store.changes.beyond(version, within=sent.wait)
+                await self._changes.beyond(version, within=sent.wait)
 
     async def send_due(self) -> SendRound:
         """Send what is due, oldest first, until there is no more or central does not take it.
@@ -160,7 +131,7 @@ class OutboxSender:
         """
         await self._cards.catch_up()
         now, without = self._clock.wall().micros, self._paused.now()
-        rows = await self._store.outbox.due(now=now, limit=_BATCH, without=without)
+        rows = await self._outbox.due(now=now, limit=_BATCH, without=without)
         if not rows:
             return SendRound(await self._until_due())
         self._is_away = False
@@ -182,7 +153,7 @@ class OutboxSender:
     def _batch(self, rows: list[OutboxRow]) -> BatchUpload:
         return BatchUpload(
             client=self._client,
-            outbox=self._store.outbox,
+            outbox=self._outbox,
             clock=self._clock,
             rows=rows,
             park=self._park,
@@ -202,13 +173,13 @@ class OutboxSender:
         return True
 
     async def _until_due(self) -> float:
-        soonest = await self._store.outbox.next_due(without=self._paused.now())
+        soonest = await self._outbox.next_due(without=self._paused.now())
         paused = self._paused.left()
         longest = _IDLE_SECONDS if paused is None else min(paused, _IDLE_SECONDS)
         if soonest is None:
             return longest
         now = self._clock.wall().micros
-        if await self._store.outbox.bring_near(latest=now + int(self._longest * 1_000_000), files=False):
+        if await self._outbox.bring_near(latest=now + int(self._longest * 1_000_000), files=False):
             return 0.0
         return min(max((soonest - now) / 1_000_000, 0.0), longest)
 
@@ -238,7 +209,7 @@ class OutboxSender:
         return True
 
     async def _begin(self, row: OutboxRow) -> bool:
-        return await self._store.outbox.begin(row, newest=self._newest.highest, begun_at=self._newest.now())
+        return await self._outbox.begin(row, newest=self._newest.highest, begun_at=self._newest.now())
 
     async def _on_failure(
         self, row: OutboxRow, request: DeliveryRequest, error: CentralUnavailable | CentralRefused
@@ -271,7 +242,7 @@ class OutboxSender:
                 await self._delivered(row, request, outcome.record)
             case NotYet():
                 next_at = self._clock.wall().micros + int(outcome.wait * 1_000_000)
-                await self._store.unknown_outcomes.look_later(row, reason=outcome.reason, next_at=next_at)
+                await self._unknown_outcomes.look_later(row, reason=outcome.reason, next_at=next_at)
             case Unclear():
                 await self._ask_a_person(row, outcome.reason)
             case Absent():
@@ -283,12 +254,12 @@ class OutboxSender:
         request = delivery_request(row)
         if isinstance(request, str):
             return Resolved({}, reason=request)
-        resolved = await self._store.references.resolve(request.body)
+        resolved = await self._references.resolve(request.body)
         if resolved.reason:
             return resolved
         if request.operation.effect is Effect.CREATE:
             return replace(request, body=resolved.body)
-        central_id = await self._store.pending_writes.central_id(row.kind, row.record_id)
+        central_id = await self._pending_writes.central_id(row.kind, row.record_id)
         if central_id is None:
             return replace(resolved, reason="central has never got its record")
         return replace(request, body={**resolved.body, "id": central_id})
@@ -299,7 +270,7 @@ class OutboxSender:
             await self._park(row, resolved.reason)
             return
         next_at = self._clock.wall().micros + int(self._longest * 1_000_000)
-        await self._store.references.waits(row.id, resolved, next_at=next_at)
+        await self._references.waits(row.id, resolved, next_at=next_at)
 
     async def _delivered(self, row: OutboxRow, request: DeliveryRequest, answer: JsonObject) -> None:
         operation = request.operation
@@ -309,7 +280,7 @@ class OutboxSender:
             if operation is CARD_CREATE and central_id is not None:
                 await self._cards.make_way(central_id, request.body, card_id=row.record_id)
             now = self._clock.wall()
-            known = await self._store.outbox.delivered(
+            known = await self._outbox.delivered(
                 row,
                 central_id=central_id,
                 record=record,
@@ -341,7 +312,7 @@ class OutboxSender:
         async with self._cards.turn:
             if is_lost and await self._cards.make_one_again(row.record_id) is not None:
                 return  # with this change
-            await self._store.outbox.drop(row)
+            await self._outbox.drop(row)
             if row.kind == CARD:
                 await self._cards.forget(row.record_id)
         await self._events.dropped(row, str(error))
@@ -350,7 +321,7 @@ class OutboxSender:
         """Keep the row due for when its operation is tried again, and end the round: the rest may be refused too."""
         if self._paused.denied(action_of(row)):
             log.warning("outbox_held_up", kind=row.kind, action=row.action, error=str(error))
-        await self._store.outbox.failed(row, error=str(error), next_at=0, at_central=False)
+        await self._outbox.failed(row, error=str(error), next_at=0, at_central=False)
         await self._answers()
         return False
 
@@ -360,7 +331,7 @@ class OutboxSender:
         # A row is put off for long only by what central says of it; the line may be well again at any moment.
         backoff = self._row_backoff if isinstance(error, CentralFailed) else self._away_backoff
         next_at = self._clock.wall().micros + int(backoff.wait(row.tries + 1) * 1_000_000)
-        await self._store.outbox.failed(row, error=str(error), next_at=next_at, at_central=at_central)
+        await self._outbox.failed(row, error=str(error), next_at=next_at, at_central=at_central)
         if isinstance(error, CentralFailed):
             times = self._paused.failed(action_of(row), str(error))
             await self._answers()
@@ -372,13 +343,13 @@ class OutboxSender:
         return not self._failures and action_of(row) not in self._paused.now()
 
     async def _park(self, row: OutboxRow, reason: str) -> None:
-        if not await self._store.outbox.park(row, error=reason):
+        if not await self._outbox.park(row, error=reason):
             return
         await self._events.parked(row, reason)
 
     async def _ask_a_person(self, row: OutboxRow, reason: str) -> None:
         """Park a row of unknown outcome: sent again it might be doubled, counted as delivered it might be lost."""
-        if await self._store.unknown_outcomes.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
+        if await self._unknown_outcomes.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
             await self._events.parked(row, f"it is not known whether central has it: {reason}")
 
     async def _on_acknowledged(self, row: OutboxRow) -> None:
@@ -387,11 +358,11 @@ class OutboxSender:
             self._newest.on_answer(row.kind)
         had_paused = self._paused.went_through(action_of(row))
         if not await self._answers() and had_paused:
-            await self._store.outbox.retry_now(files=False)
+            await self._outbox.retry_now(files=False)
 
     async def _answers(self) -> bool:
         """Note that central answers; return whether it was away so long that rows in backoff are due at once."""
         was_away, self._failures = self._failures >= _LONG_AWAY, 0
         if was_away:
-            await self._store.outbox.retry_now(files=False)
+            await self._outbox.retry_now(files=False)
         return was_away

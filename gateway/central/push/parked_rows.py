@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, tzinfo
 
 from gateway.central.client.answers import CentralDenied
 from gateway.central.client.client import CentralClient
 from gateway.central.client.not_found import NOT_FOUND, doubt
-from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.push.requests import answered_record
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
@@ -18,8 +16,10 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.record_match import RecordMatch, match_record
 from gateway.domain.writes import WRITES, Effect, JsonObject, changed_by
 from gateway.runtime.clock import Clock
-from gateway.store import OutboxRow, PendingWrite, Store
+from gateway.store import OutboxRow, PendingWrite, References
+from gateway.store.outbox.refused import RefusedRows
 from gateway.store.outbox.rows import body_object, body_text
+from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
 
 _LONGEST_TEXT = 300
 _UNLOOKED = ", unchecked: the gateway's account may not look at it there"
@@ -34,34 +34,30 @@ class ParkedRows:
     def __init__(
         self,
         *,
-        store: Store,
+        refused: RefusedRows,
+        unknown_outcomes: UnknownOutcomes,
+        references: References,
+        cards: SiteCards,
         clock: Clock,
-        zone: tzinfo = UTC,
-        fields: CardFieldMap | None = None,
         client: CentralClient | None = None,
     ) -> None:
         """Take what the actions need. Without `client`, a person who says that central has a record is believed."""
-        self._client = client
-        self._store = store
+        self._refused = refused
+        self._unknown_outcomes = unknown_outcomes
+        self._references = references
+        self._cards = cards
         self._clock = clock
-        self._cards = SiteCards(
-            cards=store.cards,
-            pending_writes=store.pending_writes,
-            delivered_records=store.delivered_records,
-            clock=clock,
-            zone=zone,
-            fields=fields or CardFieldMap(),
-        )
+        self._client = client
 
     async def retry(self, row_id: int, *, by: str) -> OutboxRow:
         """Send a row to central again as it is."""
-        row = await self._store.refused.get(row_id)
+        row = await self._refused.get(row_id)
         event = self._event(EventKind.RECORD_RELEASED, row, f"sent again by {by}")
-        return replace(await self._store.refused.retry(row_id, event), parked=False, error="")
+        return replace(await self._refused.retry(row_id, event), parked=False, error="")
 
     async def edit(self, row_id: int, fields: JsonObject, *, by: str) -> OutboxRow:
         """Send a row again with other fields; null removes a field. The result counts at the site too."""
-        row = await self._store.refused.get(row_id)
+        row = await self._refused.get(row_id)
         body = body_object(row.body)
         operation = WRITES.get((row.kind, row.action))
         if body is None or operation is None:
@@ -74,7 +70,7 @@ class ParkedRows:
         what = f"edited ({', '.join(sorted(fields))}) and sent again by {by}"
         event = self._event(EventKind.RECORD_RELEASED, row, what)
         async with self._cards.turn:
-            row = await self._store.refused.edit(row_id, edited, event, key=row.key)
+            row = await self._refused.edit(row_id, edited, event, key=row.key)
             if row.kind == CARD:
                 await self._cards.follow(operation, PendingWrite(row.record_id, None, waits=True), edited)
         return replace(row, body=body_text(edited), parked=False, error="")
@@ -85,16 +81,16 @@ class ParkedRows:
         Raises CommandRefused also for an id under which central has no record or another one, and while central does
         not answer.
         """
-        row = await self._store.refused.get(row_id)
+        row = await self._refused.get(row_id)
         if central_id is None:
             event = self._event(
                 EventKind.RECORD_RELEASED, row, f"sent again by {by}, who says that central does not have it"
             )
-            row = await self._store.unknown_outcomes.send_unseen(row_id, event)
+            row = await self._unknown_outcomes.send_unseen(row_id, event)
         else:
             looked = await self._check(row, central_id)
             what = f"found at central as {central_id} by {by}{'' if looked else _UNLOOKED}"
-            row = await self._store.unknown_outcomes.take_as(
+            row = await self._unknown_outcomes.take_as(
                 row_id, central_id, self._event(EventKind.RECORD_RELEASED, row, what)
             )
         return replace(row, parked=False, error="")
@@ -106,7 +102,7 @@ class ParkedRows:
         believed.
         """
         name = f"central's {row.kind} {central_id}"
-        if await self._store.unknown_outcomes.was_here(row.kind, central_id, row.created_at):
+        if await self._unknown_outcomes.was_here(row.kind, central_id, row.created_at):
             raise CommandRefused(f"{name} is another record, which this site already knows")
         path, operation = READS.get(row.kind), WRITES.get((row.kind, row.action))
         if self._client is None or path is None or operation is None or operation.lookup is None:
@@ -128,17 +124,17 @@ class ParkedRows:
         record, sent = answered_record(answer, operation.resources), body_object(row.body)
         if record is None or sent is None:
             return False
-        sent = (await self._store.references.resolve(sent)).body
+        sent = (await self._references.resolve(sent)).body
         if match_record(operation.lookup, sent, record, newer=None) is RecordMatch.OTHER:
             raise CommandRefused(f"{name} is another record: its identifying fields differ")
         return True
 
     async def drop(self, row_id: int, *, by: str) -> OutboxRow:
         """Drop a row. Central's record counts again with the next pull; a record that central never had is removed."""
-        row = await self._store.refused.get(row_id)
+        row = await self._refused.get(row_id)
         event = self._event(EventKind.RECORD_DROPPED, row, f"dropped by {by}; central will never get it")
         async with self._cards.turn:
-            row, gone = await self._store.refused.drop(row_id, event)
+            row, gone = await self._refused.drop(row_id, event)
             if gone and row.kind == CARD:
                 await self._cards.forget(row.record_id)
         return row

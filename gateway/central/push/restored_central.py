@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import structlog
 
-from gateway.central.client.client import CentralClient
 from gateway.central.push.lost_records import LostRecords
 from gateway.domain.errors import CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock
-from gateway.store import Changes, Entry, EventFilter, Journal, Store
+from gateway.store import Changes, Entry, EventFilter, Journal
 from gateway.store.cards.cards import Cards
 from gateway.store.events.events import Events
 from gateway.store.outbox.delivered_records import DeliveredRecords
@@ -111,18 +110,3 @@ class RestoreDetector:
         await self._notes.remember(_SINCE, str(now.micros))
         self.since = now.micros
         log.warning("central_set_back", reason=why)
-
-
-def restore_detector(store: Store, *, client: CentralClient, clock: Clock) -> RestoreDetector:
-    """Return a detector over the tables of a store."""
-    return RestoreDetector(
-        lost_records=LostRecords(
-            client=client, delivered_records=store.delivered_records, notes=store.cards, clock=clock
-        ),
-        delivered_records=store.delivered_records,
-        notes=store.cards,
-        events=store.events,
-        journal=store.journal,
-        changes=store.changes,
-        clock=clock,
-    )

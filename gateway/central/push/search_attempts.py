@@ -11,6 +11,8 @@ from gateway.runtime.supervision import Backoff
 
 ASK_AFTER = 86_400.0
 """Seconds after which a person decides what searching cannot tell."""
+MAY_TAKE = 60.0
+"""Seconds for which central may still carry out a write whose answer was lost."""
 _CLEAN_LOOKS = 2
 
 

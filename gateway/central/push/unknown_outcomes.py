@@ -121,6 +121,11 @@ class OutcomeSearch:
         self._taken: set[tuple[str, int]] = set()  # by creates whose record is not stored yet
         self._parts = 1  # of the usual page, into how many it is cut as long as it does not come
 
+    @property
+    def longest(self) -> float:
+        """Longest wait between two searches for a record."""
+        return self._attempts.longest
+
     async def begin_round(self, rows: Iterable[OutboxRow]) -> None:
         """Begin a round in which these rows may be judged; earlier results of theirs are dropped. Raises StoreError."""
         self._creates = tuple([create for row in rows if (create := await self._unknown_create(row)) is not None])

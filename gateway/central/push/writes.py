@@ -3,51 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from datetime import UTC, tzinfo
 from enum import Enum
 from weakref import WeakValueDictionary
 
 import structlog
 
-from gateway.central.client.client import CentralClient
 from gateway.central.client.not_found import NOT_FOUND, doubt
-from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.push.events import EventLimit
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import answered_record, given_id
-from gateway.central.push.restored_central import RestoreDetector, restore_detector
-from gateway.central.push.search_attempts import SearchAttempts
-from gateway.central.push.unknown_outcomes import OutcomeSearch, UnknownCreate
+from gateway.central.push.restored_central import RestoreDetector
+from gateway.central.push.unknown_outcomes import UnknownCreate
+from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
 from gateway.domain.errors import CentralRefused, CentralUnavailable, QuotaExceeded, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
 from gateway.runtime.clock import Clock
-from gateway.store import Entry, OutboxRow, PendingWrite, Store
+from gateway.store import Entry, Journal, OutboxRow, PendingWrite, References
+from gateway.store.outbox.backlog_quota import BacklogQuota
+from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.rows import NEVER_TRIED, Attempt, new_key
+from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
 
 log = structlog.get_logger(__name__)
 
 _CONFLICT = 409
 _PULLED = frozenset({"access_card", "device", "camera"})
-_MAY_TAKE = 60.0
 
 
 class _Way(Enum):
     THROUGH = "to central, now"
     WAITS = "held, and goes up later"
     ALONE = "kept at the site; central never had the record"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Central:
-    """A central that takes writes, and what is known of its ids."""
-
-    client: CentralClient
-    newest: NewestIds
-    restore: RestoreDetector
 
 
 class CentralWrites:
@@ -59,38 +48,31 @@ class CentralWrites:
     def __init__(
         self,
         *,
-        client: CentralClient | None,
-        store: Store,
+        upstream: Upstream | None,
+        pending_writes: PendingWrites,
+        references: References,
+        unknown_outcomes: UnknownOutcomes,
+        backlog: BacklogQuota,
+        journal: Journal,
+        cards: SiteCards,
         clock: Clock,
-        zone: tzinfo = UTC,
-        fields: CardFieldMap | None = None,
-        newest: NewestIds | None = None,
-        restore: RestoreDetector | None = None,
     ) -> None:
-        self._central: _Central | None = None
-        if client is not None:
-            self._central = _Central(
-                client=client,
-                newest=newest or NewestIds(client=client, clock=clock),
-                restore=restore or restore_detector(store, client=client, clock=clock),
-            )
-        self._store = store
+        """Take what writes need. `upstream`: None where there is no central."""
+        self._upstream = upstream
+        self._pending_writes = pending_writes
+        self._references = references
+        self._unknown_outcomes = unknown_outcomes
+        self._backlog = backlog
+        self._journal = journal
+        self._cards = cards
         self._clock = clock
-        self._cards = SiteCards(
-            cards=store.cards,
-            pending_writes=store.pending_writes,
-            delivered_records=store.delivered_records,
-            clock=clock,
-            zone=zone,
-            fields=fields or CardFieldMap(),
-        )
         self._refused_events = EventLimit(monotonic=clock.monotonic, most=1)
         self._locks: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
 
     @property
     def alone(self) -> bool:
         """True where there is no central, so that what is written stays at the site."""
-        return self._central is None
+        return self._upstream is None
 
     async def recall(self) -> None:
         """Bring cards up to date with writes that a crash left unfinished, after a start. Raises StoreError."""
@@ -121,7 +103,7 @@ class CentralWrites:
         if self.alone:
             return
         try:
-            await self._store.backlog.admit()
+            await self._backlog.admit()
         except QuotaExceeded as error:
             await self._report_refused(error)
             raise
@@ -132,50 +114,50 @@ class CentralWrites:
         asked = body.get("id")
         if not isinstance(asked, int):
             raise TypeError(f"{operation.path} needs the id of a record")
-        known = await self._store.pending_writes.site_id(operation.kind, asked)
+        known = await self._pending_writes.site_id(operation.kind, asked)
         lock = self._locks.setdefault((operation.kind, known), asyncio.Lock())
         async with lock:
             return await self._write(operation, known, body)
 
     async def _write(self, operation: WriteOperation, record_id: int | None, body: JsonObject) -> Written:
         if record_id is not None:  # it may have changed meanwhile
-            record_id = await self._store.pending_writes.site_id(operation.kind, record_id)
+            record_id = await self._pending_writes.site_id(operation.kind, record_id)
         central_id, way = await self._way(operation, record_id)
-        if self._central is None or way is not _Way.THROUGH:
+        if self._upstream is None or way is not _Way.THROUGH:
             return await self._hold(operation, record_id, body, sends=way is not _Way.ALONE)
-        resolved = await self._store.references.resolve(body)
+        resolved = await self._references.resolve(body)
         if resolved.waits_for is not None:
             return await self._hold(operation, record_id, body)
         if resolved.reason:
             raise CentralRefused(resolved.reason, status=_CONFLICT)
         sent = resolved.body if central_id is None else {**resolved.body, "id": central_id}
-        return await self._send(self._central, operation, record_id, body, sent)
+        return await self._send(self._upstream, operation, record_id, body, sent)
 
     async def _send(
-        self, central: _Central, operation: WriteOperation, record_id: int | None, body: JsonObject, sent: JsonObject
+        self, upstream: Upstream, operation: WriteOperation, record_id: int | None, body: JsonObject, sent: JsonObject
     ) -> Written:
         """Send a write to central now, as `sent`; hold it when central does not say what became of it."""
-        key, begun_at, before, asked = new_key(), central.newest.now(), None, False
+        key, begun_at, before, asked = new_key(), upstream.newest.now(), None, False
         started = self._clock.wall().micros
         try:
-            before = await self._newest_before(central.newest, operation)
+            before = await self._newest_before(upstream.newest, operation)
             asked = True
-            answer = await central.client.call(operation.method, operation.path, sent, key=key)
+            answer = await upstream.client.call(operation.method, operation.path, sent, key=key)
         except CentralUnavailable as error:
             attempt = Attempt(key=key, begun=asked and error.sent, newest_before=before, begun_at=begun_at)
             return await self._hold(operation, record_id, body, attempt=attempt)
         except CentralRefused as error:
-            return await self._on_refusal(central, operation, record_id, body, error, key=key)
+            return await self._on_refusal(upstream, operation, record_id, body, error, key=key)
         row = OutboxRow(
             id=0, key=key, kind=operation.kind, record_id=0, body="", created_at=started, tries=0, next_at=0,
             parked=False, error="", begun=True, newest_before=before, begun_at=begun_at,
         )  # fmt: skip
-        async with self._search(central).with_ids([(UnknownCreate(row, operation, sent), answer)]) as (answer,):
+        async with upstream.outcomes.with_ids([(UnknownCreate(row, operation, sent), answer)]) as (answer,):
             return await self._keep(operation, record_id, sent, answer, body=body)
 
     async def _on_refusal(
         self,
-        central: _Central,
+        upstream: Upstream,
         operation: WriteOperation,
         record_id: int | None,
         body: JsonObject,
@@ -186,50 +168,34 @@ class CentralWrites:
         """Hold a write whose refusal says nothing of it. Raises the refusal when it is central's own word."""
         if not error.status:  # central refuses the gateway's account, and has not seen the write
             return await self._hold(operation, record_id, body)
-        if await doubt(central.client, error, of=operation) is not None:  # what answered is not central
+        if await doubt(upstream.client, error, of=operation) is not None:  # what answered is not central
             return await self._hold(operation, record_id, body, attempt=Attempt(key=key))
         if operation.kind == CARD and record_id is not None and error.status == NOT_FOUND:
             try:
-                again = await self._gone_at_central(central.restore, operation, record_id)
+                again = await self._gone_at_central(upstream.restore, operation, record_id)
             except CentralUnavailable:
                 return await self._hold(operation, record_id, body, attempt=Attempt(key=key))
             if again is not None:
                 return await self._hold(operation, again, body)
         raise error
 
-    def _search(self, central: _Central) -> OutcomeSearch:
-        """Return a search for one record: writes that run at the same time do not share what they saw."""
-        attempts = SearchAttempts(monotonic=self._clock.monotonic, may_take=_MAY_TAKE)
-        return OutcomeSearch(
-            client=central.client,
-            unknown_outcomes=self._store.unknown_outcomes,
-            references=self._store.references,
-            cards=self._store.cards,
-            pending_writes=self._store.pending_writes,
-            delivered_records=self._store.delivered_records,
-            clock=self._clock,
-            attempts=attempts,
-            newest=central.newest,
-            may_take=_MAY_TAKE,
-        )
-
     async def _newest_before(self, newest: NewestIds, operation: WriteOperation) -> int | None:
         """Return the highest id that central has given to the kind of a record that is about to be created."""
         if operation.effect is not Effect.CREATE:
             return None
         await newest.refresh((operation,))
-        given = await self._store.unknown_outcomes.given(operation.kind, most=1)
+        given = await self._unknown_outcomes.given(operation.kind, most=1)
         return max([*given, newest.highest.get(operation.kind, 0)]) or None
 
     async def _way(self, operation: WriteOperation, record_id: int | None) -> tuple[int | None, _Way]:
         """Return central's id of a record that exists, and which way a write of it goes."""
-        if self._central is None:
+        if self._upstream is None:
             return None, _Way.ALONE
-        away = self._central.client.away()
+        away = self._upstream.client.away()
         if record_id is None:
             return None, _Way.WAITS if away else _Way.THROUGH
-        central_id = await self._store.pending_writes.central_id(operation.kind, record_id)
-        waiting = await self._store.pending_writes.waiting(operation.kind, record_id)
+        central_id = await self._pending_writes.central_id(operation.kind, record_id)
+        waiting = await self._pending_writes.waiting(operation.kind, record_id)
         if not all(write.holds_up_nothing for write in waiting):
             return central_id, _Way.WAITS
         if central_id is None:
@@ -250,7 +216,7 @@ class CentralWrites:
             if operation.kind == CARD and not attempt.begun:
                 await self._cards.refuse_duplicate_number(operation, record_id, body)
             before = await self._cards.record(record_id) if operation.kind == CARD and record_id is not None else None
-            pending = await self._store.pending_writes.hold(
+            pending = await self._pending_writes.hold(
                 operation, record_id, body, now=now, sends=sends, attempt=attempt, before=before
             )
             record = pending.record
@@ -283,7 +249,7 @@ class CentralWrites:
             data={"refused_since_last_told": suppressed + 1},
         )
         try:
-            await self._store.journal.record(Entry(events=(event,)))
+            await self._journal.record(Entry(events=(event,)))
         except StoreError as failed:
             log.warning("refused_writes_not_recorded", error=str(failed))  # the caller gets the refusal all the same
 
@@ -316,7 +282,7 @@ class CentralWrites:
                     await self._cards.make_way(known, sent, card_id=known)
             # An answer may hold less than the whole record; to a deletion it may hold anything.
             record = before if operation.effect is Effect.DELETE else {**before, **(said or sent)}
-            shown = await self._store.pending_writes.written(operation, known, record, sent=sent, now=now)
+            shown = await self._pending_writes.written(operation, known, record, sent=sent, now=now)
             if operation.kind == CARD:
                 shown = await self._cards.settle(operation, known, record)
         return Written(known, shown or record, waits=False)
@@ -324,7 +290,7 @@ class CentralWrites:
     async def _at_site(self, operation: WriteOperation, record_id: int) -> JsonObject:
         if operation.kind == CARD:
             return await self._cards.record(record_id) or {}
-        return await self._store.pending_writes.record(operation.kind, record_id) or {}
+        return await self._pending_writes.record(operation.kind, record_id) or {}
 
     async def _gone_at_central(self, restore: RestoreDetector, operation: WriteOperation, card_id: int) -> int | None:
         """Remove a card that central no longer has. One that a restored central lost goes up again: return its new id.

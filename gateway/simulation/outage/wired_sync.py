@@ -7,12 +7,8 @@ from pathlib import Path
 
 import aiohttp
 
+from gateway.central import wiring
 from gateway.central.client.client import CentralClient
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.evidence import EvidenceSender
-from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.parked_rows import ParkedRows
-from gateway.central.push.writes import CentralWrites
 from gateway.central.runner import Sync
 from gateway.lanes import Lanes
 from gateway.recording.evidence_files import EvidenceFiles
@@ -48,30 +44,25 @@ class WiredSync:
         self._media = folder / "media"
         self.store = store
         self.client = WiredClient(plug=plug, clock=clock)
-        self.writes = CentralWrites(client=self.client, store=store, clock=clock)
-        self.desk = ParkedRows(store=store, clock=clock)
+        upstream = wiring.upstream(self.client, store=store, clock=clock)
+        cards = wiring.site_cards(store, clock=clock)
+        self.writes = wiring.central_writes(store, upstream=upstream, cards=cards)
+        self.desk = wiring.parked_rows(store, cards=cards)
         self.evidence_files = EvidenceFiles(
             store=store, media=self._media, clock=clock, fault=lambda: "", limits=_LIMITS
         )
-        self.down = DownSync(client=self.client, store=store, clock=clock)
+        self.down = wiring.down_sync(store, upstream=upstream, cards=cards)
         self.sync = Sync(
             client=self.client,
             down=self.down,
-            sender=OutboxSender(client=self.client, store=store, clock=clock, card_renamed=lanes.areas.card_renamed),
-            store=store,
+            sender=wiring.outbox_sender(store, upstream=upstream, cards=cards, card_renamed=lanes.areas.card_renamed),
+            outbox=store.outbox,
+            backlog=store.backlog,
+            journal=store.journal,
+            changes=store.changes,
             clock=clock,
             pull_seconds=_PULL_SECONDS,
-            evidence=EvidenceSender(
-                client=self.client,
-                evidence=store.evidence,
-                outbox=store.outbox,
-                unknown_outcomes=store.unknown_outcomes,
-                pending_writes=store.pending_writes,
-                journal=store.journal,
-                changes=store.changes,
-                clock=clock,
-                files=self.evidence_files.lost,
-            ),
+            evidence=wiring.evidence_sender(store, client=self.client, clock=clock, files=self.evidence_files.lost),
         )
 
     async def recall(self) -> None:

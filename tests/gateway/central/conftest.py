@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from fresh_ids import fresh_ids
+from wired import central_writes, outbox_sender
 
 from gateway.central.client.client import CentralClient
 from gateway.central.push.outbox import OutboxSender
@@ -106,13 +107,13 @@ def running() -> Callable[..., contextlib.AbstractAsyncContextManager[None]]:
 
 @pytest.fixture
 def writes(client: CentralClient, store: Store) -> CentralWrites:
-    return CentralWrites(client=client, store=store, clock=SystemClock())
+    return central_writes(client=client, store=store, clock=SystemClock())
 
 
 @pytest.fixture
 def sender(client: CentralClient, store: Store) -> OutboxSender:
     """Tries again at once, and takes a write for over as soon as its answer is lost."""
-    return OutboxSender(
+    return outbox_sender(
         client=client,
         newest=fresh_ids(client),
         store=store,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 from fresh_ids import fresh_ids
+from wired import outbox_sender
 
-from gateway.central.push.outbox import OutboxSender
 from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import EventKind
 from gateway.domain.writes import ENTRY_CREATE
@@ -89,7 +89,7 @@ def clock():
 
 @pytest.fixture
 def sender(client, store, clock, line):
-    return OutboxSender(
+    return outbox_sender(
         client=client,
         newest=fresh_ids(client),
         store=store,
@@ -189,7 +189,7 @@ async def test_what_was_not_tried_when_the_line_broke_counts_as_never_begun(cent
 
 async def test_while_central_is_away_one_row_at_a_time_finds_that_out(client, store, clock, line, backlog):
     slow = Backoff(first=200, longest=300)
-    sender = OutboxSender(
+    sender = outbox_sender(
         client=client, newest=fresh_ids(client), store=store, clock=clock, row_backoff=slow, away_backoff=SOON
     )
     await backlog(60)

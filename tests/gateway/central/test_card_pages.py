@@ -11,12 +11,12 @@ from datetime import UTC, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
+from wired import down_sync
 
 from gateway.central.pull import card_pages
 from gateway.central.pull.card_pages import CardPages
 from gateway.central.pull.cards import listed_elsewhere
 from gateway.central.pull.field_map import CardFieldMap
-from gateway.central.pull.pull import DownSync
 from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.errors import CentralUnavailable
 from gateway.domain.plates import skeleton
@@ -64,8 +64,8 @@ def rows(store):
         ]
 
 
-def down_sync(client, store, **changed):
-    return DownSync(client=client, store=store, clock=SystemClock(), **changed)
+def pull_of(client, store, **changed):
+    return down_sync(client=client, store=store, clock=SystemClock(), **changed)
 
 
 async def indexed(store, *aliases):
@@ -80,14 +80,14 @@ async def indexed(store, *aliases):
 async def test_the_same_cards_come_of_it(client, central, store, apart, monkeypatch):
     list_more(central)
     zone = ZoneInfo("America/Toronto")
-    first = await down_sync(client, store, zone=zone).pull()
+    first = await pull_of(client, store, zone=zone).pull()
     assert (len(apart), first.problems, first.cards.cards, first.cards.added) == (1, (), 140, 140)
     assert apart[0].returncode == -signal.SIGKILL
     there = rows(store)
     asked = [one for one in central.requests if one.path == "/v1/access/list"]
     central.requests.clear()
     monkeypatch.setattr(card_pages, "_WORTH_A_PROCESS", 10_000)
-    again = down_sync(client, store, zone=zone)
+    again = pull_of(client, store, zone=zone)
     await again.anew.ask()
     here = await again.pull()
     assert len(apart) == 1
@@ -101,7 +101,7 @@ async def test_the_same_cards_come_of_it(client, central, store, apart, monkeypa
 async def test_the_index_in_memory_has_them_too(client, central, store, apart):
     assert await indexed(store, "text:00111572") == ()
     list_more(central)
-    await down_sync(client, store).pull()
+    await pull_of(client, store).pull()
     assert apart
     (found,) = await indexed(store, "text:00111572")
     assert found.card_id == 4001
@@ -117,7 +117,7 @@ async def test_a_process_that_ends_in_the_middle_is_not_missed(client, central, 
         if apart:
             apart[0].kill()
 
-    report = await down_sync(client, store)._card_pull.pull(told)
+    report = await pull_of(client, store)._card_pull.pull(told)
     assert (len(apart), report.problem, report.cards) == (1, "", 140)
     assert apart[0].returncode == -signal.SIGKILL
     assert {row[0] for row in rows(store)[0]} == set(central.cards)
@@ -131,7 +131,7 @@ async def test_a_process_that_hangs_is_not_waited_for_long(client, central, stor
             apart[0].send_signal(signal.SIGSTOP)
             monkeypatch.setattr(card_pages, "_PAGE_SECONDS", 0.1)
 
-    report = await down_sync(client, store)._card_pull.pull(told)
+    report = await pull_of(client, store)._card_pull.pull(told)
     assert (len(apart), report.problem, report.cards) == (1, "", 140)
     assert apart[0].returncode == -signal.SIGKILL
 
@@ -141,12 +141,12 @@ async def test_a_machine_that_starts_no_process_makes_them_here(client, central,
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(card_pages, "start_child", refused)
-    report = await down_sync(client, store).pull()
+    report = await pull_of(client, store).pull()
     assert (report.problems, report.cards.cards) == ((), 40)
 
 
 async def test_another_process_would_not_know_this_zone(client, central, store, apart):
-    report = await down_sync(client, store, zone=timezone(timedelta(hours=3))).pull()
+    report = await pull_of(client, store, zone=timezone(timedelta(hours=3))).pull()
     assert (apart, report.problems, report.cards.cards) == ([], (), 40)
 
 
@@ -158,14 +158,14 @@ async def test_what_came_before_a_fault_of_central_stays(client, central, store,
             central.faults = Faults(paths="/v1/access/list", error=ErrorKind.TEXT)
 
     with pytest.raises(CentralUnavailable):
-        await down_sync(client, store)._card_pull.pull(told)
+        await pull_of(client, store)._card_pull.pull(told)
     assert await store.cards.count() >= 3 * PAGE
     assert apart[0].returncode == -signal.SIGKILL
 
 
 async def test_a_list_that_contradicts_itself_takes_nothing_away(client, central, store, apart):
     central.tables.page_cap = 100
-    await down_sync(client, store).pull()
+    await pull_of(client, store).pull()
     central.tables.page_cap = PAGE
     assert not apart
     central.tables.cards.remove(4001)
@@ -174,7 +174,7 @@ async def test_a_list_that_contradicts_itself_takes_nothing_away(client, central
     def told(received, count):
         central.faults = Faults(paths="/v1/access/list", truncate_to=7)
 
-    report = await down_sync(client, store)._card_pull.pull(told)
+    report = await pull_of(client, store)._card_pull.pull(told)
     assert apart
     assert report.problem
     assert await store.cards.get(4001) is not None

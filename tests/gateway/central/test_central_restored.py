@@ -8,16 +8,12 @@ import shutil
 
 import pytest
 from store_tables import tables_of_evidence
+from wired import down_sync, sync_loop
 
+from gateway.central import wiring
 from gateway.central.central_status import CentralLink
 from gateway.central.client.client import CentralClient
-from gateway.central.pull.pull import DownSync
 from gateway.central.push.evidence import EvidenceSender
-from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.reconcile import Reconcile
-from gateway.central.push.writes import CentralWrites
-from gateway.central.runner import Sync
-from gateway.central.site_cards import SiteCards
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
@@ -65,9 +61,11 @@ class Site:
         await self.start_central(self.folder / "central.json")
         clock, store = self.clock, self.store
         self.client = CentralClient(url=self.central.url, username="gateway", password="right horse", clock=clock)
-        self.writes = CentralWrites(client=self.client, store=store, clock=clock)
-        self.down = DownSync(client=self.client, store=store, clock=clock)
-        self.sender = OutboxSender(client=self.client, store=store, clock=clock, may_take=0, row_backoff=SOON)
+        cards = wiring.site_cards(store, clock=clock)
+        upstream = wiring.upstream(self.client, store=store, clock=clock, may_take=0)
+        self.writes = wiring.central_writes(store, upstream=upstream, cards=cards)
+        self.down = wiring.down_sync(store, upstream=upstream, cards=cards)
+        self.sender = wiring.outbox_sender(store, upstream=upstream, cards=cards, row_backoff=SOON)
         files = LostEvidence(
             rows=store.evidence, journal=store.journal, clock=clock, folder=self.folder, ready=lambda: None
         )
@@ -80,24 +78,8 @@ class Site:
             backoff=SOON,
             spread_seconds=0,
         )
-        cards = SiteCards(
-            cards=store.cards,
-            pending_writes=store.pending_writes,
-            delivered_records=store.delivered_records,
-            clock=clock,
-        )
-        self.reconcile = Reconcile(
-            client=self.client,
-            delivered_records=store.delivered_records,
-            notes=store.cards,
-            journal=store.journal,
-            changes=store.changes,
-            clock=clock,
-            cards=cards,
-            restore=self.down.restore,
-            backoff=SOON,
-        )
-        self.sync = Sync(
+        self.reconcile = wiring.reconcile(store, upstream=upstream, cards=cards, backoff=SOON)
+        self.sync = sync_loop(
             client=self.client, down=self.down, sender=self.sender, store=store, clock=clock, pull_seconds=0.5,
             evidence=self.evidence, reconcile=self.reconcile,
         )  # fmt: skip
@@ -298,7 +280,7 @@ async def test_a_restore_is_noticed_without_cameras_and_across_a_restart(site, s
     for _ in range(2):
         await site.down.pull()
     assert len(site.notices()) == 1
-    site.down = DownSync(client=site.client, store=store, clock=site.clock)
+    site.down = down_sync(client=site.client, store=store, clock=site.clock)
     await site.down.pull()
     assert len(site.notices()) == 1
     assert len(await site.told(EventKind.CENTRAL_SET_BACK)) == 1

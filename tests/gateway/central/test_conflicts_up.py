@@ -7,9 +7,8 @@ import json
 
 import pytest
 from fresh_ids import fresh_ids
+from wired import down_sync, outbox_sender
 
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Faults
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralRefused
@@ -24,14 +23,14 @@ SOON = Backoff(first=0.001, longest=0.005)
 
 @pytest.fixture
 def pull(client, store):
-    return DownSync(client=client, store=store, clock=SystemClock()).pull
+    return down_sync(client=client, store=store, clock=SystemClock()).pull
 
 
 @pytest.fixture
 async def apart(central, client, store, writes, pull):
     """Both sides have the same records, and the line is down. Gives what brings them together again."""
     await pull()
-    sender = OutboxSender(
+    sender = outbox_sender(
         client=client,
         newest=fresh_ids(client),
         store=store,
@@ -132,7 +131,7 @@ async def test_not_found_by_what_stands_before_central_loses_no_change(central, 
         raise CentralRefused(f"{method} {path}: no route matched", status=404)
 
     client.call = call
-    sender = OutboxSender(
+    sender = outbox_sender(
         client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON
     )
     for _ in range(6):

@@ -6,8 +6,8 @@ import json
 import random
 
 import pytest
+from wired import down_sync
 
-from gateway.central.pull.pull import DownSync
 from gateway.demo.central import Chances, Faults
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralUnavailable, StoreError
@@ -24,7 +24,7 @@ SOON = Backoff(first=0.001, longest=0.005)
 
 @pytest.fixture
 async def down(client, store):
-    down = DownSync(client=client, store=store, clock=SystemClock())
+    down = down_sync(client=client, store=store, clock=SystemClock())
     await down.pull()
     return down
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import pytest
 from fresh_ids import fresh_ids
 from store_tables import tables_of_evidence
+from wired import outbox_sender, parked_rows
 
 from gateway.central.client.connections import SentFile, Upload
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.parked_rows import ParkedRows
 from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.errors import CameraUnavailable, CentralUnavailable
 from gateway.domain.events import Event, EventKind
@@ -93,7 +93,7 @@ async def house(store, client, tmp_path):
         spread_seconds=0,
         ask_after=0,
     )
-    made.outbox = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock())
+    made.outbox = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock())
     return made
 
 
@@ -368,7 +368,7 @@ async def test_a_file_that_is_lost_while_it_waits_is_told_holds_up_nothing_and_g
     text = f"The file of evidence {evidence.id}, scene.jpg, "
     assert await told_of_files(house.store) == [(314, f"{text}{why}.")]
     assert (await house.store.evidence.get(evidence.id)).missing
-    parked = ParkedRows(store=house.store, clock=SystemClock())
+    parked = parked_rows(store=house.store, clock=SystemClock())
     await parked.retry(row.id, by="chief")
     await house.send(2)
     assert len(await told_of_files(house.store)) == 1
@@ -387,7 +387,7 @@ async def test_a_lost_file_that_somebody_lets_go_of_was_not_refused_by_central(h
     (house.folder / evidence.file).unlink()
     await house.send(1)
     (row,) = await house.store.refused.page()
-    await ParkedRows(store=house.store, clock=SystemClock()).drop(row.id, by="chief")
+    await parked_rows(store=house.store, clock=SystemClock()).drop(row.id, by="chief")
     (event,) = (await house.store.events.page(EventFilter(types=(int(EventKind.RECORD_DROPPED),)))).events
     assert "whose file is lost" in event.description
     assert (await house.store.outbox.books()).balance()

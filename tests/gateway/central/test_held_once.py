@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from dataclasses import dataclass
@@ -9,11 +10,9 @@ from dataclasses import dataclass
 import pytest
 from fresh_ids import fresh_ids
 from store_tables import tables_of_evidence
+from wired import central_writes, outbox_sender, parked_rows
 
 from gateway.central.push.evidence import EvidenceSender
-from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.parked_rows import ParkedRows
-from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import CentralAccount, Chances, Faults
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
@@ -50,7 +49,7 @@ async def send_all(store, sender):
 
 async def test_a_camera_event_whose_answer_was_lost_is_not_made_again(store, client, central):
     await store.journal.record(Entry(events=(EVENT,), moments=(MOMENT,)))
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     central.faults = Faults(paths="/v1/camera/event", lost_answers=1)
     await send_all(store, sender)
     assert central.books().doubles() == ()
@@ -94,10 +93,21 @@ async def test_a_record_that_goes_straight_through_is_kept_though_central_does_n
     assert (await store.outbox.books()).accepted == 0
 
 
+async def test_entries_that_are_alike_and_go_straight_through_at_once_get_an_id_each(store, writes, central):
+    older = central.tables.entries.add({"device_id": 102, "type": "entry", "date_at": "2025-12-31T12:00:00Z"})
+    central.faults = Faults(unnamed=True)
+    body = {"device_id": 101, "type": "entry", "date_at": "2026-01-01T12:00:00Z", "plate": "UNNAMED1"}
+    made = await asyncio.gather(*(writes.write(ENTRY_CREATE, body) for _ in range(6)))
+    assert {one.record_id for one in made} == {entry["id"] for entry in central.entries} - {older["id"]}
+    rows = await store.delivered_records.newest("entry", 0, most=9)
+    assert {record.central_id for record in rows} == {one.record_id for one in made}
+    assert len(rows) == 6
+
+
 async def test_a_list_that_does_not_come_in_time_is_looked_through_in_smaller_pages(store, connect, central):
     client = connect(timeout_seconds=0.4)
     await store.journal.record(Entry(events=(EVENT,), moments=(MOMENT,)))
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     central.faults = Faults(paths="/v1/camera/event", lost_answers=1)
     await sender.send_due()
     central.faults = Faults(paths="/v1/camera/event/list", record_seconds=0.004)
@@ -112,7 +122,7 @@ async def test_a_list_that_does_not_come_in_time_is_looked_through_in_smaller_pa
 
 async def test_an_entry_that_a_bad_page_hides_is_not_made_again(store, client, central):
     await store.journal.record(Entry(events=(EVENT,), passage=passage("7")))
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     central.faults = Faults(paths="/v1/entry", lost_answers=1)
     await sender.send_due()
     assert len(central.entries) == 1
@@ -126,7 +136,7 @@ async def test_an_entry_that_a_bad_page_hides_is_not_made_again(store, client, c
 
 async def test_an_entry_whose_answer_was_lost_is_not_made_again(store, client, central):
     await store.journal.record(Entry(events=(EVENT,), passage=passage("7")))
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     central.faults = Faults(paths="/v1/entry", lost_answers=1)
     await send_all(store, sender)
     assert len(central.entries) == 1
@@ -151,7 +161,7 @@ async def test_a_file_whose_answer_was_lost_is_not_kept_twice(store, client, cen
         username="chief",
     )
     await store.evidence.add(draft, event=EVENT, most=9)
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     evidence = EvidenceSender(
         **tables_of_evidence(store),
         client=client,
@@ -185,7 +195,7 @@ class PushedClock:
 async def lose(store, client, central, *, arrives, clock=None, may_take=0, ask_after=0):
     """A camera event whose answer was lost; gives the sender that sent it."""
     await store.journal.record(Entry(events=(EVENT,), moments=(MOMENT,)))
-    sender = OutboxSender(
+    sender = outbox_sender(
         client=client,
         newest=fresh_ids(client),
         store=store,
@@ -238,7 +248,7 @@ async def test_what_two_clean_looks_do_not_find_is_made_again(store, client, cen
 
 async def test_a_connection_that_never_came_about_leaves_nothing_unknown(store, client, central):
     await store.journal.record(Entry(events=(EVENT,), moments=(MOMENT,)))
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock())
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock())
     await central.stop()
     await sender.send_due()
     await central.start()
@@ -271,7 +281,7 @@ async def test_what_cannot_be_told_waits_for_a_person_who_says_it(store, client,
     assert sum(seen.method == "PUT" for seen in central.requests) == 1
 
     central.faults = Faults()
-    parked = ParkedRows(store=store, clock=SystemClock())
+    parked = parked_rows(store=store, clock=SystemClock())
     with pytest.raises(CommandRefused, match="not known whether central already has it"):
         await parked.edit(row.id, {"name": "x"}, by="tess")
     if how == "never a clean list":
@@ -291,7 +301,7 @@ async def test_a_person_cannot_give_one_record_of_centrals_to_two_of_the_site(st
     (first,) = central.camera_events
     sender = await lose_another(store, client, central, sender)
     (row,) = await store.refused.page()
-    parked = ParkedRows(store=store, clock=SystemClock())
+    parked = parked_rows(store=store, clock=SystemClock())
     with pytest.raises(CommandRefused, match="another one of this site"):
         await parked.settle(row.id, first["id"], by="tess")
     await parked.retry(row.id, by="tess")
@@ -317,7 +327,7 @@ async def test_rows_of_one_turn_share_their_looks(store, client, central):
         await store.outbox.begin(row)
     for row in rows[::2]:
         central.tables.camera_events.add(json.loads(row.body))
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     while (books := await look(store, sender)).waiting:
         pass
     assert (books.delivered, books.parked) == (20, 0)
@@ -337,7 +347,7 @@ async def test_creates_that_are_alike_each_get_a_record_of_their_own(store, clie
             central.tables.entries.add({**body, "plate": f"N{number}O{other}"})
     for row in await store.outbox.due(now=AT * 2):
         await store.outbox.begin(row)
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     assert (await look(store, sender)).delivered == alike
     assert sum(seen.method == "PUT" for seen in central.requests) == 0
     given = await store.delivered_records.newest("entry", 0, most=10)
@@ -347,8 +357,8 @@ async def test_creates_that_are_alike_each_get_a_record_of_their_own(store, clie
 
 
 async def test_a_card_whose_create_is_unknown_is_neither_taken_back_nor_amended_unseen(store, client, central):
-    writes = CentralWrites(client=client, store=store, clock=SystemClock())
-    sender = OutboxSender(
+    writes = central_writes(client=client, store=store, clock=SystemClock())
+    sender = outbox_sender(
         client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0, ask_after=0
     )
     central.faults = Faults(paths="/v1/access", lost_answers=1)
@@ -362,7 +372,7 @@ async def test_a_card_whose_create_is_unknown_is_neither_taken_back_nor_amended_
     central.faults = Faults()
     central.put_account(CentralAccount("gateway", "right horse"))
     (row,) = await store.refused.page()
-    await ParkedRows(store=store, clock=SystemClock()).retry(row.id, by="tess")
+    await parked_rows(store=store, clock=SystemClock()).retry(row.id, by="tess")
     while (books := await look(store, sender)).waiting:
         pass
     assert books.parked == 0

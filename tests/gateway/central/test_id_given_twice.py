@@ -7,10 +7,9 @@ import hashlib
 import pytest
 from fresh_ids import fresh_ids
 from store_tables import tables_of_evidence
+from wired import down_sync, outbox_sender
 
-from gateway.central.pull.pull import DownSync
 from gateway.central.push.evidence import EvidenceSender
-from gateway.central.push.outbox import OutboxSender
 from gateway.domain.errors import CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Evidence, KeptAs
@@ -32,7 +31,7 @@ AT = 1_767_268_800_000_000
 
 @pytest.fixture
 def go_up(client, store):
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
 
     async def send():
         for _ in range(20):
@@ -88,7 +87,7 @@ async def test_a_camera_event_that_gets_an_older_ones_id_takes_its_files_and_cha
         rows=store.evidence, journal=store.journal, clock=SystemClock(), folder=tmp_path, ready=lambda: None
     )
     evidence = EvidenceSender(**tables_of_evidence(store), client=client, clock=SystemClock(), files=files)
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     await sender.send_due()
     await evidence.send_due()
     record = central.tables.camera_events[number]
@@ -120,7 +119,7 @@ async def test_of_two_in_one_commit_with_one_id_the_later_one_has_it(central, cl
 async def test_a_record_made_here_leads_to_its_own_at_central_and_no_other_does(
     central, client, store, writes, go_up, create, one, other, change
 ):
-    await DownSync(client=client, store=store, clock=SystemClock()).pull()
+    await down_sync(client=client, store=store, clock=SystemClock()).pull()
     table = central.tables.cards if create is CARD_CREATE else central.tables.devices
     held = []
     for body in (one, other):

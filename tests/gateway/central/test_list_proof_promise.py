@@ -12,9 +12,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from wired import down_sync
 
 from gateway.central.client.client import CentralClient
-from gateway.central.pull.pull import DownSync
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.errors import CentralUnavailable
 from gateway.runtime.clock import SystemClock
@@ -65,7 +65,7 @@ class Swept(RuleBasedStateMachine):
         self.client = CentralClient(
             url=self.central.url, username="gateway", password="right horse", clock=self.clock, timeout_seconds=5
         )
-        self.down = DownSync(client=self.client, store=self.store, clock=self.clock)
+        self.down = down_sync(client=self.client, store=self.store, clock=self.clock)
 
     def page(self, matches, *, page, limit, **more):
         batch = self.real_page(matches, page=page, limit=limit, **more)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from wired import central_writes, down_sync
 
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralRefused
@@ -27,8 +26,8 @@ MOMENT = Moment(201, "Vehicle passed", "", AT - 5, AT + 5, clock_trusted=True)
 
 @pytest.fixture
 async def writes(client, store):
-    await DownSync(client=client, store=store, clock=SystemClock()).pull()
-    return CentralWrites(client=client, store=store, clock=SystemClock())
+    await down_sync(client=client, store=store, clock=SystemClock()).pull()
+    return central_writes(client=client, store=store, clock=SystemClock())
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 from fresh_ids import fresh_ids
+from wired import outbox_sender
 
-from gateway.central.push.outbox import OutboxSender
 from gateway.central.push.requests import delivery_request, given_id
 from gateway.demo.central import Chances, ErrorKind, Faults
 from gateway.domain.events import Event, EventKind
@@ -40,7 +40,7 @@ class SteppingClock:
 
 @pytest.fixture
 def sender(client, store):
-    return OutboxSender(
+    return outbox_sender(
         client=client,
         newest=fresh_ids(client),
         store=store,
@@ -127,7 +127,7 @@ async def test_central_away_keeps_everything_and_then_all_goes_in_order(central,
 
 
 async def test_after_a_long_absence_waiting_rows_go_at_once(central, store, client, see):
-    sender = OutboxSender(
+    sender = outbox_sender(
         client=client,
         newest=fresh_ids(client),
         store=store,
@@ -151,13 +151,13 @@ async def test_a_row_that_the_line_has_failed_often_goes_soon_after_it_is_well(c
     await central.stop()
     for _ in range(12):
         clock.step += 60 * 1_000_000
-        await OutboxSender(
+        await outbox_sender(
             client=client, newest=fresh_ids(client), store=store, clock=clock
         ).send_due()  # as after so many power cuts
     (row,) = await store.outbox.due(now=2**62)
     assert row.tries == 12
     await central.start()
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     assert 0 < (await sender.send_due()).wait <= 15
     clock.step += 15 * 1_000_000
     await send_all(sender)
@@ -178,7 +178,7 @@ async def test_what_central_refuses_is_parked_and_the_rest_goes_on(central, stor
 
 async def test_a_flood_of_refusals_is_told_twenty_times_an_hour_with_how_many_more(central, client, store, see):
     clock = SteppingClock()
-    sender = OutboxSender(
+    sender = outbox_sender(
         client=client,
         newest=fresh_ids(client),
         store=store,
@@ -247,7 +247,7 @@ def asked(central, path):
 )
 async def test_an_operation_that_central_does_not_do_holds_up_no_other(central, store, client, see, fault):
     slow = Backoff(first=200, longest=300)
-    sender = OutboxSender(
+    sender = outbox_sender(
         client=client, newest=fresh_ids(client), store=store, clock=SteppingClock(), row_backoff=slow, away_backoff=slow
     )
     central.faults = fault
@@ -269,7 +269,7 @@ async def test_an_operation_that_central_does_not_do_holds_up_no_other(central, 
 
 async def test_what_was_not_permitted_goes_up_once_it_is(central, store, client, see):
     clock = SteppingClock()
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     central.faults = Faults(deny="can_add_camera_events")
     ids = [await see() for _ in range(40)]
     await send_all(sender)
@@ -284,7 +284,7 @@ async def test_what_was_not_permitted_goes_up_once_it_is(central, store, client,
 
 
 async def test_a_row_on_which_central_fails_does_not_hold_up_others(central, store, client, see):
-    sender = OutboxSender(
+    sender = outbox_sender(
         client=client,
         newest=fresh_ids(client),
         store=store,
@@ -317,7 +317,7 @@ async def test_an_entry_goes_up(central, store, sender):
 
 async def test_a_wall_clock_that_steps_back_does_not_keep_rows_waiting(central, store, client, see):
     clock = SteppingClock(step=365 * 86_400_000_000)
-    sender = OutboxSender(
+    sender = outbox_sender(
         client=client,
         newest=fresh_ids(client),
         store=store,
@@ -336,7 +336,7 @@ async def test_a_wall_clock_that_steps_back_does_not_keep_rows_waiting(central, 
 
 
 async def test_a_row_that_a_clock_ahead_put_off_does_not_wait_behind_one_that_is_soon_due(central, store, client, see):
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     await see()
     await see()
     far, near = await store.outbox.due(now=2**62)

@@ -7,11 +7,8 @@ import json
 
 import pytest
 from fresh_ids import fresh_ids
+from wired import central_writes, down_sync, outbox_sender, parked_rows
 
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.parked_rows import ParkedRows
-from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import Faults
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind
@@ -25,13 +22,13 @@ SOON = Backoff(first=0.001, longest=0.005)
 
 @pytest.fixture
 def parked(store):
-    return ParkedRows(store=store, clock=SystemClock())
+    return parked_rows(store=store, clock=SystemClock())
 
 
 @pytest.fixture
 def settle(client, store):
     """Whatever can go up is gone up, or refused; returns the books."""
-    sender = OutboxSender(
+    sender = outbox_sender(
         client=client,
         newest=fresh_ids(client),
         store=store,
@@ -57,8 +54,8 @@ def settle(client, store):
 @pytest.fixture
 async def refused(central, client, store, settle):
     """Rows that central refused: a change of card 4001, and a new card. At central other cards have their numbers."""
-    await DownSync(client=client, store=store, clock=SystemClock()).pull()
-    writes = CentralWrites(client=client, store=store, clock=SystemClock())
+    await down_sync(client=client, store=store, clock=SystemClock()).pull()
+    writes = central_writes(client=client, store=store, clock=SystemClock())
     await central.stop()
     central.cards[4002]["number"] = "55501"  # as the site has not heard yet
     central.cards[4003]["number"] = "55502"
@@ -124,7 +121,7 @@ async def test_what_is_let_go_of_is_counted_and_told_and_central_counts_again(
         "access card 4001 (update)",
         f"access card {create.record_id} (create)",
     }
-    await DownSync(client=client, store=store, clock=SystemClock()).pull()
+    await down_sync(client=client, store=store, clock=SystemClock()).pull()
     assert json.loads((await store.cards.get(4001)).record)["number"] == central.cards[4001]["number"]
 
 
@@ -162,8 +159,8 @@ async def test_of_two_who_edit_one_at_once_the_later_one_looks_again(central, st
 @pytest.fixture
 async def unknown(central, client, store, settle):
     """The row of a new card of which nobody knows whether central has it; and the id that central gave it."""
-    await DownSync(client=client, store=store, clock=SystemClock()).pull()
-    writes = CentralWrites(client=client, store=store, clock=SystemClock())
+    await down_sync(client=client, store=store, clock=SystemClock()).pull()
+    writes = central_writes(client=client, store=store, clock=SystemClock())
     central.faults = Faults(paths="/v1/access", lost_answers=1)
     await writes.write(CARD_CREATE, {"number": "778899", "status": "active", "holder_name": "Nora"})
     central.faults = Faults(deny="can_view_access_cards")
@@ -176,7 +173,7 @@ async def unknown(central, client, store, settle):
 
 async def test_an_id_that_a_person_mistypes_is_refused(central, client, store, settle, unknown):
     row, given = unknown
-    parked = ParkedRows(store=store, clock=SystemClock(), client=client)
+    parked = parked_rows(store=store, clock=SystemClock(), client=client)
     before = await store.cards.get(4001)
     with pytest.raises(CommandRefused, match="4001 is another record, which this site already knows"):
         await parked.settle(row.id, 4001, by="tess")
@@ -200,7 +197,7 @@ async def test_an_id_that_a_person_mistypes_is_refused(central, client, store, s
 async def test_who_sees_more_than_the_gateways_account_is_believed(central, client, store, settle, unknown):
     row, given = unknown
     central.faults = Faults(deny="can_view_access_cards")
-    await ParkedRows(store=store, clock=SystemClock(), client=client).settle(row.id, given, by="tess")
+    await parked_rows(store=store, clock=SystemClock(), client=client).settle(row.id, given, by="tess")
     (told,) = (await store.events.page(EventFilter(types=(int(EventKind.RECORD_RELEASED),)))).events
     assert told.description.endswith("by tess, unchecked: the gateway's account may not look at it there")
     assert (await settle()).waiting == 0

@@ -7,10 +7,10 @@ import json
 from dataclasses import replace
 
 import pytest
+from wired import down_sync
 
 from gateway.central.central_status import pulled_text
 from gateway.central.pull.field_map import CardFieldMap, map_card
-from gateway.central.pull.pull import DownSync
 from gateway.demo.central import CentralAccount, ErrorKind, Faults
 from gateway.demo.central.answers import Refusal
 from gateway.domain.credentials import CardStatus
@@ -22,7 +22,7 @@ from gateway.store import CardRecord, EventFilter, KnownRecord
 
 @pytest.fixture
 def down(client, store):
-    return DownSync(client=client, store=store, clock=SystemClock())
+    return down_sync(client=client, store=store, clock=SystemClock())
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def limits_asked(central, path):
 
 
 async def test_a_page_that_does_not_come_in_time_is_asked_for_smaller_and_larger_again_later(central, connect, store):
-    down = DownSync(client=connect(timeout_seconds=0.4), store=store, clock=SystemClock())
+    down = down_sync(client=connect(timeout_seconds=0.4), store=store, clock=SystemClock())
     central.faults = Faults(paths="/v1/access/list", record_seconds=0.001)
     report = await down.pull()
     assert (report.cards.cards, report.problems) == (40, ())
@@ -104,7 +104,7 @@ async def test_a_page_that_does_not_come_in_time_is_asked_for_smaller_and_larger
 
 
 async def test_devices_that_do_not_come_in_time_are_asked_for_fewer_at_once(central, connect, store):
-    down = DownSync(client=connect(timeout_seconds=0.4), store=store, clock=SystemClock())
+    down = down_sync(client=connect(timeout_seconds=0.4), store=store, clock=SystemClock())
     central.faults = Faults(paths="/v1/device/list", record_seconds=0.006)
     report = await down.pull()
     assert (report.devices, report.problems) == (3, ())
@@ -112,7 +112,7 @@ async def test_devices_that_do_not_come_in_time_are_asked_for_fewer_at_once(cent
 
 
 async def test_the_size_of_pages_is_not_what_a_central_minds_that_is_away(central, connect, store):
-    down = DownSync(client=connect(timeout_seconds=0.2), store=store, clock=SystemClock())
+    down = down_sync(client=connect(timeout_seconds=0.2), store=store, clock=SystemClock())
     await down.pull()
     central.requests.clear()
     central.faults = Faults(latency_seconds=30)
@@ -229,7 +229,7 @@ async def test_a_large_removal_waits_across_a_restart(central, store, client, do
     await down.pull()
     drop_cards(central, 20)
     await down.pull()
-    again = DownSync(client=client, store=store, clock=SystemClock())
+    again = down_sync(client=client, store=store, clock=SystemClock())
     assert (await again.pull()).cards.removed == 20
 
 
@@ -533,7 +533,7 @@ async def test_cards_without_a_credential_are_counted_also_after_a_restart(centr
     central.tables.cards.put({"id": 10_001, "number": "5", "status": "sparkling"})
     report = await down.pull()
     assert (report.cards.without_credential, report.cards.unread) == (1, 1)
-    again = DownSync(client=client, store=store, clock=SystemClock())
+    again = down_sync(client=client, store=store, clock=SystemClock())
     assert (await again.pull()).cards.without_credential == 1
     central.tables.cards.change(10_000, {"number": "77"})
     assert (await again.pull()).cards.without_credential == 0
@@ -553,7 +553,7 @@ async def test_a_card_with_what_is_no_number_or_letter_keeps_no_other_from_comin
 
 async def test_another_field_map_reads_every_card_anew(central, store, client, down):
     await down.pull()
-    again = DownSync(client=client, store=store, clock=SystemClock(), fields=CardFieldMap(printed=("uuid",)))
+    again = down_sync(client=client, store=store, clock=SystemClock(), fields=CardFieldMap(printed=("uuid",)))
     assert (await again.pull()).cards.changed == 40
     assert (await again.pull()).cards.changed == 0
     assert await store.cards.matching(["text:00000000-0000-4000-8000-000000000000"])
@@ -581,7 +581,7 @@ async def test_what_a_list_brought_before_is_told_while_central_does_not_give_it
 
 async def test_one_cause_is_told_once(central, connect, store):
     central.put_account(CentralAccount("gateway", "another password"))
-    down = DownSync(client=connect(), store=store, clock=SystemClock())
+    down = down_sync(client=connect(), store=store, clock=SystemClock())
     report = await down.pull()
     assert len(report.problems) == 1
     assert pulled_text(report) == "access cards not yet, devices not yet, cameras not yet"
@@ -615,7 +615,7 @@ async def test_a_list_that_shrinks_much_is_told_and_waits_across_a_restart(
     (event,) = await events_of(EventKind.SWEEP_SUSPENDED)
     assert f"5 {noun}s fewer" in event.description
     assert await kept.get(10_001) is not None
-    again = DownSync(client=client, store=store, clock=SystemClock())
+    again = down_sync(client=client, store=store, clock=SystemClock())
     report = await again.pull()
     assert report.devices_held_back + report.cameras_held_back == 0
     assert [await kept.get(number) is not None for number in (10_001, 10_005, 10_006)] == [False, False, True]

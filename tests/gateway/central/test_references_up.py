@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 from fresh_ids import fresh_ids
+from wired import outbox_sender, parked_rows
 
-from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.parked_rows import ParkedRows
 from gateway.demo.central import CentralAccount, ErrorKind, Faults
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import Event, EventKind
@@ -86,7 +85,7 @@ async def test_a_row_waits_for_the_record_that_it_names_and_says_so(store, sende
 
 
 async def test_the_card_s_arrival_frees_what_waits_for_it_at_once(store, client, central):
-    sender = OutboxSender(
+    sender = outbox_sender(
         client=client,
         newest=fresh_ids(client),
         store=store,
@@ -119,7 +118,7 @@ async def test_a_row_says_that_the_record_it_names_was_refused_and_goes_without_
     (row,) = [row for row in await store.refused.page(refused=False) if row.kind == "entry"]
     assert row.error.startswith(f"it waits for access card {card}, which central refused: PUT /v1/access: ")
     (refused,) = await store.refused.page()
-    await ParkedRows(store=store, clock=SystemClock()).drop(refused.id, by="tess")
+    await parked_rows(store=store, clock=SystemClock()).drop(refused.id, by="tess")
     books = await send(store, sender)
     assert (books.waiting, books.parked) == (0, 0)
     assert [entry["access_id"] for entry in central.entries] == [None]
@@ -131,7 +130,7 @@ async def test_a_refused_card_that_is_mended_takes_its_passages_along(store, sen
     await store.journal.record(Entry(events=(PASSED,), passage=passage(card)))
     await send(store, sender)
     (refused,) = await store.refused.page()
-    await ParkedRows(store=store, clock=SystemClock()).edit(refused.id, {"number": "77123"}, by="tess")
+    await parked_rows(store=store, clock=SystemClock()).edit(refused.id, {"number": "77123"}, by="tess")
     books = await send(store, sender)
     assert (books.waiting, books.parked) == (0, 0)
     assert [entry["access_id"] for entry in central.entries] == [card_of(central)]
@@ -177,7 +176,7 @@ async def test_sent_again_by_a_person_it_names_the_record_by_central_s_id(store,
     assert (await send(store, sender)).parked == 1
     central.tables.devices.put(gate)
     (row,) = await store.refused.page()
-    await ParkedRows(store=store, clock=SystemClock()).retry(row.id, by="tess")
+    await parked_rows(store=store, clock=SystemClock()).retry(row.id, by="tess")
     assert (await send(store, sender)).parked == 0
     assert [made["access_id"] for made in central.entries] == [card_of(central)]
     nothing_provisional_went_up(central)

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 from fresh_ids import fresh_ids
+from wired import down_sync, outbox_sender, sync_loop
 
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.outbox import OutboxSender
-from gateway.central.runner import Sync
 from gateway.demo.central import Faults
 from gateway.domain.credentials import CardStatus
 from gateway.runtime.clock import SystemClock
@@ -34,8 +32,8 @@ def make_sync(client, store, **changed):
     clock = SystemClock()
     wanted = {
         "client": client,
-        "down": DownSync(client=client, store=store, clock=clock),
-        "sender": OutboxSender(
+        "down": down_sync(client=client, store=store, clock=clock),
+        "sender": outbox_sender(
             client=client, newest=fresh_ids(client), store=store, clock=clock, row_backoff=SOON, away_backoff=SOON
         ),
         "store": store,
@@ -43,7 +41,7 @@ def make_sync(client, store, **changed):
         "pull_seconds": PULL_SECONDS,
         "away_backoff": SOON,
     }
-    return Sync(**(wanted | changed))
+    return sync_loop(**(wanted | changed))
 
 
 @pytest.fixture
@@ -104,7 +102,7 @@ async def test_a_right_taken_away_is_gone_within_pull_seconds_and_one_pull(
 ):
     """Right after a page was given, at any place of the list."""
     watch = Watch(slow_central)
-    down = DownSync(client=client, store=store, clock=SystemClock())
+    down = down_sync(client=client, store=store, clock=SystemClock())
     async with running(make_sync(client, store, down=down).run()):
         await begin(store, lambda: down.report, watch)
         for number in (959, 450, 0):

@@ -11,11 +11,9 @@ from dataclasses import replace
 import pytest
 from fresh_ids import fresh_ids
 from stopwatch import Stopwatch
+from wired import down_sync, outbox_sender, sync_loop
 
 from gateway.central.central_status import CentralLink
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.outbox import OutboxSender
-from gateway.central.runner import Sync
 from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
@@ -34,17 +32,15 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.store import Entry, Store
 from gateway.central.client.client import CentralClient
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.outbox import OutboxSender
-from gateway.central.runner import Sync
+from wired import down_sync, outbox_sender, sync_loop
 
 async def main(folder, url, records):
     clock = SystemClock()
     store = Store(folder=Path(folder), site_name="Killed site", sends=True)
     await store.open()
     client = CentralClient(url=url, username="gateway", password="right horse", clock=clock)
-    sender = OutboxSender(client=client, store=store, clock=clock, may_take=0)
-    sync = Sync(client=client, down=DownSync(client=client, store=store, clock=clock),
+    sender = outbox_sender(client=client, store=store, clock=clock, may_take=0)
+    sync = sync_loop(client=client, down=down_sync(client=client, store=store, clock=clock),
                 sender=sender, store=store, clock=clock,
                 pull_seconds=60)
     async with asyncio.TaskGroup() as group:
@@ -78,17 +74,17 @@ class Ahead(SystemClock):
 
 @pytest.fixture
 def down(client, store):
-    return DownSync(client=client, store=store, clock=SystemClock())
+    return down_sync(client=client, store=store, clock=SystemClock())
 
 
 @pytest.fixture
 def sync(client, store, down):
     clock = SystemClock()
     soon = Backoff(first=0.02, longest=0.1)
-    return Sync(
+    return sync_loop(
         client=client,
         down=down,
-        sender=OutboxSender(
+        sender=outbox_sender(
             client=client, newest=fresh_ids(client), store=store, clock=clock, row_backoff=soon, away_backoff=soon
         ),
         store=store,
@@ -150,9 +146,9 @@ async def test_it_follows_central_away_and_back(central, client, store, sync, do
 
 async def test_a_pull_can_be_asked_for(central, client, store, running, until):
     clock = SystemClock()
-    down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
-    sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
+    down = down_sync(client=client, store=store, clock=clock)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
+    sync = sync_loop(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
     async with running(sync.run()):
         await until(lambda: down.report is not None)
         first = down.report
@@ -162,9 +158,9 @@ async def test_a_pull_can_be_asked_for(central, client, store, running, until):
 
 async def test_a_refresh_writes_everything_anew_and_tells_how_far_it_is(central, client, store, running, until):
     clock = SystemClock()
-    down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
-    sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
+    down = down_sync(client=client, store=store, clock=clock)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
+    sync = sync_loop(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
     link = CentralLink(client=client, down=down, sync=sync, started_at=NOW)
     assert link.snapshot().pulled_at is None
     seen = set()
@@ -191,9 +187,9 @@ async def test_a_refresh_that_central_breaks_off_goes_on_by_itself_until_all_was
     central, client, store, running, until
 ):
     clock = SystemClock()
-    down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
-    sync = Sync(
+    down = down_sync(client=client, store=store, clock=clock)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
+    sync = sync_loop(
         client=client,
         down=down,
         sender=sender,
@@ -219,16 +215,16 @@ async def test_a_refresh_that_central_breaks_off_goes_on_by_itself_until_all_was
 
 async def test_what_is_still_to_be_fetched_anew_is_known_after_a_restart(central, client, store, running, until):
     clock = SystemClock()
-    before = DownSync(client=client, store=store, clock=clock)
+    before = down_sync(client=client, store=store, clock=clock)
     await before.pull()
     await before.anew.ask()
     central.faults = Faults(paths="/v1/camera/list", error=ErrorKind.JSON)
     await before.pull()
     assert before.anew.left == ("cameras",)
     central.faults = Faults(deny="can_view_cameras")
-    down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
-    sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
+    down = down_sync(client=client, store=store, clock=clock)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
+    sync = sync_loop(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
     async with running(sync.run()):
         await until(lambda: down.report is not None)
         assert down.report.anew
@@ -237,7 +233,7 @@ async def test_what_is_still_to_be_fetched_anew_is_known_after_a_restart(central
 
 
 async def test_a_list_that_is_never_right_does_not_keep_a_refresh_for_ever(central, client, store):
-    down = DownSync(client=client, store=store, clock=SystemClock())
+    down = down_sync(client=client, store=store, clock=SystemClock())
     await down.anew.ask()
     central.faults = Faults(paths="/v1/access/list", count_off_by=3)
     await down.pull()
@@ -252,9 +248,9 @@ async def test_a_technician_is_told_what_is_wrong_once(central, client, store, r
     client._clock = clock
     central.faults = Faults(deny="can_view_cameras")
     central.tables.cards.put({"id": 9000, "holder_name": "No card yet"})
-    down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
-    sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=0.5)
+    down = down_sync(client=client, store=store, clock=clock)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
+    sync = sync_loop(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=0.5)
     link = CentralLink(client=client, down=down, sync=sync, started_at=NOW)
     async with running(sync.run()):
         await until(lambda: sum(request.path == "/v1/camera/list" for request in central.requests) >= 4)
@@ -269,10 +265,12 @@ async def test_a_technician_is_told_what_is_wrong_once(central, client, store, r
 
 async def test_away_from_central_it_does_not_wait_for_the_next_pull(central, client, store, running, until):
     clock = SystemClock()
-    down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
+    down = down_sync(client=client, store=store, clock=clock)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     soon = Backoff(first=0.02, longest=0.1)
-    sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600, away_backoff=soon)
+    sync = sync_loop(
+        client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600, away_backoff=soon
+    )
     await central.stop()
     async with running(sync.run()):
         await until(lambda: client.state.reachable is False)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from wired import outbox_sender
 
 from gateway.central.push.delivered_record import is_still, marks_of
 from gateway.central.push.outbox import OutboxSender
@@ -67,7 +68,7 @@ async def open_box(connect):
             store = Store(folder=folder, site_name="Test site", sends=True)
             await store.open()
             stack.push_async_callback(store.close)
-            sender = OutboxSender(
+            sender = outbox_sender(
                 client=connect(), store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON, may_take=0
             )
             return Box(name, store, sender)

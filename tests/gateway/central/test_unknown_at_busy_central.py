@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from busy_central import BusyCentral, busy_central
+from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
 from gateway.central.push.outbox import OutboxSender
@@ -104,7 +105,7 @@ async def scene(tmp_path):
         client = CentralClient(url=central.url, username="gateway", password="x", clock=time, timeout_seconds=5.0)
         stack.push_async_callback(client.close)
         soon = Backoff(first=2.0, longest=300.0)
-        sender = OutboxSender(
+        sender = outbox_sender(
             client=client, store=store, clock=time, row_backoff=soon, away_backoff=Backoff(first=0.5, longest=15.0)
         )
         yield Scene(time, central, store, sender)

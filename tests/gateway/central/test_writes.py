@@ -10,10 +10,8 @@ import sys
 
 import pytest
 from fresh_ids import fresh_ids
+from wired import central_writes, down_sync, outbox_sender
 
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import Chances, Faults
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralRefused, CentralUnavailable
@@ -41,7 +39,7 @@ NEW = {"number": "77123", "holder_name": "Nora", "status": "active"}
 
 @pytest.fixture
 async def down(client, store):
-    down = DownSync(client=client, store=store, clock=SystemClock())
+    down = down_sync(client=client, store=store, clock=SystemClock())
     await down.pull()
     return down
 
@@ -119,7 +117,7 @@ async def test_whoever_went_in_with_a_card_of_the_sites_own_comes_out_with_centr
     central, store, client, down, writes
 ):
     renamed = []
-    sender = OutboxSender(
+    sender = outbox_sender(
         client=client,
         newest=fresh_ids(client),
         store=store,
@@ -509,7 +507,7 @@ async def test_a_page_that_is_older_than_a_write_does_not_take_it_back(central, 
 
 
 async def test_a_site_that_stands_alone_keeps_its_records(store):
-    writes = CentralWrites(client=None, store=store, clock=SystemClock())
+    writes = central_writes(client=None, store=store, clock=SystemClock())
     made = await writes.write(CARD_CREATE, NEW)
     assert not made.waits
     await writes.write(CARD_LIFECYCLE, {"id": made.record_id, "status": "lost"})
@@ -521,7 +519,7 @@ async def test_a_site_that_stands_alone_keeps_its_records(store):
 
 async def test_an_account_that_central_does_not_let_in_holds_nobody_up(central, store, down, connect):
     stranger = connect(password="wrong horse")
-    writes = CentralWrites(client=stranger, store=store, clock=SystemClock())
+    writes = central_writes(client=stranger, store=store, clock=SystemClock())
     assert (await writes.write(CARD_CREATE, NEW)).waits
     assert (await store.outbox.books()).waiting == 1
 
@@ -533,24 +531,21 @@ from gateway.runtime.clock import SystemClock
 from gateway.domain.writes import CARD_CREATE
 from gateway.store import Store
 from gateway.central.client.client import CentralClient
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.outbox import OutboxSender
-from gateway.central.runner import Sync
-from gateway.central.push.writes import CentralWrites
+from wired import central_writes, down_sync, outbox_sender, sync_loop
 
 async def main(folder, url, held):
     clock = SystemClock()
     store = Store(folder=Path(folder), site_name="Killed site", sends=True)
     await store.open()
     client = CentralClient(url=url, username="gateway", password="right horse", clock=clock, timeout_seconds=60)
-    writes = CentralWrites(client=client, store=store, clock=clock)
+    writes = central_writes(client=client, store=store, clock=clock)
     await writes.recall()
     if held:
         client._note(reachable=False, error="away")
         await writes.write(CARD_CREATE, {"number": "77123", "holder_name": "Nora"})
-    down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, store=store, clock=clock)
-    sync = Sync(client=client, down=down, sender=sender, store=store,
+    down = down_sync(client=client, store=store, clock=clock)
+    sender = outbox_sender(client=client, store=store, clock=clock)
+    sync = sync_loop(client=client, down=down, sender=sender, store=store,
                 clock=clock, pull_seconds=60)
     async with asyncio.TaskGroup() as group:
         group.create_task(store.run())

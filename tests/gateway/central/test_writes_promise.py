@@ -12,11 +12,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from wired import central_writes, down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import (
@@ -62,9 +60,9 @@ class InStep(RuleBasedStateMachine):
             url=self.central.url, username="gateway", password="right horse", clock=self.clock, timeout_seconds=5
         )
         parts = {"client": self.client, "store": self.store, "clock": self.clock}
-        self.writes = CentralWrites(**parts)
-        self.down = DownSync(**parts)
-        self.sender = OutboxSender(**parts, row_backoff=AT_ONCE, away_backoff=AT_ONCE, may_take=0)
+        self.writes = central_writes(**parts)
+        self.down = down_sync(**parts)
+        self.sender = outbox_sender(**parts, row_backoff=AT_ONCE, away_backoff=AT_ONCE, may_take=0)
         self.do(self.writes.recall())
 
     def write(self, operation, body):

@@ -37,7 +37,7 @@ def test_after_three_days_without_central_both_sides_hold_the_same_each_thing_on
 
 def test_a_gateway_that_counts_a_lost_answer_as_delivery_is_found_out(monkeypatch):
     async def taken_for_granted(self, row, error, *, at_central):
-        await self._store.outbox.delivered(row, central_id=None)
+        await self._outbox.delivered(row, central_id=None)
         return True
 
     monkeypatch.setattr(OutboxSender, "_failed", taken_for_granted)

@@ -9,9 +9,9 @@ from io import BytesIO
 import jsonschema_rs
 import pytest
 from aiohttp import FormData
+from wired import down_sync
 
 from gateway.central.client.client import CentralClient
-from gateway.central.pull.pull import DownSync
 from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.demo.central.accounts import totp
 from gateway.domain.events import EventKind
@@ -53,7 +53,7 @@ def gateway_at(open_gateway, central, tmp_path):
         )
         try:
             async with open_gateway(client=client if where == "away" else None) as gateway:
-                await DownSync(client=client, store=gateway.store, clock=gateway.clock).pull()
+                await down_sync(client=client, store=gateway.store, clock=gateway.clock).pull()
                 if where == "away":
                     await central.stop()
                 account = AddAccount(username="eve", password_hash=hash_password("eve"), role="operator")

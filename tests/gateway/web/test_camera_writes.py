@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from wired import down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
@@ -40,8 +39,8 @@ async def client(central) -> AsyncIterator[CentralClient]:
 async def joined(open_gateway, client):
     """The gateway with a central: pulled once, its outbox sent by `send`."""
     async with open_gateway(client=client) as gateway:
-        down = DownSync(client=client, store=gateway.store, clock=gateway.clock)
-        sender = OutboxSender(client=client, store=gateway.store, clock=gateway.clock)
+        down = down_sync(client=client, store=gateway.store, clock=gateway.clock)
+        sender = outbox_sender(client=client, store=gateway.store, clock=gateway.clock)
         gateway.pull, gateway.send = down.pull, sender.send_due
         await down.pull()
         await gateway.send()

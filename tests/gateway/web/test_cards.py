@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from io import BytesIO
 
 import pytest
+from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
-from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.credentials import Card, CardStatus
 from gateway.domain.events import EventKind
@@ -56,7 +56,7 @@ def gateway_below(open_gateway, central):
         client = CentralClient(url=central.url, username="gateway", password="right horse", clock=SystemClock())
         try:
             async with open_gateway(client=client) as gateway:
-                gateway.up = OutboxSender(client=client, store=gateway.store, clock=SystemClock())
+                gateway.up = outbox_sender(client=client, store=gateway.store, clock=SystemClock())
                 yield gateway
         finally:
             await client.close()

@@ -8,9 +8,9 @@ import zipfile
 from io import BytesIO
 
 import pytest
+from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
-from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Central, CentralAccount, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.parking import LONGEST_STAY
@@ -260,7 +260,7 @@ async def test_what_is_held_while_central_is_away_goes_up_later(open_gateway, ce
         await passes(gateway, NOON + HOUR, "exit", credential="0042")
         central.faults = Faults()
         central.tables.cameras.put({"id": 201, "name": "Camera"})
-        sender = OutboxSender(client=client, store=gateway.store, clock=gateway.clock)
+        sender = outbox_sender(client=client, store=gateway.store, clock=gateway.clock)
         await sender.start_afresh()
         for _ in range(10):
             await sender.send_due()
@@ -284,7 +284,7 @@ async def test_a_walk_misses_nothing_and_shows_nothing_twice_while_vehicles_come
         central.tables.cameras.put({"id": 201, "name": "Camera"})
         for number in range(40):
             await passes(gateway, NOON + number, credential=f"{number:04}")
-        sender = OutboxSender(client=client, store=gateway.store, clock=gateway.clock)
+        sender = outbox_sender(client=client, store=gateway.store, clock=gateway.clock)
         _, before = await gateway.call(LIST, {"page_limit": 500})
         walked, numbers, cursor, turn = [], [], 0, 0
         while True:

@@ -7,10 +7,9 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 
 import pytest
+from wired import down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Faults
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.runtime.clock import SystemClock
@@ -30,8 +29,8 @@ def below(open_gateway, far_central):
         site = SITE.model_copy(update={"central": CENTRAL.model_copy(update={"url": far_central.url})})
         try:
             async with open_gateway(client=client, site=site) as gateway:
-                gateway.up = OutboxSender(client=client, store=gateway.store, clock=SystemClock())
-                gateway.down = DownSync(client=client, store=gateway.store, clock=SystemClock())
+                gateway.up = outbox_sender(client=client, store=gateway.store, clock=SystemClock())
+                gateway.down = down_sync(client=client, store=gateway.store, clock=SystemClock())
                 yield gateway
         finally:
             await client.close()

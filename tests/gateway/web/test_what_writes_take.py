@@ -7,11 +7,10 @@ from contextlib import asynccontextmanager
 from datetime import UTC
 
 import pytest
+from wired import down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
 from gateway.central.pull.field_map import CardFieldMap, map_card
-from gateway.central.pull.pull import DownSync
-from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock, iso_utc
@@ -113,9 +112,9 @@ def gateway_at(open_gateway, central):
         )
         try:
             async with open_gateway(client=None if where == "none" else client) as gateway:
-                down = DownSync(client=client, store=gateway.store, clock=gateway.clock)
+                down = down_sync(client=client, store=gateway.store, clock=gateway.clock)
                 await down.pull()
-                gateway.up = OutboxSender(client=client, store=gateway.store, clock=gateway.clock)
+                gateway.up = outbox_sender(client=client, store=gateway.store, clock=gateway.clock)
                 await sent_up(gateway)
                 _, made = await gateway.call("/v1/entry", {"device_id": 101, "plate": "ZZ 9"}, method="PUT")
                 gateway.ids = {"entry": made["entry"]["site_id"], "camera event": gateway.camera_event_id}

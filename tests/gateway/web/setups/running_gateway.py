@@ -15,11 +15,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from aiohttp import ClientSession, web
 from certificates import Pair
+from wired import central_writes, parked_rows
 
 from gateway.central.client.client import CentralClient
 from gateway.central.pull.field_map import CardFieldMap, map_card
-from gateway.central.push.parked_rows import ParkedRows
-from gateway.central.push.writes import CentralWrites
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment
@@ -219,12 +218,12 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             areas=areas,
             recording=recording,
             central=central,
-            writes=CentralWrites(client=client, store=store, clock=clock, zone=ZoneInfo(SITE.site.timezone)),
+            writes=central_writes(client=client, store=store, clock=clock, zone=ZoneInfo(SITE.site.timezone)),
             clock=clock,
             accounts=accounts,
             data=tmp_path,
             verdict=lambda: Verdict(tuple(problems), lanes=len(SITE.lanes)),
-            outbox=ParkedRows(store=store, clock=clock),
+            outbox=parked_rows(store=store, clock=clock),
             webhooks=WebhookRegistry(webhooks=store.webhooks, client=receiver_client, clock=clock),
             relay=relay,
             central_accounts=people or central_accounts,
