@@ -57,23 +57,23 @@ class Technician:
         sent = json.loads(row.body)
         names = ("number", "note") if row.kind == CARD_CREATE.kind else ("source_id",)
         there = [n for n, record in table.items() if all(record.get(name) == sent.get(name) for name in names)]
-        await wired.desk.settle(row.id, there[0] if there else None, by=_NAME)
+        await wired.parked.settle(row.id, there[0] if there else None, by=_NAME)
         self.counts["unknown, found at central" if there else "unknown, not at central"] += 1
 
     async def _mend(self, wired: WiredSync, row: OutboxRow) -> None:
         """Drop a row that central refused, give its card another number, or have it sent again."""
         if self._dice.random() < _LETS_GO:
-            await wired.desk.drop(row.id, by=_NAME)
+            await wired.parked.drop(row.id, by=_NAME)
             self._promised.let_go.add((row.kind, row.record_id))
             self.counts["refused, let go of"] += 1
         elif row.kind == CARD_CREATE.kind and row.action == CARD_CREATE.action:
             self._number += 1
             number = f"S8{self._number:05d}"
             self._promised.unsure.add(number)
-            await wired.desk.edit(row.id, {"number": number, "note": number}, by=_NAME)
+            await wired.parked.edit(row.id, {"number": number, "note": number}, by=_NAME)
             self._promised.notes[number] = number
             self._promised.unsure.discard(number)
             self.counts["refused, edited"] += 1
         else:
-            await wired.desk.retry(row.id, by=_NAME)
+            await wired.parked.retry(row.id, by=_NAME)
             self.counts["refused, sent again"] += 1

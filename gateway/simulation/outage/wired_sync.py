@@ -47,7 +47,7 @@ class WiredSync:
         upstream = wiring.upstream(self.client, store=store, clock=clock)
         cards = wiring.site_cards(store, clock=clock)
         self.writes = wiring.central_writes(store, upstream=upstream, cards=cards)
-        self.desk = wiring.parked_rows(store, cards=cards)
+        self.parked = wiring.parked_rows(store, cards=cards)
         self.evidence_files = EvidenceFiles(
             store=store, media=self._media, clock=clock, fault=lambda: "", limits=_LIMITS
         )
