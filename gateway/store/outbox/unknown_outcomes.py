@@ -98,7 +98,8 @@ class UnknownOutcomes:
 
         def job(connection: sqlite3.Connection) -> OutboxRow:
             row = unknown_row(connection, row_id)
-            if (ids := IDS.get(row.kind)) is not None and ids.is_given(connection, central_id):
+            ids = IDS.get(row.kind)
+            if (ids is not None and ids.is_given(connection, central_id)) or _is_stated(connection, row, central_id):
                 raise CommandRefused(f"central's {row.kind} {central_id} is another one of this site")
             connection.execute("UPDATE outbox SET stated_id = ? WHERE id = ?", (central_id, row_id))
             try_again(connection, row_id)
@@ -115,3 +116,11 @@ def unknown_row(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
         why = "central has refused it" if row.parked else "it goes up by itself"
         raise CommandRefused(f"number {row_id} has nothing to settle: {why}")
     return row
+
+
+def _is_stated(connection: sqlite3.Connection, row: OutboxRow, central_id: int) -> bool:
+    """Return whether a person has said of another row that it is this record."""
+    stated = connection.execute(
+        "SELECT 1 FROM outbox WHERE kind = ? AND stated_id = ? AND id <> ?", (row.kind, central_id, row.id)
+    )
+    return stated.fetchone() is not None

@@ -12,7 +12,7 @@ from wired import central_writes, down_sync, outbox_sender, parked_rows
 from gateway.demo.central import Faults
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind
-from gateway.domain.writes import CARD_CREATE, CARD_LIFECYCLE, CARD_UPDATE
+from gateway.domain.writes import CARD_CREATE, CARD_LIFECYCLE, CARD_UPDATE, ENTRY_CREATE
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import EventFilter
@@ -201,3 +201,17 @@ async def test_who_sees_more_than_the_gateways_account_is_believed(central, clie
     (told,) = (await store.events.page(EventFilter(types=(int(EventKind.RECORD_RELEASED),)))).events
     assert told.description.endswith("by tess, unchecked: the gateway's account may not look at it there")
     assert (await settle()).waiting == 0
+
+
+async def test_two_rows_cannot_both_be_settled_as_one_record(store, parked):
+    await store.pending_writes.hold(ENTRY_CREATE, None, {"device_id": 101, "type": "entry"}, now=1, sends=True)
+    await store.pending_writes.hold(ENTRY_CREATE, None, {"device_id": 101, "type": "entry"}, now=1, sends=True)
+    one, other = await store.outbox.due(now=1)
+    for row in (one, other):
+        await store.outbox.begin(row)
+        await store.unknown_outcomes.leave_to_a_person(row, reason="nobody knows")
+    await parked.settle(one.id, 7001, by="tess")
+    with pytest.raises(CommandRefused, match="7001 is another one of this site"):
+        await parked.settle(other.id, 7001, by="tess")
+    await parked.settle(other.id, 7002, by="tess")
+    assert (await store.outbox.books()).parked == 0
