@@ -18,7 +18,6 @@ from typing import Any
 
 from aiohttp import web
 
-_CAP = 500
 _PAGES = frozenset({"page", "page_limit"})
 _LISTS = {
     "/v1/camera/event/list": ("camera_event", "events", _PAGES),
@@ -46,6 +45,7 @@ class BusyCentral:
         gained_per_second: other sites' records, of each kind that sites make all day.
         lose: what becomes of the next creates: "" answered, "answer" carried out and cut off, "request" cut off.
         oldest_first: in which order lists come.
+        cap: the most records of a page.
         requests: how many came, by method and path, logins left out.
         bytes_in_lists: how much the answers of lists weighed.
     """
@@ -54,6 +54,7 @@ class BusyCentral:
     gained_per_second: float = 4.0
     lose: str = ""
     oldest_first: bool = False
+    cap: int = 500
     records: dict[str, list[dict[str, Any]]] = field(
         default_factory=lambda: {kind: [] for kind, _ in _CREATES.values()}
     )
@@ -142,7 +143,7 @@ class BusyCentral:
             found = [one for one in found if any(words in str(value) for name, value in one.items() if name != "id")]
         if not self.oldest_first:
             found = found[::-1]
-        page, limit = asked.get("page", 1), min(asked.get("page_limit", 25), _CAP)
+        page, limit = asked.get("page", 1), min(asked.get("page_limit", 25), self.cap)
         shown = found if not fields else found[(page - 1) * limit : page * limit]
         response = web.json_response({"success": True, resource: shown, "count": len(found)})
         self.bytes_in_lists += len(response.body or b"")

@@ -2,7 +2,8 @@
 
 A list in order of ids is read from its newest record down to one that is older than the wanted record. Where that is
 far down, the upper bound is found by bisection: a record's own date is never later than its creation, so records dated
-after the request cannot be what it created. Any other list is read whole.
+after the request cannot be what it created. A search that would take too many requests at once stops, and goes on when
+it is asked again. Any other list is read whole.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gateway.central.client.lists import ListPage, Order, read_page
 from gateway.domain.writes import JsonObject, Lookup
 
 MOST_REQUESTS = 16
-"""The most requests of one search through a list."""
+"""The most requests of one search through a list before it stops."""
 _SMALL = (100, 80)
 """Records of the first page. Attempts take them in turn: what one skips between two pages, the next does not."""
 _LARGE = (500, 400)
@@ -79,6 +80,16 @@ class Coverage:
         self._down = reached and (self._lengths[-1] >= self._limit or len(self._lengths) > 1)
         self._ended = not numbers or (self._from_top and self._counts[0] == len(self._seen))
 
+    @property
+    def count(self) -> int | None:
+        """The list's count with the last page; None before, and where it came without one."""
+        return self._counts[-1] if self._counts else None
+
+    @property
+    def page_length(self) -> int:
+        """Records of a full page, at least 1: central may give shorter pages than asked for."""
+        return max(self._lengths, default=self._limit) or 1
+
     def give_up(self, reason: str) -> None:
         """End it without a proof."""
         self._fault = reason
@@ -114,6 +125,15 @@ class _TooFar(Exception):
     """Signal that the requests of one search are used up."""
 
 
+@dataclass(slots=True)
+class _Descent:
+    """A way down a list: the pages read so far, and the number of the next one."""
+
+    coverage: Coverage
+    number: int
+    newest_first: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Bounds of the records that are searched.
@@ -141,16 +161,24 @@ class ListSearch:
         self._small = _SMALL[attempt % len(_SMALL)] // parts
         self._large = _LARGE[attempt % len(_LARGE)] // parts
         self._left = MOST_REQUESTS
+        self._unfinished: _Descent | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """True when the next `look` goes on where this one stopped."""
+        return self._unfinished is not None
 
     async def look(self, bounds: Bounds) -> str:
         """Compare the records between the bounds. Return why that proves nothing; "" when it does, or all were found.
 
         Raises CentralUnavailable, CentralRefused.
         """
+        self._left = MOST_REQUESTS
         try:
-            return await self._look(bounds)
+            return await (self._go_on(self._unfinished) if self._unfinished else self._look(bounds))
         except _TooFar:
-            return f"{self._lookup.resource}: it is more than {MOST_REQUESTS} pages long"
+            goes_on = "; the search goes on" if self._unfinished else ""
+            return f"{self._lookup.resource}: it is more than {MOST_REQUESTS} pages long{goes_on}"
 
     async def _look(self, bounds: Bounds) -> str:
         first = await self._read(1, self._small)
@@ -179,12 +207,35 @@ class ListSearch:
             start = await self._later(bounds, bounds.made_by, depth, count, newest_first=newest_first)
         coverage = Coverage(limit=self._large, older=bounds.older, known=bounds.known, from_top=start < self._large)
         number = _page_of(start, self._large, count, newest_first=newest_first)
-        while not coverage.over and number > 0:
-            page = await self._read(number, self._large)
+        page = await self._read(number, self._large)
+        due = (page.count or 0) - (number - 1) * self._large
+        if number > 1 and len(page.ids) < self._large and len(page.ids) != due:
+            # Central gives shorter pages, and numbers them accordingly: this one is another than was meant.
+            self._large = max(len(page.ids), 1)
+            return await self._down(bounds, top, newest_first=newest_first)
+        return await self._descend(_Descent(coverage, number, newest_first), page)
+
+    async def _go_on(self, descent: _Descent) -> str:
+        """Go on with a descent. Records that came since have pushed those of a list with the newest first down."""
+        before = descent.coverage.count
+        if descent.newest_first and before is not None:
+            now = (await self._read(descent.number, self._large)).count or 0
+            descent.number += max(now - before, 0) // descent.coverage.page_length
+        return await self._descend(descent)
+
+    async def _descend(self, descent: _Descent, page: ListPage | None = None) -> str:
+        """Read down to the lower bound, from `page` on; when the requests are used up, leave the rest for later."""
+        coverage, newest_first = descent.coverage, descent.newest_first
+        self._unfinished = None
+        while not coverage.over and descent.number > 0:
+            if page is None:
+                self._unfinished = None if self._left else descent
+                page = await self._read(descent.number, self._large)
             coverage.take(page, newest_first=newest_first)
             if await self._compare(page.records):
                 return ""
-            number += 1 if newest_first else -1
+            page = None
+            descent.number += 1 if newest_first else -1
         if not coverage.over:
             coverage.give_up("no record is as old as one that was there before")
         return self._said(coverage)

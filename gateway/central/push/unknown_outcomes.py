@@ -39,6 +39,8 @@ _TRIED = 5
 
 _NARROWEST_PARTS = 8
 _COMPARED_AT_ONCE = 100
+_MOST_LONG = 8
+"""So many searches through long lists are kept to go on; of rows that were settled meanwhile, one is left behind."""
 _MARGIN = 300.0
 """Seconds by which the clocks that date central's records may be wrong."""
 
@@ -89,6 +91,15 @@ class _SearchResult:
     problem: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _LongSearch:
+    """A search through a long list that goes on in a later round, and what it has found for each row so far."""
+
+    search: ListSearch
+    bounds: Bounds
+    results: dict[int, _SearchResult]
+
+
 class OutcomeSearch:
     """Search for creates in central's lists. Those of one round share a search."""
 
@@ -119,6 +130,7 @@ class OutcomeSearch:
         self._creates: tuple[UnknownCreate, ...] = ()
         self._results: dict[int, _SearchResult] = {}
         self._taken: set[tuple[str, int]] = set()  # by creates whose record is not stored yet
+        self._long: list[_LongSearch] = []
         self._parts = 1  # of the usual page, into how many it is cut as long as it does not come
 
     @property
@@ -276,6 +288,18 @@ class OutcomeSearch:
             compare = self._comparing(lookup, {0: create}, {0: result})
             if await search_by_mark(self._client, lookup, create.body, compare):
                 return {create.row.id: result}
+        long = next((one for one in self._long if create.row.id in one.results), None)
+        if long is None:
+            long = await self._new_search(create, lookup, others)
+        self._long = [one for one in self._long if one is not long]
+        problem = await long.search.look(long.bounds)
+        if long.search.goes_on:
+            self._long = [*self._long, long][-_MOST_LONG:]
+        for result in long.results.values():
+            result.problem = problem
+        return dict(long.results)
+
+    async def _new_search(self, create: UnknownCreate, lookup: Lookup, others: Sequence[UnknownCreate]) -> _LongSearch:
         together = {
             item.row.id: item
             for item in (create, *others)
@@ -290,10 +314,8 @@ class OutcomeSearch:
             parts=self._parts,
             compare=self._comparing(lookup, together, results),
         )
-        problem = await search.look(await self._bounds(create.row.kind, [item.row for item in together.values()]))
-        for result in results.values():
-            result.problem = problem
-        return results
+        bounds = await self._bounds(create.row.kind, [item.row for item in together.values()])
+        return _LongSearch(search, bounds, results)
 
     async def _bounds(self, kind: str, rows: list[OutboxRow]) -> Bounds:
         older = [row.newest_before for row in rows if row.newest_before is not None]

@@ -144,6 +144,33 @@ async def test_an_unknown_outcome_costs_few_requests_and_is_there_once(scene, ki
     assert weight < 2_000_000
 
 
+@pytest.mark.parametrize("lost", ["answer", "request"])
+@pytest.mark.parametrize("order", ["newest first", "oldest first"])
+async def test_a_list_too_long_for_one_search_is_read_in_parts(scene, order, lost):
+    """After a long outage other sites' backlog, dated before, stands above the record that is looked for."""
+    scene.central.oldest_first = order == "oldest first"
+    scene.central.cap = 100
+    await scene.tell("entry", 1)
+    await scene.turns(1)
+    scene.central.lose = lost
+    await scene.tell("entry", 2)
+    await scene.turns(0.04)
+    scene.central.lose = ""
+    before = iso_utc(scene.time.wall().micros - 86_400_000_000)
+    for number in range(4_000):
+        scene.central.add("entry", {"device_id": 700, "type": "entry", "plate": f"AB{number}", "date_at": before})
+    scene.central.requests.clear()
+    for _ in range(60):
+        asked = scene.central.requests["POST /v1/entry/list"]
+        await scene.turns(20)
+        assert scene.central.requests["POST /v1/entry/list"] - asked <= 5 * MOST_REQUESTS
+    books = await scene.store.outbox.books()
+    requests, weight = scene.asked()
+    print(f"{order}, lost {lost}: {requests} list requests, {weight / 1000:.0f} kB")
+    assert (books.waiting, books.parked, books.delivered) == (0, 0, 2)
+    assert [entry["plate"] for entry in scene.there("entry")] == ["ZZ1", "ZZ2"]
+
+
 async def test_a_person_is_asked_only_after_a_day(scene):
     scene.central.gained_per_second = 0.05
     await scene.tell("camera_event", 1)
