@@ -83,7 +83,7 @@ class _Compared:
     oldest: int = 0
 
     def missing(self) -> list[int]:
-        """Return central's ids of the records that it was not seen to have, ascending."""
+        """Return the ids of records that this site sent and that central did not show, ascending."""
         return sorted(number for number in self.marks.keys() - self.present if number >= self.oldest)
 
     def see(self, kind: str, central_id: int, record: JsonObject) -> None:

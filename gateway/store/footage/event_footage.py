@@ -92,7 +92,10 @@ def _why_nothing_follows(connection: sqlite3.Connection, camera_id: int) -> GapR
 
 
 def _why_gone(connection: sqlite3.Connection, camera_id: int, gap: Missing) -> GapReason:
-    """Return why footage is gone that the camera had recorded: then numbers of its chain are missing there."""
+    """Return why recorded footage is gone; NONE where none was recorded.
+
+    Segments are numbered without gaps as they are recorded, so missing numbers mean that segments were deleted or lost.
+    """
     after = _neighbour(connection, camera_id, "started_at >= ?", gap.end, "started_at")
     before = _neighbour(connection, camera_id, "started_at < ?", gap.end, "started_at DESC")
     number = 0 if before is None else before.number

@@ -10,7 +10,7 @@ Status = Literal["online", "offline", "unknown"]
 
 
 class Answer(BaseModel):
-    """Base of a success's whole body: each adds the fields beside `success`."""
+    """Base of the bodies of successful answers. Each adds its fields to `success`."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -33,7 +33,7 @@ COLUMNS = (
 
 
 def entry_record(entry: ParkingEntry) -> Record:
-    """Return an entry as the interface shows it, but for what others know of it."""
+    """Return an entry as the interface shows it, without the fields that come from other records."""
     is_exit = entry.entry_at is None
     moments = [None if micros is None else iso_utc(micros) for micros in (entry.entry_at, entry.exit_at)]
     return {
