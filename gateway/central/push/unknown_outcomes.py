@@ -197,7 +197,7 @@ class OutcomeSearch:
             try:
                 results |= await self._look(create, lookup, others)
             except (CentralUnavailable, CentralRefused):
-                results |= {item.row.id: _SearchResult() for item in others if item.row.kind == row.kind}
+                results |= {item.row.id: _SearchResult() for item in (create, *others) if item.row.kind == row.kind}
         result = results.pop(row.id)
         for found, record in result.same:
             claim = (row.kind, found)
