@@ -74,15 +74,21 @@ def superseded_ended(lane: Transition, command_id: str, *, sent: bool) -> None:
 
 
 def settle(lane: Transition, event: m.GateReported) -> None:
-    """Record a command as done once the gate is seen where it was wanted, or on its way there."""
+    """Record a command as done once the gate is seen where it was wanted, or on its way there.
+
+    A close that opens were to undo is over once the gate is closed, and once one of those opens has worked.
+    """
     flight = lane.state.commands.flight
+    if event.position is GatePosition.CLOSED:
+        lane.put(lane.state.commands.undoing_nothing())
     if flight is None:
         return
     taken_at = flight.acknowledged_at if flight.acknowledged_at is not None else flight.doubted_at
     if taken_at is None or event.at <= taken_at:
         return
     if event.position in (_MOVED if flight.acknowledged_at is not None else _MOVED_UNANSWERED)[flight.command.action]:
-        lane.put(lane.state.commands.ended())
+        commands = lane.state.commands.ended()
+        lane.put(commands.undoing_nothing() if flight.command.action is GateAction.OPEN else commands)
         lane.write(flight.command, CommandState.DONE)
 
 

@@ -144,6 +144,24 @@ def test_close_that_was_lost_with_the_controller_is_watched_on_though_a_vehicle_
     assert lane.actions() == [OPEN, CLOSE, OPEN]
 
 
+@pytest.mark.parametrize("is_seen_closed", [True, False])
+def test_close_is_not_watched_for_an_early_open_that_did_not_go_out_once_a_later_one_has_worked(
+    closing, is_seen_closed
+):
+    lane, early = closing
+    if is_seen_closed:
+        lane.gate(GatePosition.CLOSED)
+    lane.wish(OPEN)
+    lane.acknowledge()
+    lane.gate(GatePosition.OPENING)
+    lane.gate(GatePosition.OPEN)
+    before = lane.actions()
+    fail(lane, early, sent=False)
+    lane.safety(ON)
+    lane.wait(5)
+    assert lane.actions() == before
+
+
 def come_back(lane, position):
     lane.do(m.GateLost("no power"))
     lane.wait(2, refresh=False)
