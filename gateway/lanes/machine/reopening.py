@@ -112,7 +112,10 @@ def follow(lane: Transition, job: Closing) -> bool:
             lane.drop_closing()
         return False
     if job.reopening >= OPEN_TRIES:
-        lane.put(job.reopening_over())
+        if _closes_later(lane):
+            lane.put(job.reopening_over())
+        else:
+            lane.drop_closing()
         text = f"the gate could not be opened again after {job.reopening} commands: {reason}"
         lane.tell(EventKind.OPENING_TIMED_OUT, text, filmed_from=lane.now.stamp.micros)
         return False

@@ -339,3 +339,20 @@ def test_close_is_watched_on_only_once_the_position_was_read_after_a_loss(closin
     assert lane.actions() == [OPEN, CLOSE, OPEN, STOP]
     lane.gate(GatePosition.CLOSING)
     assert lane.actions() == [OPEN, CLOSE, OPEN, STOP, OPEN]
+
+
+def test_gate_that_its_device_closes_is_left_to_it_when_it_could_not_be_opened_again(rules, make_script):
+    lane = make_script(changed(rules, closes="device"))
+    lane.ready()
+    lane.gate(GatePosition.OPEN)
+    lane.clear()
+    lane.wish(CLOSE)
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+    lane.safety(ON)
+    lane.wait(4 * lane.rules.lane.opening_seconds)
+    assert lane.actions() == [CLOSE, OPEN, OPEN, OPEN]
+    lane.safety(OFF)
+    lane.gate(GatePosition.OPEN)
+    lane.wait(60)
+    assert lane.actions() == [CLOSE, OPEN, OPEN, OPEN]
