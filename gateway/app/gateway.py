@@ -145,23 +145,7 @@ class Gateway:
         self._central = central_parts(
             site, secrets=secrets, store=self._store, clock=self._clock, evidence_files=evidence, lanes=lanes
         )
-        state = SiteStateReader(
-            site=site,
-            site_file=self._site_file,
-            lanes=self._lanes,
-            recording=self._recording,
-            central=self._central.link,
-            store=self._store,
-            clock=self._clock,
-            interface_fault=lambda: self._interface_fault,
-        )
-        self._problems = ProblemWatch(
-            state=state.now,
-            refresh=state.refresh,
-            changes=self._store.changes,
-            clock=self._clock,
-            tell=lambda event: self._lanes.recorder.put(Entry(events=(event,))),
-        )
+        self._problems = self._problem_watch()
         self._keeping = event_keeping(site, store=self._store, clock=self._clock, forget=self._recording.forget)
         hooks = site.webhooks
         self._receiver_client = ReceiverClient(
@@ -170,6 +154,25 @@ class Gateway:
         self._webhooks = WebhookSender(webhooks=self._store.webhooks, client=self._receiver_client, clock=self._clock)
         self._webhook_registry = WebhookRegistry(
             webhooks=self._store.webhooks, client=self._receiver_client, clock=self._clock
+        )
+
+    def _problem_watch(self) -> ProblemWatch:
+        state = SiteStateReader(
+            site=self._site,
+            site_file=self._site_file,
+            lanes=self._lanes,
+            recording=self._recording,
+            central=self._central.link,
+            store=self._store,
+            clock=self._clock,
+            interface_fault=lambda: self._interface_fault,
+        )
+        return ProblemWatch(
+            state=state.now,
+            refresh=state.refresh,
+            changes=self._store.changes,
+            clock=self._clock,
+            tell=lambda event: self._lanes.recorder.put(Entry(events=(event,))),
         )
 
     async def live(self) -> None:
