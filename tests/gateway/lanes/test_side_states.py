@@ -237,6 +237,20 @@ def test_closing_waits_while_the_closing_loop_chatters_and_goes_on_by_itself(lan
     assert lane.actions()[-1] is CLOSE
 
 
+def test_short_burst_of_a_loop_is_not_believed_as_soon_as_it_rests(lane):
+    """A loose contact that rests for a second may hide the vehicle that stands there."""
+    let_in(lane)
+    lane.arming(OFF)
+    for state in [ON, OFF] * 4:
+        lane.closing(state)
+        lane.wait(0.35)
+    before = lane.actions()
+    lane.wait(9)
+    assert lane.actions() == before
+    lane.wait(3)
+    assert lane.actions() == [*before, CLOSE]
+
+
 # Fire
 
 

@@ -13,6 +13,9 @@ NEVER = float("-inf")
 CHATTER_CHANGES = 24
 """So many changes within `CHATTER_SECONDS` are no vehicles: more than one a second does not pass, trailers included."""
 CHATTER_SECONDS = 10.0
+BURST_CHANGES = 8
+"""So many changes within `BURST_SECONDS` are none either: no four vehicles pass, nor does a loop drop out so often."""
+BURST_SECONDS = 3.0
 _MISSED_IS_LOSS = 2
 _AT_REST = frozenset({GatePosition.OPEN, GatePosition.STOPPED, GatePosition.CLOSED})
 
@@ -79,9 +82,12 @@ class InputReading:
 
     def chatters_until(self) -> float:
         """Return until when it counts as chattering if it does not change again; `NEVER` when it does not."""
-        if len(self.changes) < CHATTER_CHANGES or self.changes[-1] - self.changes[0] > CHATTER_SECONDS:
-            return NEVER
-        return self.changes[-1] + CHATTER_SECONDS
+        if self._changed_within(CHATTER_CHANGES, CHATTER_SECONDS) or self._changed_within(BURST_CHANGES, BURST_SECONDS):
+            return self.changes[-1] + CHATTER_SECONDS
+        return NEVER
+
+    def _changed_within(self, changes: int, seconds: float) -> bool:
+        return len(self.changes) >= changes and self.changes[-1] - self.changes[-changes] <= seconds
 
     def is_on(self) -> bool:
         """Return whether it was on when last read."""
