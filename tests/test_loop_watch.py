@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import time
+from contextlib import asynccontextmanager
 
 import pytest
 from loop_watch import Watched, watch_callbacks
@@ -43,17 +44,47 @@ async def test_a_hold_counts_when_it_comes_again_or_is_long(how):
     assert (await _held_up(0.11, how=how)).worst() is not None
 
 
-async def test_others_that_want_the_processor_do_not_count():
+@asynccontextmanager
+async def _busy_machine():
     """As many programs as there are processors, and one more, all at work."""
     busy = ["python3", "-c", "while True: pass"]
     others = [await asyncio.create_subprocess_exec(*busy) for _ in range((os.cpu_count() or 1) + 1)]
     try:
-        with watch_callbacks(limit=0.005) as watched:
-            until = time.monotonic() + 0.5
-            while time.monotonic() < until:
-                await asyncio.sleep(0)
+        yield
     finally:
         for other in others:
             other.kill()
             await other.wait()
+
+
+async def test_others_that_want_the_processor_do_not_count():
+    async with _busy_machine():
+        with watch_callbacks(limit=0.005) as watched:
+            until = time.monotonic() + 0.5
+            while time.monotonic() < until:
+                await asyncio.sleep(0)
     assert watched.worst() is None
+
+
+async def test_others_that_want_the_processor_do_not_count_while_a_thread_is_awaited():
+    at_its_end = threading.Event()
+
+    def compute_and_stay(computed: threading.Event) -> None:
+        _compute(0.1)
+        computed.set()
+        at_its_end.wait(60)
+
+    def wait_for_a_thread(_: float) -> None:
+        computed = threading.Event()
+        threading.Thread(target=compute_and_stay, args=(computed,)).start()
+        computed.wait()
+
+    async with _busy_machine():
+        began = time.monotonic()
+        watched = await _held_up(*[0.0] * 5, how=wait_for_a_thread)
+        took = time.monotonic() - began
+    at_its_end.set()
+    counted = [held.seconds for held in watched.too_long if held.waited]
+    assert len(counted) == 5
+    assert all(seconds > 0.05 for seconds in counted)
+    assert sum(counted) < 0.6 + (took - 0.6) / 2

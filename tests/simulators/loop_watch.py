@@ -20,8 +20,10 @@ import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 _SHORT = 0.1
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ def watch_callbacks(*, limit: float) -> Iterator[Watched]:
             return
         after = clock.read()
         seconds = after.own_since(before)
+        if seconds > limit and after.waits > before.waits:
+            seconds = max(after.computed - before.computed, seconds - _ready_of_threads_since(before.wall))
         if seconds > limit:
             watched.too_long.append(_held(handle, seconds, after.computed - before.computed))
 
@@ -118,6 +122,20 @@ class _Clock:
         if self._standing < 0:
             return 0.0
         return int(os.pread(self._standing, 100, 0).split()[1]) / 1e9
+
+
+def _ready_of_threads_since(wall: float) -> float:
+    """Add up how long this process's threads that began since then, and still run, were ready but without processor.
+
+    A callback that starts a child waits for the thread that forks it, which holds the interpreter's lock meanwhile.
+    """
+    ready = 0.0
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            began = int((thread / "stat").read_text().rpartition(")")[2].split()[19]) / _TICKS
+            if began + 1 / _TICKS >= wall:
+                ready += int((thread / "schedstat").read_text().split()[1]) / 1e9
+    return ready
 
 
 def _held(handle: asyncio.Handle, seconds: float, computed: float) -> Held:
