@@ -37,7 +37,7 @@ class CuttingRoom:
         self._idle_seconds = idle_seconds
         self._idle: list[ChildProcess] = []
         self._leaving: dict[int, asyncio.TimerHandle] = {}
-        self._let_gone: list[ChildProcess] = []
+        self._killed: list[ChildProcess] = []
 
     async def make(self, media: Path, job: CutClip | TakeThumbnail) -> ClipCut | ThumbnailTaken:
         """Carry out a job; its result is durable on return.
@@ -69,7 +69,7 @@ class CuttingRoom:
             self._let_go(cutter)
         with contextlib.suppress(TimeoutError):  # one that waits for a disk does not end, but nobody waits for it
             async with asyncio.timeout(seconds):
-                for cutter in self._let_gone:
+                for cutter in self._killed:
                     await cutter.wait()
 
     async def _done(self, cutter: ChildProcess, order: CutOrder) -> CutOutcome | None:
@@ -79,7 +79,7 @@ class CuttingRoom:
             outcome = await _asked(cutter, order)
         finally:
             if outcome is None:
-                _end(cutter)
+                self._end(cutter)
             else:
                 self._keep(cutter)
         return outcome
@@ -102,9 +102,13 @@ class CuttingRoom:
     def _let_go(self, cutter: ChildProcess) -> None:
         self._idle.remove(cutter)
         self._leaving.pop(cutter.pid).cancel()
-        self._let_gone = [before for before in self._let_gone if before.returncode is None]
-        self._let_gone.append(cutter)
-        _end(cutter)
+        self._end(cutter)
+
+    def _end(self, cutter: ChildProcess) -> None:
+        self._killed = [before for before in self._killed if before.returncode is None]
+        self._killed.append(cutter)
+        cutter.kill()
+        cutter.close()
 
 
 async def _started() -> ChildProcess:
@@ -138,8 +142,3 @@ async def _asked(cutter: ChildProcess, order: CutOrder) -> CutOutcome | None:
         log.error("cutter_lost", pid=cutter.pid)
         raise CutterLost("the process that makes clips and thumbnails died of this; recording went on")
     return CutOutcome.model_validate_json(answer)
-
-
-def _end(cutter: ChildProcess) -> None:
-    cutter.kill()
-    cutter.close()

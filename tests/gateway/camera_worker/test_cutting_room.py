@@ -44,12 +44,22 @@ async def test_a_cutter_that_died_while_nobody_needed_it_is_replaced(tmp_path):
     await room.end(10.0)
 
 
-async def test_a_new_cutter_that_does_not_begin_is_told(tmp_path, monkeypatch):
+async def test_a_new_cutter_that_does_not_begin_is_told_and_awaited_at_the_end(tmp_path, monkeypatch):
+    started = []
+    usual = subprocess.Popen
+
+    def noted(*arguments, **keywords):
+        started.append(usual(*arguments, **keywords))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", noted)
     monkeypatch.setattr(sys, "executable", "/bin/true")
     room = CuttingRoom()
     with pytest.raises(CutterLost, match="before it began"):
         await room.make(tmp_path, JOB)
     await room.end(10.0)
+    (cutter,) = started
+    assert cutter.returncode is not None
 
 
 async def test_a_machine_that_starts_no_cutter_is_told_apart_from_a_disk_that_fails(tmp_path, monkeypatch):
