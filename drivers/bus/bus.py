@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
+from drivers.bus.line_quality import LineQuality
 from drivers.bus.transactions import (
     Answer,
     Exchange,
@@ -114,6 +115,10 @@ class Bus:
         """The units that were asked and do not answer."""
         return self._units.occupancy.silent
 
+    def quality(self) -> LineQuality:
+        """Return how the units on the line answer."""
+        return self._units.quality(down_reason=self.down_reason or "", now=self._monotonic())
+
     @property
     def last_command_written_at(self) -> MonotonicSeconds | None:
         """The instant at which the first byte of the last command was handed to the system."""
@@ -191,7 +196,7 @@ class Bus:
         self._refuse_hopeless(exchange.unit, priority, deadline)
         now = self._monotonic()
         if priority is not Priority.COMMAND:
-            priority = self._units.polled(exchange.unit, now=now)
+            priority = self._units.polled(exchange.unit, allowed=timeout, now=now)
         loop = asyncio.get_running_loop()
         transaction = Transaction(
             exchange,  # type: ignore[arg-type]  # the line does not care which reply
@@ -293,7 +298,7 @@ class Bus:
                 transaction.fail(self._units.timed_out(transaction, now=self._monotonic()))
             else:
                 transaction.fail(error)
-            self._units.owes(transaction, bytes(received), asked_at=written_at, now=self._monotonic())
+            self._units.failed(transaction, bytes(received), error, asked_at=written_at, now=self._monotonic())
             if connection.lost is None:
                 await self._wire.quieten(connection)
             return False

@@ -1,11 +1,13 @@
 """Judgement of units' answers: which unit may be asked, whose answer is proven, and how late one comes.
 
-It uses `drivers.bus.occupancy` (who answers, and how fast) and `drivers.bus.late_answers` (whose answers come late).
+It uses `drivers.bus.occupancy` (who answers, and how fast), `drivers.bus.late_answers` (whose answers come late) and
+`drivers.bus.line_quality` (what people are told of it).
 """
 
 from __future__ import annotations
 
 from drivers.bus.late_answers import Lateness
+from drivers.bus.line_quality import Failure, LineAnswers, LineQuality, failure_of
 from drivers.bus.occupancy import Occupancy
 from drivers.bus.transactions import Priority, Transaction, UnitRests
 from drivers.contract import LinkError, MonotonicSeconds, TooLate
@@ -17,6 +19,7 @@ class LineUnits:
     def __init__(self, *, line: str) -> None:
         self._line = line
         self._lateness = Lateness()
+        self._answers = LineAnswers(line=line)
         self.occupancy = Occupancy()
 
     def refuse_resting(self, unit: int, *, now: MonotonicSeconds) -> None:
@@ -27,8 +30,12 @@ class LineUnits:
         if self._lateness.rest_left(unit, now=now) > 0:
             raise UnitRests(self._words(unit, now))
 
-    def polled(self, unit: int, *, now: MonotonicSeconds) -> Priority:
-        """Return whether this is a poll, or a probe of a silent unit beside others that answer."""
+    def polled(self, unit: int, *, allowed: float, now: MonotonicSeconds) -> Priority:
+        """Return whether this is a poll, or a probe of a silent unit beside others that answer.
+
+        `allowed`: how long the answer may take.
+        """
+        self._answers.polled(unit, allowed=allowed)
         is_probe = self.occupancy.has_live and not self.occupancy.is_live(unit)
         self.occupancy.asked(unit, now=now)
         return Priority.PROBE if is_probe else Priority.POLL
@@ -41,12 +48,14 @@ class LineUnits:
         self._lateness.take_beside(received, unit=exchange.unit, now=at)
         if self._lateness.is_proven(exchange, received, is_command=is_command, asked_at=asked_at, at=at):
             return None
+        self._answers.failed(exchange.unit, Failure.LATE)
         reason = self._words(exchange.unit, at)
         return LinkError(reason) if is_command else UnitRests(reason)
 
     def answered(self, unit: int, *, took: float) -> None:
         """Note that the unit answered, so many seconds after the request."""
         self.occupancy.answered(unit, took=took)
+        self._answers.answered(unit, took=took)
 
     def timed_out(self, transaction: Transaction, *, now: MonotonicSeconds) -> LinkError:
         """Note that the unit did not answer in time; return the error for its caller."""
@@ -56,18 +65,33 @@ class LineUnits:
             return TooLate(self._words(unit, now))
         return LinkError(f"unit {unit} on {self._line} did not answer within {waited * 1000:.0f} ms")
 
-    def owes(
-        self, transaction: Transaction, received: bytes, *, asked_at: MonotonicSeconds, now: MonotonicSeconds
+    def failed(
+        self,
+        transaction: Transaction,
+        received: bytes,
+        error: Exception,
+        *,
+        asked_at: MonotonicSeconds,
+        now: MonotonicSeconds,
     ) -> None:
         """Note a transaction without a proven answer: the answer may still come, or be in `received`."""
         exchange = transaction.exchange
+        if transaction.sent and (failure := failure_of(exchange.request, received, error)) is not None:
+            self._answers.failed(exchange.unit, failure)
         if exchange.answered and not exchange.tagged and transaction.sent:
             self._lateness.unanswered(exchange, asked_at=asked_at, now=now)
             self._lateness.take(received, now=now)
 
     def take(self, data: bytes, *, now: MonotonicSeconds) -> bool:
         """Take bytes that no request waits for; return whether they are an answer that was awaited before."""
-        return self._lateness.take(data, now=now)
+        if self._lateness.take(data, now=now):
+            return True
+        self._answers.stray(now=now)
+        return False
+
+    def quality(self, *, down_reason: str, now: MonotonicSeconds) -> LineQuality:
+        """Return how the units answer, on a line that is down for this reason ("": it is open)."""
+        return self._answers.quality(down_reason=down_reason, now=now)
 
     def forget_late_answers(self) -> None:
         """Forget all late answers: the line was opened anew."""

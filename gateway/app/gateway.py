@@ -160,6 +160,7 @@ class Gateway:
         state = SiteStateReader(
             site=self._site,
             site_file=self._site_file,
+            buses=self._field.buses,
             lanes=self._lanes,
             recording=self._recording,
             central=self._central.link,

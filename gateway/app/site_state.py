@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 import structlog
 
+from drivers.bus.bus import Bus
 from gateway.central.central_status import CentralLink
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.lanes import Lanes
 from gateway.problems.found import SiteState
+from gateway.problems.lines import SiteLine
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock
-from gateway.site import Site
+from gateway.site import ModbusDevice, SerialGateDevice, SerialTagReaderDevice, Site
 from gateway.site.certificates import ends_at
 from gateway.site.running import RunningSite
 from gateway.store import Store
@@ -34,6 +36,7 @@ class SiteStateReader:
         *,
         site: Site,
         site_file: RunningSite,
+        buses: Mapping[str, Bus],
         lanes: Lanes,
         recording: Recording,
         central: CentralLink | None,
@@ -41,9 +44,10 @@ class SiteStateReader:
         clock: Clock,
         interface_fault: Callable[[], str],
     ) -> None:
-        """`central` is None for a site that stands alone."""
+        """`central` is None for a site that stands alone; `buses` are by the id of their link."""
         self._site = site
         self._site_file = site_file
+        self._buses = {name: (bus, _units_of(site, name)) for name, bus in buses.items()}
         self._lanes = lanes
         self._recording = recording
         self._central = central
@@ -74,6 +78,7 @@ class SiteStateReader:
             refused_records=self._refused_records,
             disabled_webhooks=self._disabled_webhooks,
             certificate_ends=self._certificate_ends,
+            lines=tuple(SiteLine(bus.quality(), units) for bus, units in self._buses.values()),
         )
 
     async def refresh(self) -> None:
@@ -96,3 +101,12 @@ class SiteStateReader:
                 self._certificate_ends = await asyncio.to_thread(ends_at, tls)
             except ConfigError as error:
                 log.debug("certificate_not_read", error=str(error))  # what is served goes on with what it has read
+
+
+def _units_of(site: Site, link: str) -> Mapping[int, tuple[int, ...]]:
+    """Return the devices on a line, by their unit."""
+    units: dict[int, tuple[int, ...]] = {}
+    for device in site.devices:
+        if isinstance(device, ModbusDevice | SerialGateDevice | SerialTagReaderDevice) and device.link == link:
+            units[device.unit] = (*units.get(device.unit, ()), device.id)
+    return units

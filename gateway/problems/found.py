@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.footage import CameraCondition
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
+from gateway.problems.lines import SiteLine, is_garbled, problem_of_line, problems_beside
 from gateway.problems.problem import Part, Problem, Verdict
 from gateway.recording import CameraSnapshot
 from gateway.recording.forecast import StorageForecast
@@ -32,7 +33,7 @@ class SiteState:
     """Everything that the verdict follows from.
 
     Attributes:
-        lanes, devices, cameras, storage, central: as their owners show them; None: the site has none.
+        lanes, devices, cameras, storage, central, lines: as their owners show them; None: the site has none.
         store_failing: why nothing can be recorded now, "" while it can.
         interface_fault: why the interface is not served, "" while it is.
         site_notices: what of the site file is not in force, a sentence each.
@@ -58,6 +59,7 @@ class SiteState:
     refused_records: int = 0
     disabled_webhooks: tuple[tuple[str, str], ...] = ()
     certificate_ends: int | None = None
+    lines: tuple[SiteLine, ...] = ()
 
 
 def verdict(site: SiteState) -> Verdict:
@@ -79,13 +81,29 @@ def _problems(site: SiteState) -> Iterator[Problem]:
                 hindered[trouble.device_id].append(lane.name)
             else:
                 yield _of_lane(lane, trouble, stops=True)
-    for device in site.devices:
-        lanes = tuple(dict.fromkeys(hindered[device.device_id]))
-        yield from _of_device(device, lanes, is_gate=any(lane.gate_id == device.device_id for lane in site.lanes))
+    yield from _of_field(site, hindered)
     for camera in site.cameras:
         yield from _of_camera(camera)
     if site.central is not None:
         yield from _of_central(site, site.central)
+
+
+def _of_field(site: SiteState, hindered: Mapping[int, list[str]]) -> Iterator[Problem]:
+    """Yield the problems of lines and devices, given which lanes each device hinders."""
+    devices = {device.device_id: device for device in site.devices}
+    gates = {lane.gate_id for lane in site.lanes}
+    behind: set[int] = set()
+    for line in site.lines:
+        if (problem := problem_of_line(line, devices, hindered)) is not None:
+            behind.update(line.device_ids)
+            yield problem
+        yield from problems_beside(line, devices)
+    for device in site.devices:
+        number = device.device_id
+        lanes = tuple(dict.fromkeys(hindered.get(number, ())))
+        for problem in _of_device(device, lanes, is_gate=number in gates, is_garbled=is_garbled(site.lines, number)):
+            if number not in behind or problem.kind is ProblemKind.DEVICE_TAMPERED:
+                yield problem
 
 
 def _of_gateway(site: SiteState) -> Iterator[Problem]:
@@ -129,7 +147,7 @@ def _of_lane(lane: LaneSnapshot, trouble: LaneTrouble, *, stops: bool) -> Proble
     )
 
 
-def _of_device(device: DeviceSnapshot, lanes: tuple[str, ...], *, is_gate: bool) -> Iterator[Problem]:
+def _of_device(device: DeviceSnapshot, lanes: tuple[str, ...], *, is_gate: bool, is_garbled: bool) -> Iterator[Problem]:
     if device.tampered:
         text = f"{device.name}: its housing is open"
         yield _device(ProblemKind.DEVICE_TAMPERED, device, text)
@@ -138,6 +156,8 @@ def _of_device(device: DeviceSnapshot, lanes: tuple[str, ...], *, is_gate: bool)
     kind, text = ProblemKind.DEVICE_OFFLINE, device.away
     if device.online is None:
         kind, text = ProblemKind.DEVICE_NOT_SEEN, f"{device.name} has not answered yet"
+    elif is_garbled:
+        kind, text = ProblemKind.UNIT_GARBLED, f"what {device.name} answers cannot be understood"
     elif device.answers:
         kind = ProblemKind.DEVICE_UNUSABLE
     elif is_gate:

@@ -17,6 +17,7 @@ class Part(StrEnum):
     """Parts of a site that may have a problem."""
 
     LANE = "lane"
+    LINE = "line"
     DEVICE = "device"
     CAMERA = "camera"
     CENTRAL = "central"
@@ -30,7 +31,7 @@ class Problem:
     Attributes:
         kind: what it is, for programs.
         part: which part of the site has it.
-        id: the id of that lane, device or camera; "" for central and the gateway.
+        id: the id of that lane, line, device or camera; "" for central and the gateway.
         name: its name for people.
         text: what is wrong, in one sentence.
         subject: which input of it, "" where there is but one.

@@ -11,7 +11,7 @@ from gateway.web.operations.answers import Answer
 class ProblemAnswer(Answer):
     """A problem of the site: what is wrong since when, what it means for drivers, and what to do.
 
-    `id` is that of its lane, device or camera, `subject` the input concerned. `lanes` cannot work because of it.
+    `id` is that of its lane, line, device or camera, `subject` the input concerned. `lanes` cannot work because of it.
     """
 
     kind: str

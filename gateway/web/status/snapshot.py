@@ -212,7 +212,7 @@ def _passed_back(event: RecordedEvent) -> int | None:
 
 
 def _may_see(user: UserState, part: Part) -> bool:
-    if part in {Part.LANE, Part.DEVICE}:
+    if part in {Part.LANE, Part.LINE, Part.DEVICE}:
         return user.view_devices
     return user.view_cameras if part is Part.CAMERA else True
 

@@ -1,0 +1,200 @@
+"""How the units of a line answer, and what that says of the line. Pure.
+
+What a line's faults look like from its master's end: a unit that is asked at another speed or parity, or over swapped
+wires, says nothing, or something that is no frame. A converter that hears itself sends each request back. Two units at
+one address answer at once, so that their frames spoil each other while other units answer well. Whatever comes unasked
+is another master's, or noise.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+from statistics import median
+
+from drivers.contract import LinkError, MonotonicSeconds
+
+REPLY_BOUNDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Upper bounds of the histogram of reply times, in seconds; what took longer is counted after the last."""
+_LAST = 100
+_LAST_TIMES = 32
+_FAILS_AFTER = 3
+_UNRELIABLE_LOSSES = 5
+_SLOW_SHARE = 0.5
+_STRAY_SECONDS = 60.0
+_STRAYS = 5
+
+
+class Failure(StrEnum):
+    """How a request was not answered."""
+
+    SILENT = "silent"
+    GARBLED = "garbled"
+    ECHOED = "echoed"
+    LATE = "late"
+
+
+class LineFault(StrEnum):
+    """What is wrong with a line as a whole."""
+
+    DOWN = "down"
+    SILENT = "silent"
+    GARBLED = "garbled"
+    ECHOES = "echoes"
+    DISTURBED = "disturbed"
+
+
+class UnitFault(StrEnum):
+    """What is wrong with one unit beside others that answer."""
+
+    SILENT = "silent"
+    GARBLED = "garbled"
+    UNRELIABLE = "unreliable"
+    SLOW = "slow"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnitQuality:
+    """One unit's answers.
+
+    Attributes:
+        unit: its address on the line.
+        reply_times: how many answers came since the start, by their time: one count for each of `REPLY_BOUNDS`, and one
+            for those that took longer.
+        failed: how many requests since the start had no answer that counts, by how they failed.
+        reply_seconds: the median of the last 32 answers; None before the first.
+        allowed_seconds: how long its answers may take.
+        failing: how it fails now, None while it answers.
+        losses: how many times among its last 100 requests one failed after one that was answered.
+    """
+
+    unit: int
+    reply_times: tuple[int, ...]
+    failed: Mapping[Failure, int]
+    reply_seconds: float | None
+    allowed_seconds: float
+    failing: Failure | None
+    losses: int
+
+    @property
+    def fault(self) -> UnitFault | None:
+        """What is wrong with it, provided that others on its line answer; None when nothing is."""
+        if self.failing is not None:
+            is_spoilt = self.failing in {Failure.GARBLED, Failure.ECHOED}
+            return UnitFault.GARBLED if is_spoilt else UnitFault.SILENT
+        if self.losses >= _UNRELIABLE_LOSSES:
+            return UnitFault.UNRELIABLE
+        if self.reply_seconds is not None and self.reply_seconds > _SLOW_SHARE * self.allowed_seconds:
+            return UnitFault.SLOW
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LineQuality:
+    """A line, and the units that were asked on it, by address.
+
+    Attributes:
+        name: the link's id.
+        down_reason: why it is down, "" while it is open.
+        strays: how many times within the last minute something came that nobody asked for.
+    """
+
+    name: str
+    down_reason: str
+    strays: int
+    units: tuple[UnitQuality, ...]
+
+    @property
+    def fault(self) -> LineFault | None:
+        """What is wrong with the line as a whole, None when nothing is, or with single units alone."""
+        if self.down_reason:
+            return LineFault.DOWN
+        failing = [unit.failing for unit in self.units]
+        if failing and None not in failing:
+            if Failure.ECHOED in failing:
+                return LineFault.ECHOES
+            return LineFault.GARBLED if Failure.GARBLED in failing else LineFault.SILENT
+        return LineFault.DISTURBED if self.strays >= _STRAYS else None
+
+
+def failure_of(request: bytes, received: bytes, error: Exception) -> Failure | None:
+    """Return how a request failed, after which these bytes came; None when it is the line's loss that failed it."""
+    if isinstance(error, LinkError):
+        return None
+    if not received:
+        return Failure.SILENT if isinstance(error, TimeoutError) else Failure.GARBLED
+    return Failure.ECHOED if received.startswith(request) else Failure.GARBLED
+
+
+@dataclass(slots=True)
+class _Unit:
+    reply_times: list[int] = field(default_factory=lambda: [0] * (len(REPLY_BOUNDS) + 1))
+    failed: Counter[Failure] = field(default_factory=Counter)
+    was_answered: deque[bool] = field(default_factory=lambda: deque(maxlen=_LAST))
+    last_times: deque[float] = field(default_factory=lambda: deque(maxlen=_LAST_TIMES))
+    since_answer: Counter[Failure] = field(default_factory=Counter)
+    allowed: float = 0.0
+
+    def failing(self) -> Failure | None:
+        """Return the most telling failure since the last answer, once there were enough of them."""
+        count = self.since_answer.total()
+        if count < _FAILS_AFTER:
+            return None
+        spoilt = [kind for kind in (Failure.ECHOED, Failure.GARBLED) if 3 * self.since_answer[kind] >= count]
+        return spoilt[0] if spoilt else self.since_answer.most_common(1)[0][0]
+
+    def quality(self, unit: int) -> UnitQuality:
+        return UnitQuality(
+            unit=unit,
+            reply_times=tuple(self.reply_times),
+            failed=dict(self.failed),
+            reply_seconds=median(self.last_times) if self.last_times else None,
+            allowed_seconds=self.allowed,
+            failing=self.failing(),
+            losses=sum(before and not after for before, after in pairwise(self.was_answered)),
+        )
+
+
+class LineAnswers:
+    """The answers of the units of the line of this name."""
+
+    def __init__(self, *, line: str) -> None:
+        self._line = line
+        self._units: dict[int, _Unit] = {}
+        self._strays: deque[MonotonicSeconds] = deque(maxlen=_STRAYS)
+
+    def polled(self, unit: int, *, allowed: float) -> None:
+        """Note a poll, whose answer may take so long."""
+        self._units.setdefault(unit, _Unit()).allowed = allowed
+
+    def answered(self, unit: int, *, took: float) -> None:
+        """Note an answer, so many seconds after its request."""
+        known = self._units.setdefault(unit, _Unit())
+        known.reply_times[bisect_left(REPLY_BOUNDS, took)] += 1
+        known.was_answered.append(True)
+        known.last_times.append(took)
+        known.since_answer.clear()
+
+    def failed(self, unit: int, failure: Failure) -> None:
+        """Note a request without an answer that counts."""
+        known = self._units.setdefault(unit, _Unit())
+        known.failed[failure] += 1
+        known.was_answered.append(False)
+        known.since_answer[failure] += 1
+
+    def stray(self, *, now: MonotonicSeconds) -> None:
+        """Note that something came that nobody had asked for."""
+        self._strays.append(now)
+
+    def quality(self, *, down_reason: str, now: MonotonicSeconds) -> LineQuality:
+        """Return how the line does."""
+        return LineQuality(
+            name=self._line,
+            down_reason=down_reason,
+            strays=sum(at > now - _STRAY_SECONDS for at in self._strays),
+            units=tuple(known.quality(unit) for unit, known in sorted(self._units.items())),
+        )

@@ -1,0 +1,117 @@
+"""The problems of lines that devices share. Pure.
+
+A line that fails as a whole is one problem, and stands for those of its devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from drivers.bus.line_quality import LineFault, LineQuality, UnitFault, UnitQuality
+from gateway.domain.problems import ProblemKind
+from gateway.lanes.snapshots import DeviceSnapshot
+from gateway.problems.problem import Part, Problem
+
+_SINGLE_TOO = {LineFault.GARBLED: ProblemKind.LINE_GARBLED, LineFault.ECHOES: ProblemKind.LINE_ECHOES}
+_LINE_KINDS = {LineFault.DOWN: ProblemKind.LINE_DOWN, LineFault.SILENT: ProblemKind.LINE_SILENT, **_SINGLE_TOO}
+_BESIDE_KINDS = {UnitFault.UNRELIABLE: ProblemKind.UNIT_UNRELIABLE, UnitFault.SLOW: ProblemKind.UNIT_SLOW}
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLine:
+    """A line of the site: how its units answer, and the device ids behind each unit."""
+
+    quality: LineQuality
+    devices: Mapping[int, tuple[int, ...]]
+
+    @property
+    def name(self) -> str:
+        """The link's id."""
+        return self.quality.name
+
+    @property
+    def device_ids(self) -> tuple[int, ...]:
+        """All devices on it."""
+        return tuple(number for numbers in self.devices.values() for number in numbers)
+
+
+def problem_of_line(
+    line: SiteLine, devices: Mapping[int, DeviceSnapshot], hindered: Mapping[int, list[str]]
+) -> Problem | None:
+    """Return the problem of the line as a whole, None when it works for any of its devices.
+
+    Args:
+        line: the line.
+        devices: those of the site, by id.
+        hindered: the lanes that cannot work, by the id of the device to blame.
+    """
+    own = [devices[number] for number in line.device_ids]
+    fault = line.quality.fault
+    if fault is None or fault not in _LINE_KINDS or not all(device.online is False for device in own):
+        return None
+    if len(own) < 2 and fault not in _SINGLE_TOO:
+        return None  # nobody can tell it from a fault of the device
+    names = ", ".join(device.name for device in own)
+    return Problem(
+        kind=_LINE_KINDS[fault],
+        part=Part.LINE,
+        id=line.name,
+        name=line.name,
+        text=f"{_words(line.quality, fault)}; on it: {names}",
+        lanes=tuple(dict.fromkeys(lane for device in own for lane in hindered.get(device.device_id, ()))),
+        since=min(device.since for device in own),
+    )
+
+
+def _words(quality: LineQuality, fault: LineFault) -> str:
+    match fault:
+        case LineFault.DOWN:
+            return f"line {quality.name} is down: {quality.down_reason}"
+        case LineFault.ECHOES:
+            return f"line {quality.name} sends back what is sent on it, and no unit answers"
+        case LineFault.GARBLED:
+            return f"what comes on line {quality.name} cannot be understood"
+        case _:
+            return f"no unit answers on line {quality.name}"
+
+
+def problems_beside(line: SiteLine, devices: Mapping[int, DeviceSnapshot]) -> Iterator[Problem]:
+    """Yield what is wrong with a line that works, and with units that answer on it."""
+    if line.quality.fault is LineFault.DISTURBED and not any(unit.fault for unit in line.quality.units):
+        yield Problem(
+            kind=ProblemKind.LINE_DISTURBED,
+            part=Part.LINE,
+            id=line.name,
+            name=line.name,
+            text=f"something comes on line {line.name} that the gateway has not asked for",
+        )
+    for unit in line.quality.units:
+        kind = None if unit.fault is None else _BESIDE_KINDS.get(unit.fault)
+        for number in line.devices.get(unit.unit, ()) if kind else ():
+            device = devices[number]
+            if kind and device.online:
+                yield Problem(
+                    kind=kind,
+                    part=Part.DEVICE,
+                    id=str(number),
+                    name=device.name,
+                    text=f"{device.name} {_unit_words(unit)}",
+                )
+
+
+def _unit_words(unit: UnitQuality) -> str:
+    if unit.fault is UnitFault.SLOW and unit.reply_seconds is not None:
+        took, allowed = unit.reply_seconds * 1000, unit.allowed_seconds * 1000
+        return f"answers slowly: after {took:.0f} ms, of {allowed:.0f} ms that its profile allows"
+    return f"fell silent {unit.losses} times within its last 100 requests"
+
+
+def is_garbled(lines: tuple[SiteLine, ...], device_id: int) -> bool:
+    """Return whether what the device answers cannot be understood, while others on its line are."""
+    return any(
+        unit.fault is UnitFault.GARBLED and line.quality.fault is None
+        for line in lines
+        for unit in line.quality.units
+        if device_id in line.devices.get(unit.unit, ())
+    )

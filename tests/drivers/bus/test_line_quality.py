@@ -1,0 +1,186 @@
+"""How a line's units answer: counted on a real serial line with Modbus RTU units that have the faults of real ones."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+import tty
+from contextlib import asynccontextmanager
+from itertools import zip_longest
+
+import pytest
+from pymodbus.framer import FramerRTU
+
+from drivers.bus.bus import Bus
+from drivers.bus.line_quality import REPLY_BOUNDS, Failure, LineAnswers, LineFault, UnitFault
+from drivers.contract import DriverError
+from drivers.link import LinkSpec
+from drivers.modbus.messages import Read, Table
+from drivers.modbus.session import Session
+
+ALLOWED = 0.06
+FIRST = Read(Table.HOLDING_REGISTER, 0, 1)
+
+
+def frame(*content: int) -> bytes:
+    return bytes(content) + FramerRTU.compute_CRC(bytes(content)).to_bytes(2, "big")
+
+
+class Wires:
+    """A line's far end: units 1 and 2 hold a register each, and whatever happens to a line may happen to them."""
+
+    def __init__(self, path):
+        self.path = path
+        self.silent: set[int] = set()
+        self.shared: set[int] = set()  # addresses that a second unit has, too
+        self.delays: dict[int, float] = {}
+        self.echoes = False
+        self.spoils = False
+        self._master, self._slave = os.openpty()
+        tty.setraw(self._slave)
+        path.symlink_to(os.ttyname(self._slave))
+        asyncio.get_running_loop().add_reader(self._master, self._hear)
+
+    def close(self):
+        asyncio.get_running_loop().remove_reader(self._master)
+        self.path.unlink()
+        os.close(self._master)
+        os.close(self._slave)
+
+    def send(self, data):
+        os.write(self._master, bytes(one ^ 0x55 for one in data) if self.spoils else data)
+
+    def _hear(self):
+        request = os.read(self._master, 256)
+        unit = request[0]
+        if self.echoes:
+            self.send(request)
+        if unit in self.silent:
+            return
+        answer = frame(unit, 3, 2, 0, unit)
+        if unit in self.shared:  # both drive the line at once, the second a byte later
+            other = b"\xff" + frame(unit, 3, 2, 0, 99)
+            answer = bytes(one & two for one, two in zip_longest(answer, other, fillvalue=0xFF))
+        asyncio.get_running_loop().call_later(self.delays.get(unit, 0.0), self.send, answer)
+
+
+@pytest.fixture
+async def wires(tmp_path):
+    wires = Wires(tmp_path / "line")
+    yield wires
+    wires.close()
+
+
+@pytest.fixture
+def polled(wires, running):
+    """A bus on the wires, whose units 1 and 2 are polled."""
+
+    async def poll(bus, unit):
+        session = Session(bus=bus, unit=unit, framing="rtu", timeout=ALLOWED)
+        while True:
+            with contextlib.suppress(DriverError):
+                await session.read(FIRST, deadline=time.monotonic() + 1.0)
+            await asyncio.sleep(0.01)
+
+    @asynccontextmanager
+    async def make():
+        bus = Bus(name="yard", spec=LinkSpec(f"serial:{wires.path}", baud=115_200))
+        async with running(bus.run(), poll(bus, 1), poll(bus, 2)):
+            yield bus
+
+    return make
+
+
+def faults(bus):
+    return {unit.unit: unit.fault for unit in bus.quality().units}
+
+
+def answers(bus):
+    return sum(sum(unit.reply_times) for unit in bus.quality().units)
+
+
+async def test_units_that_answer_have_no_fault(polled, eventually):
+    async with polled() as bus:
+        await eventually(lambda: answers(bus) > 100)
+        assert bus.quality().fault is None
+        assert faults(bus) == {1: None, 2: None}
+        for unit in bus.quality().units:
+            assert 0 < unit.reply_seconds < ALLOWED
+            assert len(unit.reply_times) == len(REPLY_BOUNDS) + 1
+            assert unit.allowed_seconds == ALLOWED
+
+
+async def test_a_line_that_cannot_be_opened_is_down_and_says_why(running, eventually, tmp_path):
+    bus = Bus(name="yard", spec=LinkSpec(f"serial:{tmp_path}/gone"))
+    async with running(bus.run()):
+        await eventually(lambda: "No such file" in bus.quality().down_reason)
+        assert bus.quality().fault is LineFault.DOWN
+
+
+async def test_one_silent_unit_is_the_units_fault_and_all_of_them_are_the_lines(wires, polled, eventually):
+    async with polled() as bus:
+        wires.silent = {2}
+        await eventually(lambda: faults(bus) == {1: None, 2: UnitFault.SILENT})
+        assert bus.quality().fault is None
+        wires.silent = {1, 2}
+        await eventually(lambda: bus.quality().fault is LineFault.SILENT)
+        wires.silent = set()
+        await eventually(lambda: bus.quality().fault is None and faults(bus) == {1: None, 2: None})
+
+
+async def test_two_units_at_one_address_are_told_from_a_line_that_nobody_understands(wires, polled, eventually):
+    async with polled() as bus:
+        wires.shared = {2}
+        await eventually(lambda: faults(bus) == {1: None, 2: UnitFault.GARBLED})
+        assert bus.quality().fault is None
+        wires.shared = set()
+        wires.spoils = True
+        await eventually(lambda: bus.quality().fault is LineFault.GARBLED)
+        wires.spoils = False
+        await eventually(lambda: bus.quality().fault is None)
+
+
+async def test_an_echo_without_answers_is_the_lines_fault(wires, polled, eventually):
+    async with polled() as bus:
+        wires.echoes = True
+        wires.silent = {1, 2}
+        await eventually(lambda: bus.quality().fault is LineFault.ECHOES)
+        wires.silent = set()  # behind the echo, an answer is found
+        await eventually(lambda: bus.quality().fault is None)
+
+
+async def test_a_slow_unit_is_slow_by_what_it_is_allowed(wires, polled, eventually):
+    async with polled() as bus:
+        wires.delays[1] = 0.7 * ALLOWED
+        await eventually(lambda: faults(bus).get(1) is UnitFault.SLOW)
+        assert faults(bus)[2] is None
+
+
+async def test_another_master_on_the_line_disturbs_it(wires, polled, eventually):
+    async with polled() as bus:
+        await eventually(lambda: answers(bus) > 10)
+        async with asyncio.timeout(20.0):
+            while bus.quality().fault is not LineFault.DISTURBED:
+                wires.send(frame(7, 3, 0, 0, 0, 1))
+                await asyncio.sleep(0.013)
+
+
+def test_a_unit_that_often_falls_silent_is_unreliable_and_one_long_silence_is_not():
+    def fault(outcomes):
+        told = LineAnswers(line="yard")
+        told.polled(1, allowed=0.3)
+        for is_answered in outcomes:
+            if is_answered:
+                told.answered(1, took=0.01)
+            else:
+                told.failed(1, Failure.SILENT)
+        (unit,) = told.quality(down_reason="", now=0.0).units
+        return unit.fault
+
+    assert fault([True, False] * 10 + [True]) is UnitFault.UNRELIABLE
+    assert fault([True] + [False] * 40 + [True]) is None
+    assert fault([True] + [False] * 3) is UnitFault.SILENT
+    assert fault([True] + [False] * 2) is None
+    assert fault([True, False] * 10 + [True] * 96) is None
