@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
 from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.domain.conflicts import before_waiting, laid_over
 from gateway.domain.errors import CommandRefused, StoreError
 from gateway.domain.writes import (
     CARD_CREATE,
@@ -24,7 +25,6 @@ from gateway.domain.writes import (
     WriteOperation,
     changed_by,
     is_twin,
-    laid_over,
 )
 from gateway.runtime.clock import Clock
 from gateway.store import CardRecord, PendingWrite
@@ -100,14 +100,11 @@ class SiteCards:
         at_site: JsonObject | None = None
         if operation.effect is not Effect.CREATE or formerly is not None:  # at a create it is another card's id
             at_site = await self.record(card_id if old is None else old)
-        whole: JsonObject | None = None
+        shown: JsonObject | None = None
         if at_site is not None or record is not None:
-            whole = {
-                **(at_site or {}),
-                **(record or {}),
-                "id": card_id,
-            }  # an answer may hold less than the whole record
-        shown = None if whole is None else laid_over(whole, await self.pending_writes.waiting(KIND, card_id))
+            waiting = await self.pending_writes.waiting(KIND, card_id)
+            known = before_waiting(at_site or {}, waiting)  # an answer may hold less than the whole record
+            shown = laid_over({**known, **(record or {}), "id": card_id}, waiting)
         if shown is None:
             await self._apply(remove=(card_id, *((old,) if old else ())))
             return None
@@ -183,7 +180,7 @@ class SiteCards:
             record = _object(known[card_id]) if card_id in known else None
             if created is not None:
                 record = {**created, "id": card_id}
-            shown = None if record is None else laid_over(record, writes)
+            shown = None if record is None else laid_over(before_waiting(record, writes), writes)
             if shown is None:
                 remove.append(card_id)
             else:

@@ -7,14 +7,22 @@ back, not even by a later change of the site. A field that was sent back unchang
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from pydantic import JsonValue
 
-from gateway.domain.writes import CARD_LIFECYCLE, JsonObject, WriteOperation, alike
+from gateway.domain.writes import (
+    CARD_LIFECYCLE,
+    Effect,
+    JsonObject,
+    WaitingWrite,
+    WriteOperation,
+    alike,
+    changed_by,
+)
 
 READS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -94,6 +102,38 @@ def settle(operation: WriteOperation, body: JsonObject, base: JsonObject, theirs
     if centrals := {conflict.field for conflict in conflicts if conflict.centrals_counts}:
         yielded |= {*centrals, _BESIDE_STATE}
     return Settled({name: value for name, value in body.items() if name not in yielded}, tuple(conflicts))
+
+
+def laid_over(record: JsonObject, waiting: Sequence[WaitingWrite]) -> JsonObject | None:
+    """Return central's record with the waiting writes applied; None when the site has deleted it.
+
+    What counts is judged as when they are sent: a refused change, which may wait for long, hides no right that central
+    took away since.
+    """
+    shown: JsonObject | None = record
+    rights: JsonObject = {}
+    for write in waiting:
+        if write.operation.effect is Effect.DELETE:
+            shown = None
+        elif write.operation.effect is Effect.CHANGE and shown is not None:
+            base = write.base | {name: was for name, was in rights.items() if name in write.base}
+            settled = settle(write.operation, write.body, base, shown)
+            rights |= {conflict.field: conflict.was for conflict in settled.conflicts if conflict.of_rights}
+            shown = changed_by(shown, settled.body)
+    return shown
+
+
+def before_waiting(record: JsonObject, waiting: Sequence[WaitingWrite]) -> JsonObject:
+    """Return the site's record without its waiting changes, so that they can be laid over it again.
+
+    A value that none of them has is central's, and stays.
+    """
+
+    def is_own(name: str) -> bool:
+        return any(name in write.body and _same(record.get(name), write.body[name]) for write in waiting)
+
+    bases = {name: was for write in reversed(waiting) for name, was in write.base.items()}
+    return record | {name: was for name, was in bases.items() if is_own(name)}
 
 
 def _same(one: JsonValue, other: JsonValue) -> bool:

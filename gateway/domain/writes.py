@@ -8,7 +8,7 @@ and the write waits in the outbox.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from types import MappingProxyType
@@ -196,13 +196,23 @@ class RecordWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WaitingWrite:
-    """A write that waits. `begun`: it may have reached central."""
+    """A write that waits.
+
+    Attributes:
+        operation: what it does.
+        record_id: to which record.
+        body: its fields.
+        begun: whether it may have reached central.
+        refused: why central refused it, "" while it did not.
+        base: of a change, what its fields were before it, as far as that is known.
+    """
 
     operation: WriteOperation
     record_id: int
     body: JsonObject
     begun: bool = False
     refused: str = ""
+    base: JsonObject = field(default_factory=dict)
 
     @property
     def holds_up_nothing(self) -> bool:
@@ -219,17 +229,6 @@ def takes_away(operation: WriteOperation, body: JsonObject) -> bool:
 def changed_by(record: JsonObject, body: JsonObject) -> JsonObject:
     """Apply the fields of a write to a record; its id stays."""
     return {**record, **{name: value for name, value in body.items() if name != "id"}}
-
-
-def laid_over(record: JsonObject, waiting: Iterable[WaitingWrite]) -> JsonObject | None:
-    """Return central's record with the waiting writes applied; None when the site has deleted it."""
-    shown: JsonObject | None = record
-    for write in waiting:
-        if write.operation.effect is Effect.DELETE:
-            shown = None
-        elif write.operation.effect is Effect.CHANGE and shown is not None:
-            shown = changed_by(shown, write.body)
-    return shown
 
 
 def with_newer(created: JsonObject, newer: Iterable[JsonObject]) -> JsonObject:

@@ -247,9 +247,12 @@ class CardPull:
             walk.removed += done.removed
 
     async def _own(self, walk: _Walk, of: Collection[int]) -> frozenset[int]:
-        """Find those cards that were written meanwhile or wait to go up: central need not list them yet."""
+        """Find those cards that were written meanwhile or whose create waits: central need not list them yet.
+
+        A change that waits keeps no card: central has deleted what it changes.
+        """
         written = walk.made_here.union(walk.written).intersection(of)
-        return written | await self._pending_writes.among_waiting(KIND, of)
+        return written | await self._pending_writes.among_created(KIND, of)
 
     async def _walk(
         self, walk: _Walk, on_progress: OnProgress = ignore_progress, on_page: OnPage | None = None

@@ -220,7 +220,7 @@ class OutboxSender:
         if isinstance(error, CentralUnavailable | CentralDenied):
             sent = isinstance(error, CentralUnavailable) and error.sent
             return await self._failed(row, error, at_central=sent)
-        if (doubtful := await doubt(self._client, error, of=request.operation)) is not None:
+        if (doubtful := await doubt(self._client, error, of=request.operation, sent=request.body)) is not None:
             return await self._failed(row, doubtful, at_central=False)
         try:
             await self._refused(row, request, error)

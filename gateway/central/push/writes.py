@@ -147,7 +147,7 @@ class CentralWrites:
             attempt = Attempt(key=key, begun=asked and error.sent, newest_before=before, begun_at=begun_at)
             return await self._hold(operation, record_id, body, attempt=attempt)
         except CentralRefused as error:
-            return await self._on_refusal(upstream, operation, record_id, body, error, key=key)
+            return await self._on_refusal(upstream, operation, record_id, body, error, key=key, sent=sent)
         row = OutboxRow(
             id=0, key=key, kind=operation.kind, record_id=0, body="", created_at=started, tries=0, next_at=0,
             parked=False, error="", begun=True, newest_before=before, begun_at=begun_at,
@@ -164,11 +164,12 @@ class CentralWrites:
         error: CentralRefused,
         *,
         key: str,
+        sent: JsonObject,
     ) -> Written:
         """Hold a write whose refusal says nothing of it. Raises the refusal when it is central's own word."""
         if not error.status:  # central refuses the gateway's account, and has not seen the write
             return await self._hold(operation, record_id, body)
-        if await doubt(upstream.client, error, of=operation) is not None:  # what answered is not central
+        if await doubt(upstream.client, error, of=operation, sent=sent) is not None:
             return await self._hold(operation, record_id, body, attempt=Attempt(key=key))
         if operation.kind == CARD and record_id is not None and error.status == NOT_FOUND:
             try:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.domain.conflicts import READS
+from gateway.domain.conflicts import READS, laid_over
 from gateway.domain.writes import (
     WRITES,
     Effect,
@@ -16,7 +16,6 @@ from gateway.domain.writes import (
     WriteOperation,
     changed_by,
     is_twin,
-    laid_over,
     left_to_change,
     takes_away,
     with_newer,
@@ -111,8 +110,8 @@ class PendingWrites:
         """Return the waiting writes of a kind, or of one record, oldest first, refused ones included."""
         return await self._database.read(lambda connection: waiting_writes(outbox_rows(connection, kind, record_id)))
 
-    async def among_waiting(self, kind: str, record_ids: Collection[int]) -> frozenset[int]:
-        """Return those of the records for which something waits, refused writes included."""
+    async def among_created(self, kind: str, record_ids: Collection[int]) -> frozenset[int]:
+        """Return those of the records whose create waits, refused or not."""
         if not record_ids:
             return frozenset()
         numbers = json.dumps(list(record_ids))
@@ -120,7 +119,7 @@ class PendingWrites:
         def query(connection: sqlite3.Connection) -> frozenset[int]:
             (found,) = connection.execute(
                 "SELECT json_group_array(value) FROM json_each(?) WHERE EXISTS"
-                " (SELECT 1 FROM outbox WHERE kind = ? AND record_id = value)",
+                " (SELECT 1 FROM outbox WHERE kind = ? AND record_id = value AND action = 'create')",
                 (numbers, kind),
             ).fetchone()
             return frozenset(json.loads(found))

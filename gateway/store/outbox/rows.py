@@ -11,16 +11,17 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from gateway.domain.conflicts import laid_over
 from gateway.domain.errors import NotFoundError
 from gateway.domain.evidence import FILE_LOST
-from gateway.domain.writes import WRITES, JsonObject, WaitingWrite, laid_over
+from gateway.domain.writes import WRITES, JsonObject, WaitingWrite
 from gateway.store.engine.database import is_id
 from gateway.store.outbox.backlog_quota import count_rows
 from gateway.store.outbox.record_kinds import RECORD_KINDS
 
 COLUMNS = (
     "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun, newest_before,"
-    " stated_id, begun_at"
+    " stated_id, begun_at, base"
 )
 _BODY = TypeAdapter(JsonObject)
 
@@ -31,7 +32,8 @@ class OutboxRow:
 
     `kind` and `action` name the operation; `begun` means that it may have reached central already. `newest_before`:
     the highest id of its kind at central before that, None if unknown. `stated_id`: central's id of it, as a person
-    said. `begun_at`: when it was sent last, by central's clock (micros), None if unknown.
+    said. `begun_at`: when it was sent last, by central's clock (micros), None if unknown. `base`: of a change, the JSON
+    text of its fields as they were before it, "" if unknown.
     """
 
     id: int
@@ -49,6 +51,7 @@ class OutboxRow:
     newest_before: int | None = None
     stated_id: int | None = None
     begun_at: int | None = None
+    base: str = ""
 
     @property
     def lost(self) -> bool:
@@ -208,7 +211,8 @@ def waiting_writes(rows: Iterable[OutboxRow]) -> tuple[WaitingWrite, ...]:
         body = body_object(row.body)
         if operation is not None and body is not None:
             refused = row.error if row.parked else ""
-            writes.append(WaitingWrite(operation, row.record_id, body, begun=row.begun, refused=refused))
+            base = (body_object(row.base) if row.base else None) or {}
+            writes.append(WaitingWrite(operation, row.record_id, body, begun=row.begun, refused=refused, base=base))
     return tuple(writes)
 
 
@@ -241,7 +245,7 @@ def row_of(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
 
 
 def as_row(
-    row: tuple[int, str, str, int, str, int, int, int, int, str, str, int, int | None, int | None, int | None],
+    row: tuple[int, str, str, int, str, int, int, int, int, str, str, int, int | None, int | None, int | None, str],
 ) -> OutboxRow:
     """Return a row of `COLUMNS`, which come in the order of its fields."""
     return OutboxRow(*row[:8], bool(row[8]), row[9], row[10], bool(row[11]), *row[12:])
