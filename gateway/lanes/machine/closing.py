@@ -57,8 +57,10 @@ def operator_closes(lane: Transition, event: m.CommandRequested) -> None:
     if lane.state.visits.phase in _RIGHT_OF_WAY:
         lane.put(lane.state.visits.owing_nothing())
         lane.rest()
+    job = lane.state.closing
+    earlier = job is not None and job.is_on_its_way and reopening.has_reached_controller(lane.state, job)
     commands_in_flight.send(lane, event.command, event.deadline)
-    lane.put(Closing.by_person(lane.now.at, tries=CLOSE_TRIES))
+    lane.put(Closing.by_person(lane.now.at, tries=CLOSE_TRIES, earlier=earlier))
     stopping.ended(lane, f"{event.command.source.removeprefix('user:')} closes it")
 
 
@@ -95,8 +97,10 @@ def failed(lane: Transition, reason: str) -> None:
     job = lane.state.closing
     if job is None or not job.sent:
         return
-    if job.tries < CLOSE_TRIES and why_not_close(lane.rules, lane.state, lane.now.at):
-        # A reason that came up before the first byte is no failure of the gate: the close waits, as usual.
+    can_wait = job.tries < CLOSE_TRIES and why_not_close(lane.rules, lane.state, lane.now.at)
+    if job.earlier or can_wait:
+        # An earlier close is watched on. A reason that came up before the first byte is no failure of the gate: the
+        # close waits, as usual.
         lane.put(job.close_not_sent(lane.now.at))
     else:
         _again(lane, job, reason)

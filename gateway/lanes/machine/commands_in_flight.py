@@ -65,8 +65,8 @@ def superseded_ended(lane: Transition, command_id: str, *, sent: bool) -> None:
             lane.put(lane.state.commands.without(one))
             if not sent and one.command.action is GateAction.OPEN:
                 _open_overtaken(lane, one)
-            elif not sent and one.command.action is GateAction.CLOSE:
-                lane.put(lane.state.commands.undoing_nothing())
+            elif one.command.action is GateAction.CLOSE:
+                _close_overtaken(lane, sent=sent)
             if sent:
                 lane.write(one.command, CommandState.UNKNOWN, one.reason)
             else:
@@ -176,6 +176,15 @@ def _open_overtaken(lane: Transition, one: Superseded) -> None:
     lane.put(lane.state.stop.overtook_open(one.deadline))
     if lane.state.closing is None:
         watch_close(lane, one.instead_of)
+
+
+def _close_overtaken(lane: Transition, *, sent: bool) -> None:
+    """Keep what is known of a close whose place another command took: it reached the controller, or never left."""
+    job = lane.state.closing
+    if not sent:
+        lane.put(lane.state.commands.close_never_left())
+    elif job is not None and job.is_on_its_way:
+        lane.put(job.close_reached())
 
 
 def _give_up(lane: Transition, flight: InFlight, reason: str) -> None:

@@ -32,7 +32,7 @@ def watch(lane: Transition, job: Closing) -> bool:
     state = lane.state
     if not job.ours or job.lost or state.inputs.gate_lost or state.inputs.gate.position is GatePosition.CLOSED:
         return False
-    if not _has_reached_controller(state) or _is_seen_stopped(state):
+    if not has_reached_controller(state, job) or _is_seen_stopped(state):
         return False
     reason = _why_open(lane)
     if not reason:
@@ -57,6 +57,16 @@ def acknowledged(lane: Transition) -> None:
         reason=job.reopens_for,
         times=job.reopened,
     )
+
+
+def has_reached_controller(state: LaneState, job: Closing) -> bool:
+    """Return whether the controller has, or may have, a close of this closing. A later one may still wait."""
+    flight = state.commands.flight
+    if job.earlier or state.inputs.gate.position is GatePosition.CLOSING:
+        return True
+    if flight is None or flight.command.action is GateAction.STOP:
+        return not any(one.command.action is GateAction.CLOSE for one in state.commands.superseded)
+    return flight.command.action is GateAction.CLOSE and (flight.acknowledged_at is not None or bool(flight.doubt))
 
 
 def close_to_undo(state: LaneState) -> Closing | None:
@@ -186,15 +196,6 @@ def _waits_for_other(state: LaneState) -> bool:
     if state.commands.flight is None or state.commands.flight.command.action is not GateAction.STOP:
         return state.commands.flight is not None or bool(state.inputs.gate_lost)
     return state.inputs.gate.position is GatePosition.STOPPED
-
-
-def _has_reached_controller(state: LaneState) -> bool:
-    flight = state.commands.flight
-    if state.inputs.gate.position is GatePosition.CLOSING:
-        return True
-    if flight is None or flight.command.action is GateAction.STOP:
-        return not any(one.command.action is GateAction.CLOSE for one in state.commands.superseded)
-    return flight.command.action is GateAction.CLOSE and (flight.acknowledged_at is not None or bool(flight.doubt))
 
 
 def _closes_later(lane: Transition) -> bool:

@@ -20,6 +20,7 @@ class Closing:
         tries: closes sent so far.
         not_before: the gate is left alone until then.
         hold_reported: whether an event says that a safety point delays it.
+        earlier: whether a close before the last one has reached the controller, and may still move the gate.
         seen_moving: whether the gate was seen closing since the close was sent.
         ours: the gate moves, or stopped half-way, on a close of ours; what comes into its way has it opened again.
         lost: the controller was away meanwhile, and the position has not been read since.
@@ -36,6 +37,7 @@ class Closing:
     tries: int = 0
     not_before: float = NEVER
     hold_reported: bool = False
+    earlier: bool = False
     seen_moving: bool = False
     ours: bool = False
     lost: bool = False
@@ -57,9 +59,9 @@ class Closing:
         return cls(since=at, sent=by_device)
 
     @classmethod
-    def by_person(cls, at: float, *, tries: int) -> Closing:
+    def by_person(cls, at: float, *, tries: int, earlier: bool) -> Closing:
         """Return a closing that a person wants, whose close is on its way; `tries` are used up by it."""
-        return cls(since=at, sent=True, ours=True, tries=tries)
+        return cls(since=at, sent=True, ours=True, tries=tries, earlier=earlier)
 
     def seen_closing(self) -> Closing:
         """Return the closing once the gate was seen to close."""
@@ -85,9 +87,14 @@ class Closing:
         """Return the closing after an open in its place that never left, or was given up."""
         return replace(self, since=at, reopen_unsent=self.reopening > 0)
 
+    def close_reached(self) -> Closing:
+        """Return the closing once a close whose place another took turned out to have reached the controller."""
+        return replace(self, earlier=True)
+
     def close_not_sent(self, at: float) -> Closing:
-        """Return the closing after a close that never left, which counts for no try."""
-        return replace(self, since=at, sent=False, ours=False, tries=max(0, self.tries - 1))
+        """Return the closing after a close that never left, which counts for no try; an earlier one is watched on."""
+        goes_on = self.earlier
+        return replace(self, since=at, sent=goes_on, ours=goes_on, tries=max(0, self.tries - 1))
 
     def close_overtaken(self, at: float) -> Closing:
         """Return the closing after a close that never left since a stop took its place."""

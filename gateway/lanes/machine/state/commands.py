@@ -89,9 +89,19 @@ class Commands:
         return replace(self, superseded=(*self.superseded, one))
 
     def undoing_nothing(self) -> Commands:
-        """Return the commands once the close that they were to undo turned out never to have gone out."""
+        """Return the commands once the close that they were to undo moves the gate no more."""
         superseded = tuple(replace(one, instead_of=None) for one in self.superseded)
         flight = self.flight if self.flight is None else replace(self.flight, instead_of=None)
+        return replace(self, flight=flight, superseded=superseded)
+
+    def close_never_left(self) -> Commands:
+        """Return the commands once a close turned out never to have gone out; they still undo an earlier one."""
+
+        def kept(close: Closing | None) -> Closing | None:
+            return close if close is not None and close.earlier else None
+
+        superseded = tuple(replace(one, instead_of=kept(one.instead_of)) for one in self.superseded)
+        flight = self.flight if self.flight is None else replace(self.flight, instead_of=kept(self.flight.instead_of))
         return replace(self, flight=flight, superseded=superseded)
 
     def acknowledged(self, flight: InFlight, at: float) -> Commands:
