@@ -73,7 +73,7 @@ def central_parts(
         pull_seconds=central.pull_seconds,
         bytes_per_second=central.pull_bytes_per_second,
         evidence=wiring.evidence_sender(
-            store, client=client, clock=clock, files=evidence_files.lost, may_take=may_take, ask_after=ask_after
+            store, upstream=upstream, clock=clock, files=evidence_files.lost, may_take=may_take, ask_after=ask_after
         ),
         reconcile=wiring.reconcile(store, upstream=upstream, cards=cards),
         commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),

@@ -18,6 +18,7 @@ from gateway.central.push.evidence import EvidenceOnDisk, EvidenceSender
 from gateway.central.push.lost_records import LostRecords
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.own_records import OwnRecords
 from gateway.central.push.parked_rows import ParkedRows
 from gateway.central.push.reconcile import Reconcile
 from gateway.central.push.restored_central import RestoreDetector
@@ -59,17 +60,25 @@ def upstream(
     """
     newest = newest or NewestIds(client=client, clock=clock)
     delivered_records, notes = store.delivered_records, store.cards
+    restore = RestoreDetector(
+        lost_records=LostRecords(client=client, delivered_records=delivered_records, notes=notes, clock=clock),
+        delivered_records=delivered_records,
+        notes=notes,
+        events=store.events,
+        journal=store.journal,
+        changes=store.changes,
+        clock=clock,
+    )
     return Upstream(
         client=client,
         newest=newest,
-        restore=RestoreDetector(
-            lost_records=LostRecords(client=client, delivered_records=delivered_records, notes=notes, clock=clock),
+        restore=restore,
+        own_records=OwnRecords(
+            client=client,
+            pending_writes=store.pending_writes,
             delivered_records=delivered_records,
-            notes=notes,
-            events=store.events,
-            journal=store.journal,
-            changes=store.changes,
-            clock=clock,
+            cards=notes,
+            restore=restore,
         ),
         outcomes=OutcomeSearch(
             client=client,
@@ -177,7 +186,7 @@ def outbox_sender(
 def evidence_sender(
     store: Store,
     *,
-    client: CentralClient,
+    upstream: Upstream,
     clock: Clock,
     files: EvidenceOnDisk,
     may_take: float = MAY_TAKE,
@@ -185,7 +194,8 @@ def evidence_sender(
 ) -> EvidenceSender:
     """Build the sender of files. `may_take`, `ask_after`: as for `upstream`."""
     return EvidenceSender(
-        client=client,
+        client=upstream.client,
+        own_records=upstream.own_records,
         evidence=store.evidence,
         outbox=store.outbox,
         unknown_outcomes=store.unknown_outcomes,

@@ -53,6 +53,13 @@ class CentralFarEnd:
         there = sorted(records, reverse=True)[(number - 1) * limit : number * limit]
         return {resource: [records[found] for found in there], "count": len(records)}
 
+    def record(self, resource: str, number: object) -> JsonObject:
+        """Return one record. Raises CentralRefused for one that is not there."""
+        found = self._records[resource].get(number) if isinstance(number, int) else None
+        if found is None:
+            raise CentralRefused("not found", status=404)
+        return found
+
 
 class SimulatedCentral(CentralClient):
     """The client that `OutboxSender` calls, with the far end in place of a connection."""
@@ -85,6 +92,8 @@ class SimulatedCentral(CentralClient):
             raise CentralRefused(f"{method} {path}: refused")
         resource, one = ("entries", "entry") if path.startswith("/v1/entry") else ("events", "event")
         asked = body or {}
+        if method == "POST" and "id" in asked:
+            return {one: self._far_end.record(resource, asked["id"])}
         if method == "POST":  # a search for a record of unknown outcome
             page, limit = asked.get("page"), asked.get("page_limit")
             return self._far_end.page(resource, int(str(page)), int(str(limit)))

@@ -7,6 +7,7 @@ from datetime import UTC
 from gateway.central import wiring
 from gateway.central.pull.pull import DownSync
 from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.own_records import OwnRecords
 from gateway.central.push.parked_rows import ParkedRows
 from gateway.central.push.search_attempts import ASK_AFTER, MAY_TAKE
 from gateway.central.push.writes import CentralWrites
@@ -34,6 +35,11 @@ def down_sync(*, client, store, clock, zone=UTC, fields=None) -> DownSync:
     upstream = wiring.upstream(client, store=store, clock=clock)
     cards = wiring.site_cards(store, clock=clock, zone=zone, fields=fields)
     return wiring.down_sync(store, upstream=upstream, cards=cards)
+
+
+def own_records(*, client, store, clock) -> OwnRecords:
+    """The check that central's ids still name what this site made."""
+    return wiring.upstream(client, store=store, clock=clock).own_records
 
 
 def parked_rows(*, store, clock, client=None, zone=UTC, fields=None) -> ParkedRows:

@@ -7,6 +7,8 @@ operation that it does not have. So where a record can be read, it is: one that 
 
 from __future__ import annotations
 
+from pydantic import JsonValue
+
 from gateway.central.client.answers import CentralFailed
 from gateway.central.client.client import CentralClient
 from gateway.domain.conflicts import READS
@@ -15,6 +17,8 @@ from gateway.domain.writes import WRITES, Effect, JsonObject, Lookup, WriteOpera
 
 NOT_FOUND = 404
 _EVERY_CENTRAL_HAS = "device"
+_NEWEST = 100
+"""Records of the list that are looked through for one that central does not answer for singly."""
 
 
 async def doubt(
@@ -31,39 +35,46 @@ async def doubt(
     central is asked whether it runs, which needs no session. `sent`: its body; the record that a change
     or deletion names is asked for, too.
     """
-    lookup = _lookup(_EVERY_CENTRAL_HAS if of is None or of.effect is Effect.CREATE else of.kind)
+    changes = of is not None and of.effect is not Effect.CREATE
+    lookup = _lookup(of.kind if of is not None and changes else _EVERY_CENTRAL_HAS)
     if refusal.status != NOT_FOUND or lookup is None:
         return None
     try:
         try:
-            await client.call("POST", lookup.path, {"page": 1, "page_limit": 1} if lookup.paged else {})
+            limit = 1 if of is None or of.kind in READS else _NEWEST
+            listed = await client.call("POST", lookup.path, {"page": 1, "page_limit": limit} if lookup.paged else {})
         except CentralRefused as error:
             if error.status:
                 raise
             await client.look()
+            listed = {}
+        if (
+            of is None
+            or sent is None
+            or not changes
+            or not await _is_there(client, of, sent, listed.get(lookup.resource))
+        ):
+            return None
     except CentralRefused as error:
         return CentralFailed(f"{refusal}; {error}") if error.status == NOT_FOUND else None
     except CentralUnavailable as error:
         return error
-    return None if of is None or sent is None else await _is_there(client, refusal, of, sent)
+    return CentralFailed(f"{refusal}, though central has the record: it may not know {of.path}")
 
 
-async def _is_there(
-    client: CentralClient, refusal: CentralRefused, operation: WriteOperation, sent: JsonObject
-) -> CentralUnavailable | None:
-    """Return that central failed, if it has the record after all; None where it has not, or does not say."""
+async def _is_there(client: CentralClient, operation: WriteOperation, sent: JsonObject, listed: JsonValue) -> bool:
+    """Return whether central has the record that was to be changed: it is listed, or central answers for it."""
+    number = sent.get("id")
+    if isinstance(listed, list) and any(isinstance(one, dict) and one.get("id") == number for one in listed):
+        return True
     path = READS.get(operation.kind)
-    if path is None or operation.effect is Effect.CREATE:
-        return None
+    if path is None:
+        return False
     try:
-        answer = await client.call("POST", path, {"id": sent.get("id")})
+        answer = await client.call("POST", path, {"id": number})
     except CentralRefused:
-        return None
-    except CentralUnavailable as error:
-        return error
-    if not any(answer.get(name) for name in (*operation.resources, "id")):
-        return None
-    return CentralFailed(f"{refusal}, though central has the record: it may not know {operation.path}")
+        return False
+    return any(answer.get(name) for name in (*operation.resources, "id"))
 
 
 def _lookup(kind: str) -> Lookup | None:

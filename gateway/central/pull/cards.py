@@ -17,9 +17,9 @@ from gateway.central.pull.card_pages import CardPages
 from gateway.central.pull.field_map import CardFieldMap, CardMapper, MappedCard
 from gateway.central.pull.paged_walk import OnPage, OnProgress, PagedWalk, PageMemory, ignore_progress
 from gateway.central.pull.removed_cards import GoneCards, Missing
-from gateway.central.push.delivered_record import is_still, marks_of
 from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.site_cards import KIND
+from gateway.domain.record_marks import is_still, marks_of
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
 from gateway.store import CardRecord

@@ -12,7 +12,7 @@ from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
 from gateway.domain.conflicts import READS, settle
 from gateway.domain.errors import CentralRefused
-from gateway.domain.writes import JsonObject
+from gateway.domain.writes import Effect, JsonObject
 from gateway.runtime.clock import Clock
 from gateway.store import OutboxRow, References
 from gateway.store.outbox.conflicts import ChangeBases
@@ -34,7 +34,7 @@ class BothSides:
 
         Raises what the client raises, CentralRefused when central has no such record, StoreError.
         """
-        base = await self.change_bases.base(row)
+        base = await self.change_bases.base(row) if request.operation.effect is Effect.CHANGE else {}
         if not base:
             return row, request
         theirs = await self._at_central(request)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
 
 from gateway.central.client.answers import CentralDenied
 from gateway.central.client.client import CentralClient
@@ -11,22 +10,8 @@ from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.push.requests import answered_record
 from gateway.domain.conflicts import READS
 from gateway.domain.errors import CentralRefused
-from gateway.domain.writes import (
-    CAMERA_EVENT_CREATE,
-    CARD_CREATE,
-    ENTRY_CREATE,
-    WRITES,
-    Effect,
-    JsonObject,
-    Lookup,
-    alike,
-)
-
-_CREATES: Final = {item.kind: item for item in WRITES.values() if item.effect is Effect.CREATE}
-_SOURCE: Final = "source_id"
-_WITH_SOURCE: Final = frozenset({CAMERA_EVENT_CREATE.kind, ENTRY_CREATE.kind})
-_WHOSE: Final = ("username", "holder_name")
-"""A card whose number and plate were changed is still the card of its holder."""
+from gateway.domain.record_marks import CREATES, is_still
+from gateway.domain.writes import JsonObject
 
 
 class RecordState(Enum):
@@ -36,28 +21,6 @@ class RecordState(Enum):
     GONE = "nothing"
     OTHER = "another record"
     UNKNOWN = "central does not say"
-
-
-def marks_of(kind: str, body: JsonObject) -> JsonObject:
-    """Pick the fields by which a record of this kind is told from others."""
-    groups = _groups(kind)
-    names = {name for group in groups for name in group} | ({_SOURCE} if kind in _WITH_SOURCE else set())
-    return {name: body[name] for name in names if body.get(name) not in (None, "")}
-
-
-def is_still(kind: str, marks: JsonObject, record: JsonObject) -> bool:
-    """Return whether a record of central's is the one with these marks; one that shows no marks counts as it.
-
-    A record with another source, of this box or of another, is not it, however alike they are.
-    """
-    if _SOURCE in marks and record.get(_SOURCE) not in (None, "") and not alike(marks[_SOURCE], record[_SOURCE]):
-        return False
-    shown = [
-        group
-        for group in _groups(kind)
-        if all(name in marks for name in group) and all(record.get(name) not in (None, "") for name in group)
-    ]
-    return not shown or any(all(alike(marks[name], record[name]) for name in group) for group in shown)
 
 
 async def record_state(client: CentralClient, kind: str, central_id: int, marks: JsonObject) -> RecordState:
@@ -75,20 +38,7 @@ async def record_state(client: CentralClient, kind: str, central_id: int, marks:
         if (doubtful := await doubt(client, error)) is not None:
             raise doubtful from error
         return RecordState.GONE
-    record = answered_record(answer, _CREATES[kind].resources)
+    record = answered_record(answer, CREATES[kind].resources)
     if record is None:
         return RecordState.UNKNOWN
     return RecordState.PRESENT if is_still(kind, marks, record) else RecordState.OTHER
-
-
-def lookup_of(kind: str) -> Lookup:
-    """Return the list that shows records of this kind."""
-    lookup = _CREATES[kind].lookup
-    if lookup is None:
-        raise ValueError(f"no list shows records of the kind {kind!r}")
-    return lookup
-
-
-def _groups(kind: str) -> tuple[tuple[str, ...], ...]:
-    own = tuple((name,) for name in _WHOSE) if kind == CARD_CREATE.kind else ()
-    return (*lookup_of(kind).marks, *own)

@@ -23,6 +23,7 @@ from gateway.central.client.client import CentralClient
 from gateway.central.client.connections import Upload
 from gateway.central.client.not_found import doubt
 from gateway.central.pull.field_map import record_id
+from gateway.central.push.own_records import OwnRecords
 from gateway.central.push.requests import answered_record, given_id
 from gateway.central.push.search_attempts import ASK_AFTER, Absent, Found, NotYet, Outcome, SearchAttempts, Unclear
 from gateway.domain.errors import CameraUnavailable, CentralRefused, CentralUnavailable, NotFoundError
@@ -104,6 +105,7 @@ class EvidenceSender:
         self,
         *,
         client: CentralClient,
+        own_records: OwnRecords,
         evidence: EvidenceRows,
         outbox: Outbox,
         unknown_outcomes: UnknownOutcomes,
@@ -125,6 +127,7 @@ class EvidenceSender:
         self._spread = spread_seconds
         self._answers_since = client.state.since
         self._client = client
+        self._own_records = own_records
         self._evidence = evidence
         self._outbox = outbox
         self._unknown_outcomes = unknown_outcomes
@@ -187,7 +190,13 @@ class EvidenceSender:
             log.debug("lost_evidence_not_looked_for", error=str(error))  # the watch over the folder reports it
 
     async def _send(self, row: OutboxRow) -> None:
-        going = await self._going(row)
+        try:
+            going = await self._going(row)
+            if isinstance(going, _Going) and (why := await self._why_anothers(going)):
+                going = _NotReady(why)
+        except CentralUnavailable as error:
+            await self._put_off(row, str(error), unanswered=not isinstance(error, CentralFailed))
+            return
         if isinstance(going, _NotReady):
             if going.gone:
                 log.warning("evidence_not_sent", evidence_id=row.record_id, reason=going.reason)
@@ -247,6 +256,10 @@ class EvidenceSender:
         if await self._pending_writes.waiting("camera_event", evidence.camera_event_id):
             return _NotReady("central does not have its camera event yet")
         return _NotReady("central was never to have its camera event", gone=True)
+
+    async def _why_anothers(self, going: _Going) -> str:
+        """Return why central's id may name another camera event by now, "" while it names this one."""
+        return await self._own_records.doubt("camera_event", going.evidence.camera_event_id, going.event_id)
 
     async def _is_to_go(self, row: OutboxRow, going: _Going) -> bool:
         """Return whether a file that may have arrived is sent again now; otherwise it has arrived, or waits."""

@@ -14,9 +14,10 @@ from typing import Final, Literal
 
 from gateway.central.client.client import CentralClient
 from gateway.central.client.list_proof import read_listing
-from gateway.central.push.delivered_record import RecordState, is_still, lookup_of, marks_of, record_state
+from gateway.central.push.delivered_record import RecordState, record_state
 from gateway.central.push.event_log import EventLog
 from gateway.domain.errors import CentralRefused
+from gateway.domain.record_marks import is_still, lookup_of, marks_of
 from gateway.runtime.clock import Clock
 from gateway.store.cards.cards import Cards
 from gateway.store.outbox.delivered_records import DeliveredRecord, DeliveredRecords, Kind

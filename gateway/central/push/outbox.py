@@ -29,6 +29,7 @@ from gateway.central.push.unknown_outcomes import UnknownCreate
 from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
+from gateway.domain.conflicts import READS
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import CARD_CREATE, Effect
 from gateway.runtime.clock import Clock
@@ -36,6 +37,7 @@ from gateway.runtime.supervision import Backoff
 from gateway.store import Changes, OutboxRow, References, Resolved
 from gateway.store.outbox.outbox import Outbox
 from gateway.store.outbox.pending_writes import PendingWrites
+from gateway.store.outbox.rows import body_object
 from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
 
 log = structlog.get_logger(__name__)
@@ -83,6 +85,7 @@ class OutboxSender:
         self._newest = upstream.newest
         self._restore = upstream.restore
         self._outcomes = upstream.outcomes
+        self._own_records = upstream.own_records
         self._outbox = outbox
         self._pending_writes = pending_writes
         self._references = references
@@ -190,7 +193,7 @@ class OutboxSender:
             await self._cannot_go(row, request)
             return True
         try:
-            if row.begun and not await self._is_to_go(row, request):
+            if not await self._is_to_go(row, request):
                 return True
         except (CentralUnavailable, CentralDenied) as error:
             return await self._failed(row, error)
@@ -230,9 +233,35 @@ class OutboxSender:
         return True
 
     async def _is_to_go(self, row: OutboxRow, request: DeliveryRequest) -> bool:
-        """Return whether a row that may have reached central is sent again now; otherwise it is settled, or waits."""
+        """Return whether a row is sent now; otherwise it is settled, or waits. Raises as the client does."""
         if request.operation.effect is not Effect.CREATE:
-            return True  # carried out twice it comes to the same
+            return await self._is_of_ours(row, request)  # carried out twice it comes to the same
+        return not row.begun or await self._is_create_to_go(row, request)
+
+    async def _is_of_ours(self, row: OutboxRow, request: DeliveryRequest) -> bool:
+        """Return whether a change would reach the record of this site; otherwise it is parked, or needs no sending.
+
+        A card that a restored central lost goes up again, with the change. Raises as the client does.
+        """
+        before = body_object(row.base) if row.base else None
+        central_id = given_id(request.body, ()) or 0
+        why = await self._own_records.doubt(row.kind, row.record_id, central_id, before=before)
+        if not why:
+            return True
+        if row.kind not in READS:
+            raise CentralFailed(why)
+        if row.kind == CARD and await self._restore.lacks_newest():
+            if request.operation.effect is Effect.DELETE:
+                await self._delivered(row, request, {})
+                return False
+            async with self._cards.turn:
+                if await self._cards.make_one_again(row.record_id) is not None:
+                    return False
+        await self._park(row, why)
+        return False
+
+    async def _is_create_to_go(self, row: OutboxRow, request: DeliveryRequest) -> bool:
+        """Return whether a create that may have reached central is sent again now."""
         if row.stated_id is not None:
             await self._delivered(row, request, {"success": True, "id": row.stated_id})
             return False

@@ -12,11 +12,12 @@ import structlog
 from gateway.central.client.client import CentralClient
 from gateway.central.client.list_proof import read_listing
 from gateway.central.client.page_size import PageSize, in_a_size_that_comes
-from gateway.central.push.delivered_record import RecordState, is_still, lookup_of, marks_of, record_state
+from gateway.central.push.delivered_record import RecordState, record_state
 from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.site_cards import KIND, SiteCards
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
+from gateway.domain.record_marks import is_still, lookup_of, marks_of
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
@@ -91,7 +92,7 @@ class _Compared:
         if central_id not in self.marks or not is_still(kind, self.marks[central_id], record):
             return
         self.present.add(central_id)
-        if central_id in self.exits and record.get("exit_at", self.exits[central_id]) in (None, ""):
+        if central_id in self.exits and record.get("exit_at") in (None, ""):
             self.open_there.add(central_id)
         files = record.get("evidence")
         if isinstance(files, list):

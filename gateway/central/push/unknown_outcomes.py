@@ -18,12 +18,12 @@ from gateway.central.client.answers import CentralDenied, CentralFailed, Central
 from gateway.central.client.client import CentralClient
 from gateway.central.client.lists import read_page
 from gateway.central.client.not_found import doubt
-from gateway.central.push.delivered_record import is_still, marks_of
 from gateway.central.push.list_search import Bounds, Compare, ListSearch
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import delivery_request, given_id
 from gateway.central.push.search_attempts import Found, Outcome, SearchAttempts
 from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.record_marks import is_still, marks_of
 from gateway.domain.record_match import RecordMatch, match_record
 from gateway.domain.writes import Effect, JsonObject, Lookup, WriteOperation
 from gateway.runtime.clock import Clock

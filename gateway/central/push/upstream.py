@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gateway.central.client.client import CentralClient
 from gateway.central.push.newest_ids import NewestIds
+from gateway.central.push.own_records import OwnRecords
 from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.push.unknown_outcomes import OutcomeSearch
 
@@ -19,9 +20,11 @@ class Upstream:
         newest: the newest ids that it has given.
         restore: the detector of a central that was set back.
         outcomes: the search for records whose create it may have carried out.
+        own_records: the check that its ids still name what this site made.
     """
 
     client: CentralClient
     newest: NewestIds
     restore: RestoreDetector
     outcomes: OutcomeSearch
+    own_records: OwnRecords

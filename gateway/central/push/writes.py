@@ -17,6 +17,7 @@ from gateway.central.push.unknown_outcomes import UnknownCreate
 from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
+from gateway.domain.conflicts import READS
 from gateway.domain.errors import CentralRefused, CentralUnavailable, QuotaExceeded, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
@@ -130,8 +131,37 @@ class CentralWrites:
             return await self._hold(operation, record_id, body)
         if resolved.reason:
             raise CentralRefused(resolved.reason, status=_CONFLICT)
-        sent = resolved.body if central_id is None else {**resolved.body, "id": central_id}
-        return await self._send(self._upstream, operation, record_id, body, sent)
+        if record_id is None or central_id is None:
+            return await self._send(self._upstream, operation, record_id, body, resolved.body)
+        try:
+            why = await self._upstream.own_records.doubt(operation.kind, record_id, central_id)
+            if why:
+                return await self._keep_from_others(self._upstream, operation, record_id, body, why)
+        except CentralUnavailable:
+            return await self._hold(operation, record_id, body)
+        return await self._send(self._upstream, operation, record_id, body, {**resolved.body, "id": central_id})
+
+    async def _keep_from_others(
+        self, upstream: Upstream, operation: WriteOperation, record_id: int, body: JsonObject, why: str
+    ) -> Written:
+        """Let no change reach another's record at central: of a card that a restored central lost, make the card again.
+
+        A change of an entry waits. Raises CentralUnavailable, and CentralRefused for any other record.
+        """
+        if operation.kind not in READS:
+            return await self._hold(operation, record_id, body)
+        if operation.kind != CARD or not await upstream.restore.lacks_newest():
+            raise CentralRefused(why, status=_CONFLICT)
+        if operation.effect is Effect.DELETE:
+            async with self._cards.turn:
+                record = await self._cards.record(record_id) or {"id": record_id}
+                await self._cards.forget(record_id)
+            return Written(record_id, record, waits=False)
+        async with self._cards.turn:
+            again = await self._cards.make_one_again(record_id)
+        if again is None:
+            raise CentralRefused(why, status=_CONFLICT)
+        return await self._hold(operation, again, body)
 
     async def _send(
         self, upstream: Upstream, operation: WriteOperation, record_id: int | None, body: JsonObject, sent: JsonObject

@@ -62,7 +62,7 @@ class WiredSync:
             changes=store.changes,
             clock=clock,
             pull_seconds=_PULL_SECONDS,
-            evidence=wiring.evidence_sender(store, client=self.client, clock=clock, files=self.evidence_files.lost),
+            evidence=wiring.evidence_sender(store, upstream=upstream, clock=clock, files=self.evidence_files.lost),
         )
 
     async def recall(self) -> None:

@@ -57,7 +57,7 @@ class DeliveredRecords:
         self._site_name = site_name
 
     async def since(self, kind: Kind, since: int, *, behind: int = 0, limit: int = 500) -> tuple[DeliveredRecord, ...]:
-        """Return records from a moment on (wall micros) by ascending id, without those that wait to go up.
+        """Return records from a moment on (wall micros) by ascending id, without those whose create waits.
 
         Those whose id central gave to another record are among them.
         """
@@ -69,7 +69,7 @@ class DeliveredRecords:
                 f"SELECT * FROM {table} AS record WHERE id > ?1 AND {at} >= ?2"
                 " AND (central_id IS NOT NULL OR id IN (SELECT data ->> 'had_by' FROM event"
                 "  WHERE type = ?3 AND data ->> 'kind' = ?4))"
-                " AND NOT EXISTS (SELECT 1 FROM outbox WHERE kind = ?4 AND record_id = record.id)"
+                " AND NOT EXISTS (SELECT 1 FROM outbox WHERE kind = ?4 AND record_id = record.id AND action = 'create')"
                 " ORDER BY id LIMIT ?5",
                 (behind, since, int(EventKind.ID_GIVEN_TWICE), kind, limit),
             )
@@ -146,8 +146,9 @@ class DeliveredRecords:
     async def send_again(self, kind: Kind, records: Sequence[DeliveredRecord], *, now: int, doubtful: bool) -> int:
         """Put records into the outbox again, with what follows them; return how many.
 
-        Those that wait already, or have another id of central's by now, are left out. `doubtful`: central may have
-        them all the same, so that they are looked for before they are sent.
+        What waits of their changes is part of that. Those whose create waits already, or that have another id of
+        central's by now, are left out. `doubtful`: central may have them all the same, so that they are looked for
+        before they are sent.
         """
 
         def job(connection: sqlite3.Connection) -> int:
@@ -231,8 +232,10 @@ def _send_again(
     still = connection.execute(
         f"SELECT 1 FROM {table} WHERE id = ? AND central_id IS ?", (record.id, record.central_id)
     ).fetchone()
-    if still is None or _waits(connection, kind, record.id):
+    waiting = outbox_rows(connection, kind, record.id)
+    if still is None or any(row.action == "create" for row in waiting):
         return False
+    take_out(connection, (row.id for row in waiting), "replaced")
     disown(connection, table, record.id)
     insert_outbox(
         connection,

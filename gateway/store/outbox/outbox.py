@@ -29,8 +29,8 @@ from gateway.store.outbox.rows import (
 
 FILES = "evidence"
 """Rows of files: they go up beside all others, which must not wait for them."""
-_OF_THE_SITE = "camera_event"
-"""What is proven by footage stays here whether or not central still has it; only a person deletes it."""
+_OF_THE_SITE = frozenset({"camera_event", "entry"})
+"""What the site itself saw stays here whether or not central still has it; only a person or its age deletes it."""
 _FIRST_OF_RECORD = (
     "NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.kind = outbox.kind"
     " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id"
@@ -209,7 +209,7 @@ class Outbox:
         def job(connection: sqlite3.Connection) -> None:
             take_out(connection, (item.id for item in outbox_rows(connection, row.kind, row.record_id)), "dropped")
             keeper = RECORD_KINDS.get(row.kind)
-            if keeper is not None and row.kind != _OF_THE_SITE:
+            if keeper is not None and row.kind not in _OF_THE_SITE:
                 keeper.remove(connection, row.record_id)
 
         await self._database.write(job)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.domain.conflicts import READS, laid_over
+from gateway.domain.record_marks import marks_of
 from gateway.domain.writes import (
     WRITES,
     Effect,
@@ -101,6 +102,10 @@ class PendingWrites:
     async def central_id(self, kind: str, record_id: int) -> int | None:
         """Return central's id of a record, None while it has none."""
         return await self._database.read(lambda connection: IDS[kind].central_id(connection, record_id))
+
+    async def is_made_here(self, kind: str, central_id: int) -> bool:
+        """Return whether central gave this id to a record that was made at this site."""
+        return await self._database.read(lambda connection: IDS[kind].is_given(connection, central_id))
 
     async def record(self, kind: str, record_id: int) -> JsonObject | None:
         """Return a record as the site has it; None where it is kept elsewhere, or is not here."""
@@ -209,6 +214,8 @@ class PendingWrites:
                 if not attempt.begun:
                     self._admit(connection, operation, known, body)
                 base = base_of(connection, operation.kind, known, body, was) if changes else {}
+                if deletes and was is not None:
+                    base = marks_of(operation.kind, was)  # by which central's record is told from another's
                 if changes:
                     supersede(connection, operation.kind, known, body)
                 number = insert_outbox(

@@ -32,8 +32,8 @@ class OutboxRow:
 
     `kind` and `action` name the operation; `begun` means that it may have reached central already. `newest_before`:
     the highest id of its kind at central before that, None if unknown. `stated_id`: central's id of it, as a person
-    said. `begun_at`: when it was sent last, by central's clock (micros), None if unknown. `base`: of a change, the JSON
-    text of its fields as they were before it, "" if unknown.
+    said. `begun_at`: when it was sent last, by central's clock (micros), None if unknown. `base`: JSON text of
+    a change's fields as they were before it, or of the fields by which a deleted record is known; "" if unknown.
     """
 
     id: int

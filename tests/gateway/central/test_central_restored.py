@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import shutil
@@ -19,7 +20,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Evidence, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
-from gateway.domain.writes import CARD_CREATE, CARD_UPDATE, DEVICE_CREATE, ENTRY_CREATE
+from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_LIFECYCLE, CARD_UPDATE, DEVICE_CREATE, ENTRY_CREATE
 from gateway.recording.lost_evidence import LostEvidence
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.runtime.supervision import Backoff
@@ -65,13 +66,14 @@ class Site:
         upstream = wiring.upstream(self.client, store=store, clock=clock, may_take=0)
         self.writes = wiring.central_writes(store, upstream=upstream, cards=cards)
         self.down = wiring.down_sync(store, upstream=upstream, cards=cards)
-        self.sender = wiring.outbox_sender(store, upstream=upstream, cards=cards, row_backoff=SOON)
+        self.sender = wiring.outbox_sender(store, upstream=upstream, cards=cards, row_backoff=SOON, away_backoff=SOON)
         files = LostEvidence(
             rows=store.evidence, journal=store.journal, clock=clock, folder=self.folder, ready=lambda: None
         )
         self.evidence = EvidenceSender(
             **tables_of_evidence(store),
             client=self.client,
+            own_records=upstream.own_records,
             clock=clock,
             files=files,
             may_take=0,
@@ -141,6 +143,7 @@ class Site:
             await self.evidence.send_due()
             if not (books := await self.store.outbox.books()).waiting:
                 break
+            await asyncio.sleep(0.005)
         assert (books.waiting, books.parked, books.balance()) == (0, 0, True)
 
     async def told(self, kind):
@@ -592,3 +595,102 @@ async def test_a_change_of_a_card_that_was_deleted_at_central_is_dropped(site, s
     with pytest.raises(CentralRefused):
         await site.writes.write(CARD_UPDATE, {"id": card, "note": "too late"})
     assert not await store.cards.matching(["text:8801"])
+
+
+def others_cards(site, count):
+    """Somebody else's cards get the ids that central gives next."""
+    made = [
+        site.central.tables.cards.add(
+            {"number": f"70{number:03d}", "status": "active", "holder_name": f"Other {number}"}
+        )
+        for number in range(count)
+    ]
+    return {card["id"]: dict(card) for card in made}
+
+
+async def settle_down(site):
+    """Send what is due until nothing is, whatever waits for a person or for a reconciliation."""
+    for _ in range(10):
+        await site.store.outbox.retry_now()
+        await site.sender.send_due()
+        await site.evidence.send_due()
+
+
+@pytest.mark.parametrize("when", ["waited for central", "made after the restore"])
+async def test_no_change_of_a_lost_card_reaches_the_card_that_has_its_id_now(site, store, running, until, when):
+    for _ in range(3):
+        await site.passes()
+    await site.go_up()
+    await site.backup()
+    lost, deleted, renamed, untouched = [await make_card(site, f"99{number:03d}") for number in range(4)]
+    for _ in range(3):
+        await site.passes()
+    await site.go_up()
+    await site.down.pull()
+
+    async def change():
+        await site.writes.write(CARD_LIFECYCLE, {"id": lost, "status": "lost"})
+        await site.writes.write(CARD_DELETE, {"id": deleted})
+        await site.writes.write(CARD_UPDATE, {"id": renamed, "holder_name": "Renamed", "number": "88888"})
+
+    if when == "waited for central":
+        port = site.central.port
+        await site.central.stop()
+        await change()
+        await site.central.start(port=port)
+    await site.restore()
+    others = others_cards(site, 4)
+    assert set(others) == {lost, deleted, renamed, untouched}
+    for _ in range(3):
+        await site.passes()  # and camera events take the ids of lost ones again
+    if when == "made after the restore":
+        await noticed(site)
+        await change()
+    await settle_down(site)
+    await noticed(site)
+    await reconcile(site, running, until)
+    await site.go_up()
+    await site.down.pull()
+    cards = site.central.cards
+    assert {number: cards.get(number) for number in others} == others, "the cards of others are as they were"
+    own = {card["number"]: card for card in cards.values() if card["number"][:2] in ("99", "88")}
+    assert sorted(own) == ["88888", "99000", "99003"]
+    assert own["99000"]["status"] == "lost"
+    assert own["88888"]["holder_name"] == "Renamed"
+    for number, there in (("99000", 1), ("99001", 0), ("88888", 1), ("99003", 1)):
+        assert len(await store.cards.matching([f"text:{number}"])) == there, number
+
+
+@pytest.mark.parametrize("ids", ["given to others", "free"])
+async def test_an_exit_of_a_lost_entry_reaches_no_other_and_comes_with_the_entry(site, running, until, ids):
+    for _ in range(3):
+        await site.enters()
+    await site.go_up()
+    await site.backup()
+    card = await make_card(site, "99000")
+    for _ in range(3):
+        await site.passes(card_id=card)
+    await site.go_up()
+    await site.down.pull()
+    newest = max(site.central.tables.entries)
+    port = site.central.port
+    await site.central.stop()
+    await site.passes(direction="exit", card_id=card)
+    await site.central.start(port=port)
+    await site.restore()
+    if ids == "given to others":
+        while max(site.central.tables.entries) < newest:
+            entry = {"device_id": 9, "type": "entry", "plate": "OTHER", "date_at": "2026-01-01T00:00:00Z"}
+            site.central.tables.entries.add(entry)
+    await settle_down(site)
+    await noticed(site)
+    others = [entry for entry in site.central.entries if entry.get("plate") == "OTHER"]
+    assert [entry.get("exit_at") for entry in others] == [None] * len(others)
+    await reconcile(site, running, until)
+    await site.go_up()
+    others = [entry for entry in site.central.entries if entry.get("plate") == "OTHER"]
+    assert [entry.get("exit_at") for entry in others] == [None] * len(others)
+    assert site.central.books().doubles() == ()
+    own = [entry for entry in site.central.entries if entry.get("source_id")]
+    assert len(own) == 6
+    assert sum(bool(entry.get("exit_at")) for entry in own) == 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 from fresh_ids import fresh_ids
 from store_tables import tables_of_evidence
-from wired import central_writes, outbox_sender, parked_rows
+from wired import central_writes, outbox_sender, own_records, parked_rows
 
 from gateway.central.push.evidence import EvidenceSender
 from gateway.demo.central import CentralAccount, Chances, Faults
@@ -165,6 +165,7 @@ async def test_a_file_whose_answer_was_lost_is_not_kept_twice(store, client, cen
     evidence = EvidenceSender(
         **tables_of_evidence(store),
         client=client,
+        own_records=own_records(client=client, store=store, clock=SystemClock()),
         clock=SystemClock(),
         files=LostEvidence(
             rows=store.evidence, journal=store.journal, clock=SystemClock(), folder=tmp_path, ready=lambda: None

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 from fresh_ids import fresh_ids
 from store_tables import tables_of_evidence
-from wired import down_sync, outbox_sender
+from wired import down_sync, outbox_sender, own_records
 
 from gateway.central.push.evidence import EvidenceSender
 from gateway.domain.errors import CentralUnavailable
@@ -86,7 +86,10 @@ async def test_a_camera_event_that_gets_an_older_ones_id_takes_its_files_and_cha
     files = LostEvidence(
         rows=store.evidence, journal=store.journal, clock=SystemClock(), folder=tmp_path, ready=lambda: None
     )
-    evidence = EvidenceSender(**tables_of_evidence(store), client=client, clock=SystemClock(), files=files)
+    own = own_records(client=client, store=store, clock=SystemClock())
+    evidence = EvidenceSender(
+        **tables_of_evidence(store), client=client, own_records=own, clock=SystemClock(), files=files
+    )
     sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     await sender.send_due()
     await evidence.send_due()

@@ -11,11 +11,14 @@ from wired import central_writes, down_sync
 from gateway.central.client.answers import CentralDenied
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralRefused
-from gateway.domain.writes import CARD_DELETE, CARD_LIFECYCLE, CARD_UPDATE
+from gateway.domain.events import EventKind
+from gateway.domain.writes import CARD_DELETE, CARD_LIFECYCLE, CARD_UPDATE, ENTRY_CREATE, ENTRY_UPDATE
 from gateway.runtime.clock import SystemClock
+from gateway.store import EventFilter
 
 TOO_LONG = CentralRefused("note: too long", status=400)
 DENIED = CentralDenied("permission denied: can_edit_access_cards", status=403)
+DAY = "2026-11-01T10:00:00Z"
 NO_SUCH_PATH = CentralRefused("404 page not found", status=404)
 
 
@@ -134,4 +137,37 @@ async def test_an_operation_that_central_does_not_have_is_no_word_on_the_record(
         await asyncio.sleep(0.01)
     found = await card(store, 4001)
     assert found is None if operation is CARD_DELETE else found.status is CardStatus.LOST
+    assert (await store.outbox.books()).waiting == 1
+
+
+async def test_an_entry_of_the_site_stays_though_central_does_not_have_it(
+    central, client, store, writes, sender, pull, refusing
+):
+    """Central lists newer entries, so it was not set back: the change comes to nothing, and is told."""
+    await pull()
+    first, *_ = [
+        await writes.write(ENTRY_CREATE, {"device_id": 101, "type": "entry", "plate": f"AB {number}", "date_at": DAY})
+        for number in range(4)
+    ]
+    central.tables.entries.remove(first.record_id)
+    await central.stop()
+    written = await writes.write(ENTRY_UPDATE, {"id": first.record_id, "exit_at": DAY})
+    await central.start()
+    for _ in range(5):
+        await sender.send_due()
+    (told,) = (await store.events.page(EventFilter(types=(int(EventKind.RECORD_PARKED),)))).events
+    assert "entry" in told.description
+    kept = await store.pending_writes.record("entry", written.record_id)
+    assert (kept["plate"], kept["exit_at"][:10]) == ("AB0", DAY[:10])
+
+
+async def test_a_change_of_an_entry_waits_while_central_lists_the_entry_but_does_not_know_the_operation(
+    central, store, writes, sender, pull, refusing
+):
+    await pull()
+    entry = await writes.write(ENTRY_CREATE, {"device_id": 101, "type": "entry", "plate": "AB 1", "date_at": DAY})
+    refusing(NO_SUCH_PATH, ENTRY_UPDATE)
+    assert (await writes.write(ENTRY_UPDATE, {"id": entry.record_id, "exit_at": DAY})).waits
+    for _ in range(5):
+        await sender.send_due()
     assert (await store.outbox.books()).waiting == 1

@@ -1,0 +1,63 @@
+"""Marks of records: the fields by which central's record under an id is told from another. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from gateway.domain.writes import (
+    CAMERA_EVENT_CREATE,
+    CARD_CREATE,
+    ENTRY_CREATE,
+    WRITES,
+    Effect,
+    JsonObject,
+    Lookup,
+    WriteOperation,
+    alike,
+)
+
+CREATES: Final[Mapping[str, WriteOperation]] = MappingProxyType(
+    {item.kind: item for item in WRITES.values() if item.effect is Effect.CREATE}
+)
+"""The operation that creates each kind of records."""
+_SOURCE: Final = "source_id"
+_WITH_SOURCE: Final = frozenset({CAMERA_EVENT_CREATE.kind, ENTRY_CREATE.kind})
+_WHOSE: Final = ("username", "holder_name")
+"""A card whose number and plate were changed is still the card of its holder."""
+
+
+def marks_of(kind: str, body: JsonObject) -> JsonObject:
+    """Pick the fields by which a record of this kind is told from others."""
+    groups = _groups(kind)
+    names = {name for group in groups for name in group} | ({_SOURCE} if kind in _WITH_SOURCE else set())
+    return {name: body[name] for name in names if body.get(name) not in (None, "")}
+
+
+def is_still(kind: str, marks: JsonObject, record: JsonObject) -> bool:
+    """Return whether a record of central's is the one with these marks; one that shows no marks counts as it.
+
+    A record with another source, of this box or of another, is not it, however alike they are.
+    """
+    if _SOURCE in marks and record.get(_SOURCE) not in (None, "") and not alike(marks[_SOURCE], record[_SOURCE]):
+        return False
+    shown = [
+        group
+        for group in _groups(kind)
+        if all(name in marks for name in group) and all(record.get(name) not in (None, "") for name in group)
+    ]
+    return not shown or any(all(alike(marks[name], record[name]) for name in group) for group in shown)
+
+
+def lookup_of(kind: str) -> Lookup:
+    """Return the list that shows records of this kind."""
+    lookup = CREATES[kind].lookup
+    if lookup is None:
+        raise ValueError(f"no list shows records of the kind {kind!r}")
+    return lookup
+
+
+def _groups(kind: str) -> tuple[tuple[str, ...], ...]:
+    own = tuple((name,) for name in _WHOSE) if kind == CARD_CREATE.kind else ()
+    return (*lookup_of(kind).marks, *own)
