@@ -157,9 +157,10 @@ class ReopeningCheck:
 
     It holds once a close may be on its way, as soon as the line allows: until an open is written, not only asked for.
     While its driver has an open, the line decides when it goes out; one that the line kept is followed by another at
-    once. An open that was refused for any other reason puts nothing off. There are three exceptions:
+    once. An open that was refused for any other reason puts nothing off. There are four exceptions:
 
-    - A person's stop was seen to have worked.
+    - A person's stop was seen to have worked, or was acknowledged while the gate stands half-way.
+    - The gate was seen to close on the close, and to stand open again since: its own safety has opened it.
     - What came into the way is gone again before the close was answered, or while the line keeps an open: none could go
       out until then.
     - The gate was seen to stand still before: the beam may be another device's, which reports later.
@@ -190,6 +191,7 @@ class ReopeningCheck:
         self._stop_acknowledged: set[str] = set()
         self._position: dict[str, GatePosition] = {}
         self._rests: set[str] = set()
+        self._seen_closing: set[str] = set()
 
     def see(self, observation: seen.Observation) -> str:
         """See `Check`."""
@@ -200,6 +202,7 @@ class ReopeningCheck:
                 self._asked.discard(observation.lane)
                 self._stop_acknowledged.discard(observation.lane)
                 self._rests.discard(observation.lane)
+                self._seen_closing.discard(observation.lane)
                 self._kept_by_line.discard(observation.lane)
                 self._unanswered.add(observation.lane)
             case seen.Answered(action=GateAction.CLOSE):
@@ -214,7 +217,7 @@ class ReopeningCheck:
             case seen.GateAway():
                 self._over(observation.lane)
             case seen.Answered(action=GateAction.STOP, acknowledged=True):
-                self._stop_acknowledged.add(observation.lane)
+                self._note_stopped(observation.lane)
             case seen.Wrote(action=GateAction.OPEN):
                 self._over(observation.lane)
             case seen.Asked(action=GateAction.STOP):
@@ -275,6 +278,11 @@ class ReopeningCheck:
         stopped = lane in self._asked and position is GatePosition.STOPPED
         return stopped or (lane in self._stop_acknowledged and position in {GatePosition.OPEN, GatePosition.OPENING})
 
+    def _note_stopped(self, lane: str) -> None:
+        self._stop_acknowledged.add(lane)
+        if self._position.get(lane) is GatePosition.STOPPED:
+            self._over(lane)
+
     def _note_position(self, observation: seen.PositionReported) -> None:
         self._position[observation.lane] = observation.position
         if observation.position is GatePosition.STOPPED:
@@ -287,6 +295,10 @@ class ReopeningCheck:
         else:
             self._closed.discard(observation.lane)
             if observation.position is GatePosition.STOPPED and self._has_stopped(observation.lane):
+                self._over(observation.lane)
+            if observation.position is GatePosition.CLOSING:
+                self._seen_closing.add(observation.lane)
+            elif observation.position is GatePosition.OPEN and observation.lane in self._seen_closing:
                 self._over(observation.lane)
 
     def _in_the_way(self, point: seen.PointReported) -> None:

@@ -227,6 +227,34 @@ def test_a_stop_is_no_reason_to_close_onto_something_before_it_is_seen_to_work()
     )
 
 
+def test_a_stop_that_is_acknowledged_while_the_gate_stands_half_way_has_worked():
+    """Its own safety stopped the gate; the stop took the place of the open."""
+    asked, stands = seen.Called(14.0, LANE, GateAction.OPEN), seen.PositionReported(14.0, LANE, GatePosition.STOPPED)
+    stop, overtaken = seen.Asked(14.1, LANE, GateAction.STOP), came_back(14.2, kept_by_line=False)
+    assert told_of_reopening(stands, asked, stop, overtaken, seen.Answered(14.3, LANE, GateAction.STOP)) == []
+    refused = seen.Answered(14.3, LANE, GateAction.STOP, acknowledged=False)
+    assert "photocell became active" in told_of_reopening(stands, asked, stop, overtaken, refused)[0]
+
+
+def test_a_gate_that_its_own_safety_opened_closes_onto_nothing():
+    def told(*positions):
+        check = ReopeningCheck()
+        steps = [
+            wrote(10.0),
+            seen.Answered(10.1, LANE, GateAction.CLOSE),
+            *(seen.PositionReported(10.5 + place / 10, LANE, one) for place, one in enumerate(positions)),
+            seen.PointReported(14.0, LANE, "photocell", PointState.ON),
+            seen.Ended(20.0, "boot1", clean=True),
+        ]
+        return [text for one in steps if (text := check.see(one))]
+
+    closing, is_open = GatePosition.CLOSING, GatePosition.OPEN
+    assert told(closing, is_open) == []
+    assert "photocell became active" in told(is_open)[0], "it may still begin to close"
+    assert "photocell became active" in told(closing)[0]
+    assert "photocell became active" in told(is_open, closing)[0]
+
+
 def test_what_a_person_stopped_is_moved_only_when_somebody_wants_that():
     def told(*more, obeyed=True, recorded=True):
         check = StoppingCheck()
