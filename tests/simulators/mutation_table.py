@@ -58,6 +58,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         1,
+        "first close forgotten when a person closes once more",
+        "gateway/lanes/machine/closing.py",
+        "tries=CLOSE_TRIES, earlier=earlier)",
+        "tries=CLOSE_TRIES, earlier=False)",
+        tests=("tests/gateway/lanes/test_repeated_closes.py",),
+    ),
+    Mutation(
+        1,
         "one reading believed",
         _SAFETY,
         "if now < clears_at(rules, state, point) or not point.is_confirmed:",
@@ -194,8 +202,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         4,
         "sent again without a look",
         "gateway/central/push/outbox.py",
-        "if row.begun and not await self._is_to_go(row, request):",
-        "if False:",
+        "return not row.begun or await self._is_create_to_go(row, request)",
+        "return True",
+    ),
+    Mutation(
+        4,
+        "changed without a look whose record it is",
+        "gateway/central/push/outbox.py",
+        "return await self._is_of_ours(row, request)",
+        "return True",
+        ("tests/gateway/central/test_central_restored.py",),
     ),
     Mutation(
         4,
