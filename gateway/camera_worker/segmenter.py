@@ -308,6 +308,8 @@ class Segmenter:
             return True
         if frame.pts - current.first_pts >= self._segment_ticks or self._is_overlong(frame):
             return True
+        if current.entry is Entry.NONE and frame.entry is not Entry.NONE:
+            return True  # players can begin here, and could not at the picture before which time ran out
         return formats.told_by(frame, known=current.format) not in (None, current.format)
 
     def _is_overlong(self, frame: EncodedFrame) -> bool:

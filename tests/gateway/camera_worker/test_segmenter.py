@@ -154,3 +154,17 @@ def test_a_missing_media_folder_is_a_disk_fault_and_is_not_made(tmp_path, encode
     recording.push(frames[1:])
     recording.segmenter.disconnect(GapReason.NONE)
     assert len(recording.segments) == 1
+
+
+def test_a_keyframe_ends_a_segment_that_none_began_however_short(recording, encoded):
+    """A camera whose keyframes are a little farther apart than the longest group: time cuts right before each."""
+    frames = encoded(6)  # a keyframe each second
+    for place, frame in enumerate(frames):
+        if frame.keyframe and place % 20:
+            frames[place] = replace(frame, keyframe=False)
+        elif place and not frame.keyframe and place % 20 == 17:
+            frames[place] = replace(frame, keyframe=True, entry=Entry.NONE)
+    recording.push(frames)
+    recording.segmenter.disconnect(GapReason.CAMERA)
+    entries = [(segment.frames, segment.entry) for segment in recording.segments]
+    assert entries == [(17, Entry.IDR), (3, Entry.NONE)] * 3
