@@ -21,7 +21,8 @@ from av.packet import Packet
 from av.stream import Stream
 from av.video.stream import VideoStream
 
-from drivers.rtsp.frames import TICKS_PER_SECOND
+from drivers.rtsp.formats import entry_of
+from drivers.rtsp.frames import TICKS_PER_SECOND, VideoCodec
 from gateway.camera_worker.clip_times import Footage, Placed, Plan, plan
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing, inside, written_whole
 from gateway.camera_worker.sound_stream import announces_sound, video_type
@@ -211,6 +212,8 @@ class _Tracks:
         self._pictures: Stream = target.add_stream_from_template(pictures)
         if pictures.codec_context.name == "hevc":
             self._pictures.codec_context.codec_tag = "hvc1"  # hev1, the other, is not played by Apple's players
+        self._codec = VideoCodec.H265 if pictures.codec_context.name == "hevc" else VideoCodec.H264
+        self._has_pictures = False
         self._sound: Stream | None = None
         self._sound_until = -_LONGEST_SOUND_TICKS
         if sounding is not None:
@@ -233,7 +236,19 @@ class _Tracks:
                 packet.pts, packet.dts, packet.duration = picture.pts, picture.dts, picture.lasts
                 packet.time_base = _TIME_BASE
                 packet.stream = self._pictures
+                if packet.is_keyframe and not self._is_point_to_begin(packet):
+                    packet.is_keyframe = False
                 self._target.mux_one(packet)
+
+    def _is_point_to_begin(self, packet: Packet[Stream]) -> bool:
+        """Return whether a player that begins at this picture shows it whole.
+
+        At a recovery point of intra refresh it would show nothing until the refresh is over, though the clip has the
+        pictures before it. The first picture of a clip is one all the same: players begin nowhere else.
+        """
+        is_first, self._has_pictures = not self._has_pictures, True
+        _, pictures = entry_of(self._codec, bytes(packet))
+        return is_first or pictures == 0
 
     def _hear(self, packet: Packet[Stream], place: Placed) -> None:
         """Copy a piece of sound that begins within the clip, and after the one before.

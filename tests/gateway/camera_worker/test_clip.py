@@ -1,8 +1,11 @@
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hostile_camera import film, joined, on_time
 
+from drivers.rtsp.formats import entry_of
+from drivers.rtsp.frames import Entry
 from gateway.camera_worker.clip import _opened, cut_clip
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
 from gateway.camera_worker.segmenter import Segmenter
@@ -94,6 +97,20 @@ def test_begins_and_ends_at_the_frame_that_was_asked_for(tmp_path, record_film, 
     data = (tmp_path / cut.output).read_bytes()
     assert b"elst" in data
     assert data.index(b"moov") < data.index(b"mdat")
+
+
+@pytest.mark.parametrize("later", [0, 200_000, 600_000, 1_000_000])
+def test_begins_on_time_within_an_intra_refresh(tmp_path, record_film, judge, later):
+    """The lead-in holds all that the first pictures are decoded from; a player must not begin after it."""
+    frames = []
+    for frame in film(frames=150, gop=30, options="intra-refresh=1"):
+        entry, recovery = entry_of(frame.codec, frame.data)
+        frames.append(replace(frame, keyframe=entry is not Entry.NONE, entry=entry, recovery=recovery))
+    paths = record_film(frames)
+    assert len(paths) == 5
+    cut = cut_clip(tmp_path, CutClip(segments=paths[:4], output="cut.mp4", skip=2_400_000 + later))
+    assert len(judge.frames(tmp_path / cut.output)) == 60 - later // 40_000
+    assert judge.decode(tmp_path / cut.output) == ""
 
 
 def test_h264_and_h265_are_never_in_one_clip(tmp_path, record_film, judge):
