@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from statistics import median
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.audio_packets import AudioPackets, packets_of
@@ -13,7 +14,9 @@ from drivers.rtsp.sdp import Encoding, Media
 _IN_STEP_TICKS = TICKS_PER_SECOND * 2 // 100
 """So far sound may be from its pictures before it is put right (ITU-R BT.1359 allows 45 ms of lead)."""
 _ROUGH_TICKS = TICKS_PER_SECOND // 2
-"""So far the times of arrival may differ from the count before they are believed instead."""
+"""So far the time of one arrival may differ from the count before it is believed instead."""
+_WEIGHED = 25
+"""So many arrivals are weighed together: of half a second, as most sound comes."""
 _LONGEST_LAG_TICKS = 3 * TICKS_PER_SECOND
 """A camera whose reports put sound farther from the pictures it comes with tells a time that cannot be true."""
 
@@ -45,10 +48,13 @@ class AudioClock:
     """RTP times of sound into ticks of the pictures' time line.
 
     By the camera's sender reports where both streams have them and they can be true; until then by the times that the
-    camera said when it began to play (RTP-Info); otherwise sound belongs to the picture it arrived with. Two reports
-    made at different moments contradict each other where the camera paused in between, so a pair counts when the pair
-    after it says the same; the first counts at once where there is nothing else to go by. A pair that has put sound
-    next to its pictures once is kept until another is agreed on: packets that wait somewhere tell nothing against it.
+    camera said when it began to play (RTP-Info); otherwise sound belongs to the picture it arrived with. Of that the
+    median of some counts: a camera sends its first pictures and sounds in one go, and its count of sound drifts.
+
+    Two reports made at different moments contradict each other where the camera paused in between, so a pair counts
+    when the pair after it says the same; the first counts at once where there is nothing else to go by. A pair that has
+    put sound next to its pictures once is kept until another is agreed on: packets that wait somewhere tell nothing
+    against it.
     """
 
     def __init__(self, *, rate: int) -> None:
@@ -61,7 +67,13 @@ class AudioClock:
         self._newest: tuple[SenderReport, SenderReport] | None = None
         self._used: tuple[SenderReport, SenderReport] | None = None
         self._is_proven = False
+        self._apart: list[int] = []
         self._picture_is_new = self._sound_is_new = False
+
+    @property
+    def goes_by_arrival(self) -> bool:
+        """True while nothing that the camera said places sound among the pictures."""
+        return not self._is_proven
 
     def begun(self, *, picture: int, sound: int) -> None:
         """Note which RTP times of both streams are the same moment (RFC 2326, 12.33)."""
@@ -101,7 +113,22 @@ class AudioClock:
         wanted = by_reports if exact and by_reports is not None else by_arrival
         if self._base is None or abs(wanted - pts) > (_IN_STEP_TICKS if exact else _ROUGH_TICKS):
             pts, self._base = wanted, wanted - self._counted(0)
+            self._apart.clear()
+        elif not self._is_proven:
+            pts = self._weighed(pts, by_arrival)
         return pts
+
+    def _weighed(self, pts: int, by_arrival: int) -> int:
+        """Return the time, put right if the last arrivals say that sound has been off for a while."""
+        self._apart.append(by_arrival - pts)
+        if len(self._apart) < _WEIGHED or self._base is None:
+            return pts
+        off = int(median(self._apart))
+        self._apart.clear()
+        if abs(off) <= _IN_STEP_TICKS:
+            return pts
+        self._base += off
+        return pts + off
 
     def _counted(self, base: int) -> int:
         return base + self._count * TICKS_PER_SECOND // self._rate

@@ -202,6 +202,8 @@ class Script:
     """Another channel of the same recorder sends to the same port: from another `port`, or with another `ssrc`."""
     reports: bool = False
     """Whether sender reports tell how sound and pictures belong together."""
+    sound_clock: float = 0.0
+    """Seconds by which the clock of the sound's reports is ahead of that of the pictures'."""
 
 
 @dataclass
@@ -432,7 +434,7 @@ class _Visit:
                 at, sequence=sequence, timestamp=777_000 + at * told.size + jump, largest=script.largest_sound
             )
             if script.reports and at % 20 == 0:
-                self._report(3, seconds, 777_000 + at * told.size + jump)
+                self._report(3, seconds + script.sound_clock, 777_000 + at * told.size + jump)
             sequence += len(packets)
             for packet in packets:
                 self._send(packet, channel=2)

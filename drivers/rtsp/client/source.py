@@ -44,6 +44,7 @@ class RtspSource:
         self._track: VideoTrack | None = None
         self._sound: AudioTrack | None = None
         self._at_once = False
+        self._wanted = 1
         self.why_silent = ""
         """Why a camera that was opened with `audio` has none, in one sentence."""
 
@@ -91,9 +92,7 @@ class RtspSource:
         while True:
             arrived = self._viewing.receive()
             now = self._monotonic()
-            if not track.keeps_time and not self._at_once:
-                self._at_once = True  # when its pictures come is all that is left to go by
-                self._viewing.gather(1, _SOON_SECONDS)
+            self._read_at_once(track)
             for came in arrived:
                 if self._sound is not None and came.report is not None:
                     (self._sound.clock.sound_reported if came.medium else self._sound.clock.picture_reported)(
@@ -109,10 +108,22 @@ class RtspSource:
 
     def gather(self, size: int) -> None:
         """See `Source.gather`."""
-        if not self._at_once:
-            # sound finds its place among the pictures by when it comes, where the camera tells no better
-            gathers = size > 1 and self._sound is None
-            self._viewing.gather(size if gathers else min(size, _LITTLE), _GATHER_SECONDS if gathers else _SOON_SECONDS)
+        self._wanted = size
+        if self._at_once:
+            self._viewing.gather(1, _SOON_SECONDS)
+            return
+        gathers = size > 1 and self._sound is None
+        self._viewing.gather(size if gathers else min(size, _LITTLE), _GATHER_SECONDS if gathers else _SOON_SECONDS)
+
+    def _read_at_once(self, track: VideoTrack) -> None:
+        """Read whatever has come, as long as the times of arrival are all there is to go by.
+
+        That holds for pictures whose timestamps make no sense, and for sound that the camera's reports do not place.
+        """
+        at_once = not track.keeps_time or (self._sound is not None and self._sound.clock.goes_by_arrival)
+        if at_once is not self._at_once:
+            self._at_once = at_once
+            self.gather(self._wanted)
 
     def interrupt(self) -> None:
         """End `open` or `frames` in the thread that waits in them; callable from any other."""

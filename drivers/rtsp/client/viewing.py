@@ -37,7 +37,7 @@ class Arrived:
     medium: int
     packets: list[bytes | memoryview]
     report: SenderReport | None = None
-    """What the camera said of this medium's clock; it may have said it after these packets."""
+    """What the camera said of this medium's clock; over UDP it may have said it after these packets."""
 
 
 class RtspViewing:
@@ -235,23 +235,17 @@ class RtspViewing:
         return connection.ask("SETUP", medium.control, {"Transport": wanted, **self._session_header()})
 
     def _interleaved(self, packets: Packets) -> list[Arrived]:
-        sorted_: dict[int, list[bytes | memoryview]] = {}
-        reports: dict[int, SenderReport] = {}
+        """Return what came in the order in which it came: it says which sound belongs to which pictures."""
+        arrived: list[Arrived] = []
         for channel, same in packets:
             number = self._channels.get(channel)
             if number is not None:
-                if number in sorted_:
-                    sorted_[number] += same
-                else:
-                    sorted_[number] = same
+                arrived.append(Arrived(number, same))
                 continue
             number = self._report_channels.get(channel, 0)
-            for packet in same:
-                if (report := _heed_report(packet, medium=number)) is not None:
-                    reports[number] = report
-        return [
-            Arrived(number, sorted_.get(number, []), reports.get(number)) for number in sorted({*sorted_, *reports})
-        ]
+            reports = (_heed_report(packet, medium=number) for packet in same)
+            arrived += [Arrived(number, [], report) for report in reports if report is not None]
+        return arrived
 
     def _datagrams(self, connection: RtspConnection) -> list[Arrived]:
         ready = {number for number, _ in self._poll.poll(_POLL_MILLIS)}
