@@ -19,7 +19,7 @@ from gateway.app.expiry import event_keeping
 from gateway.app.site_state import SiteStateReader
 from gateway.app.systemd import Notify
 from gateway.app.watchdog import Watchdog, feed_watchdog
-from gateway.domain.errors import ConfigError, StoreError
+from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
@@ -47,7 +47,6 @@ from gateway.webhooks.sender import WebhookSender
 
 log = structlog.get_logger(__name__)
 
-_SERVE_AGAIN_SECONDS = 3.0
 _CONTROL_SECONDS = 15.0
 _LAST_WORDS_SECONDS = 5.0
 _THREADS = 64
@@ -235,36 +234,35 @@ class Gateway:
     async def _serve(self) -> None:
         site = self._site
         accounts = await hash_accounts(site.api.accounts, self._secrets.get, await self._known_hashes())
-        while True:
-            app = Interface(
-                site=site,
-                store=self._store,
-                lanes=self._lanes,
-                areas=self._lanes.areas,
-                recording=self._recording,
-                central=self._central.link,
-                writes=self._central.writes,
-                clock=self._clock,
-                accounts=accounts,
-                data=self._folder.path,
-                verdict=self._problems.now,
-                webhooks=self._webhook_registry,
-                outbox=self._central.parked,
-                relay=self._central.relay,
-                central_accounts=self._central.people,
-                extra_routes=self._extra_routes,
-                demo_cards=self._demo_cards,
-                site_file=self._site_file,
-            ).build()
-            try:
-                await serve(app, host=site.api.listens_on, port=site.api.port, started=self._serving, tls=site.api.tls)
-            except ConfigError as error:
-                # Another program has the port. Gates work without a page, so they are not stopped for it.
-                if self._interface_fault != str(error):
-                    log.error("interface_not_served", error=str(error))  # noqa: TRY400 (the sentence says it all)
-                self._interface_fault = str(error)
-                self._store.changes.bump()
-            await asyncio.sleep(_SERVE_AGAIN_SECONDS)
+        app = Interface(
+            site=site,
+            store=self._store,
+            lanes=self._lanes,
+            areas=self._lanes.areas,
+            recording=self._recording,
+            central=self._central.link,
+            writes=self._central.writes,
+            clock=self._clock,
+            accounts=accounts,
+            data=self._folder.path,
+            verdict=self._problems.now,
+            webhooks=self._webhook_registry,
+            outbox=self._central.parked,
+            relay=self._central.relay,
+            central_accounts=self._central.people,
+            extra_routes=self._extra_routes,
+            demo_cards=self._demo_cards,
+            site_file=self._site_file,
+        ).build()
+        await serve(
+            app,
+            host=site.api.listens_on,
+            port=site.api.port,
+            started=self._serving,
+            failed=self._not_serving,
+            run_folder=self._folder.run,
+            tls=site.api.tls,
+        )
 
     async def _known_hashes(self) -> dict[str, str]:
         """Return the known hashes of the site file's passwords; none when they cannot be read."""
@@ -278,6 +276,13 @@ class Gateway:
         self._interface_fault = ""
         self._store.changes.bump()
         log.info("interface_served", host=self._site.api.listens_on, port=port)
+
+    def _not_serving(self, why: str) -> None:
+        """Note that another program has the port. Gates work without a page, so they are not stopped for it."""
+        if self._interface_fault != why:
+            log.error("interface_not_served", error=why)
+        self._interface_fault = why
+        self._store.changes.bump()
 
     async def _tell_when_ready(self) -> None:
         """Tell systemd once every device has answered or was found to be away: then the lanes are under control.

@@ -10,11 +10,12 @@ from typing import Annotated
 import typer
 
 from gateway.cli.commands import NamedCommands
-from gateway.domain.errors import ConfigError, GatewayError
+from gateway.domain.errors import ConfigError, GatewayError, GatewayUnreachable
 from gateway.runtime.redaction import Redaction
 
 FAILED = 1
 MISCONFIGURED = 2
+UNREACHABLE = 3
 INTERRUPTED = 130
 
 
@@ -62,7 +63,8 @@ def _options(
 def main() -> None:
     """Run the command line and end the process.
 
-    Exit status: 0 done, 1 failed, 2 the command line, the site file or a secret is wrong, 130 interrupted.
+    Exit status: 0 good; 1 a fault was found, or the command failed; 2 the command line, the site file or a secret is
+    wrong; 3 no gateway answers; 130 interrupted.
     """
     invocation = Invocation()
     try:
@@ -82,6 +84,8 @@ def _explain(error: Exception) -> int:
             _say(line)
     if isinstance(error, GatewayError):
         _say(f"edge-gateway: {error}")
+        if isinstance(error, GatewayUnreachable):
+            return UNREACHABLE
         return MISCONFIGURED if isinstance(error, ConfigError) else FAILED
     reason = str(error) or "no reason given"
     _say(f"edge-gateway: unexpected {type(error).__name__}: {reason} (edge-gateway --debug … shows where)")

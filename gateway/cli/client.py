@@ -1,36 +1,25 @@
-"""Commands that speak with the gateway that runs here, signed in as an account of the site."""
+"""Requests to a running gateway, and what becomes of its answers."""
 
 from __future__ import annotations
 
 import json
-import os
 import ssl
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Self, TypeVar
+from urllib.parse import urlsplit
 
 import typer
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from gateway.domain.errors import GatewayError
+from gateway.domain.errors import GatewayError, GatewayUnreachable
+from gateway.runtime.unix_sockets import INTERFACE_SOCKET, connect
 
-PASSWORD = "EDGE_GATEWAY_PASSWORD"  # noqa: S105 (the name of a variable)
-SiteFile = Annotated[
-    Path, typer.Option("--site", metavar="SITE.toml", help="The site file of the gateway that runs here.")
-]
-User = Annotated[
-    str, typer.Option("--user", help=f"An account of the site. The password is asked for, or read from {PASSWORD}.")
-]
 _SECONDS = 90.0
+_CONNECT_SECONDS = 10.0
 _AT_A_TIME = 1 << 20
-_OTHER_CERTIFICATE = (
-    "the program on this port does not have the certificate of [api.tls], or the certificate has expired:"
-    " check the site file, and which program uses the port"
-)
 _BROKE_OFF = "the gateway's answer broke off; look in its log"
 
 
@@ -51,13 +40,39 @@ class _SignedIn(Answer):
     user: Account = Account()
 
 
-class Gateway:
-    """The gateway that runs here, at its address, and a session at it."""
+class _LocalConnection(HTTPConnection):
+    """HTTP over the local socket of the gateway whose run folder this is."""
 
-    def __init__(self, address: str, *, session: str = "", tls: ssl.SSLContext | None = None) -> None:
-        self.address = address
-        self.session = session
-        self._tls = tls
+    def __init__(self, run_folder: Path) -> None:
+        super().__init__("localhost")
+        self._path = run_folder / INTERFACE_SOCKET
+
+    def connect(self) -> None:
+        """See `HTTPConnection.connect`."""
+        self.sock = connect(self._path, within=_CONNECT_SECONDS)
+        self.sock.settimeout(_SECONDS)
+
+
+class Gateway:
+    """A running gateway. At a remote one `session` says who asks; on the local socket the kernel does."""
+
+    def __init__(self, name: str, connection: Callable[[], HTTPConnection]) -> None:
+        """Take its `name` in messages, and what makes a new connection to it."""
+        self._name = name
+        self._connection = connection
+        self.session = ""
+
+    @classmethod
+    def local(cls, run_folder: Path) -> Self:
+        """Return the gateway of this machine with this run folder."""
+        return cls(str(run_folder.parent), lambda: _LocalConnection(run_folder))
+
+    @classmethod
+    def remote(cls, address: str) -> Self:
+        """Return the gateway at an address, as `https://host:port`."""
+        parts = urlsplit(address)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        return cls(parts.netloc, lambda: kind(parts.netloc, timeout=_SECONDS))
 
     def answer_of(self, shape: type[AnswerT], path: str, body: Mapping[str, object] | None) -> AnswerT:
         """Return the answer to a POST of `body`, or to a GET without one.
@@ -71,58 +86,68 @@ class Gateway:
                 "the answer does not fit this command's release: restart the gateway, and check what uses its port"
             ) from error
 
-    def asked(self, path: str, body: Mapping[str, object] | None) -> bytes:
-        """Return the answer to a POST of `body`, or to a GET without one, as it came. Raises GatewayError."""
-        with self.answered(path, body) as answer:
+    def asked(self, path: str, body: Mapping[str, object] | None = None, *, also: tuple[int, ...] = ()) -> bytes:
+        """Return the answer to a POST of `body`, or to a GET without one, as it came. Raises GatewayError.
+
+        `also` are statuses besides 200 to 299 whose answer is returned too.
+        """
+        with self.answered(path, body, also=also) as answer:
             return b"".join(pieces(answer))
 
-    def answered(self, path: str, body: Mapping[str, object] | None = None) -> HTTPResponse:
-        """Return the answer, its body still to be read. Raises GatewayError with the gateway's message."""
-        data = None if body is None else json.dumps(body).encode()
-        method = "GET" if body is None else "POST"
-        request = urllib.request.Request(self.address + path, data=data, method=method)  # noqa: S310 (built here)
-        request.add_header("Content-Type", "application/json")
-        if self.session:
-            request.add_header("SessionID", self.session)
+    @contextmanager
+    def answered(
+        self, path: str, body: Mapping[str, object] | None = None, *, also: tuple[int, ...] = ()
+    ) -> Iterator[HTTPResponse]:
+        """Give the answer, its body still to be read. Raises GatewayError with the gateway's message."""
+        connection = self._connection()
         try:
-            answer: HTTPResponse = urllib.request.urlopen(request, timeout=_SECONDS, context=self._tls)  # noqa: S310 (this machine)
-        except urllib.error.HTTPError as error:
-            with error:
-                try:
-                    message = str(json.loads(error.read(65536))["error"])
-                except (ValueError, KeyError, TypeError):
-                    message = f"it answered {error.code}"
-            raise GatewayError(f"the gateway refused: {message}") from error
+            answer = self._sent(connection, path, body)
+            if answer.status >= 300 and answer.status not in also:
+                raise GatewayError(f"the gateway refused: {_message(answer)}")
+            yield answer
+        finally:
+            connection.close()
+
+    def _sent(self, connection: HTTPConnection, path: str, body: Mapping[str, object] | None) -> HTTPResponse:
+        headers = {"Content-Type": "application/json"} | ({"SessionID": self.session} if self.session else {})
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            connection.request("GET" if body is None else "POST", path, body=data, headers=headers)
+            return connection.getresponse()
+        except ssl.SSLCertVerificationError as error:
+            raise GatewayError(
+                f"the certificate of {self._name} is not trusted: {error.verify_message}; one that the site made itself"
+                " is trusted when the variable SSL_CERT_FILE names its file"
+            ) from error
+        except PermissionError as error:
+            raise GatewayUnreachable(
+                f"this user may not ask the gateway of {self._name}; be root, or a member of the group edge-gateway"
+            ) from error
         except (OSError, HTTPException) as error:
-            reason = getattr(error, "reason", error)
-            if isinstance(reason, ssl.SSLCertVerificationError):
-                raise GatewayError(_OTHER_CERTIFICATE) from error
-            raise GatewayError(f"no gateway answers at {request.host}: is it running?") from error
-        else:
-            return answer
+            raise GatewayUnreachable(
+                f"no gateway answers at {self._name}: start it, look in its log,"
+                " or say with --data or --url where it is"
+            ) from error
 
 
 @contextmanager
-def signed_in(site: Path, user: str) -> Iterator[Gateway]:
-    """Sign in at the gateway on this machine, and sign out when the context ends."""
-    from gateway.site import load  # noqa: PLC0415  # help and wrong options answer faster without it
-    from gateway.site.certificates import trusting_context  # noqa: PLC0415
-
-    api = load(site).api
-    listens_on = api.listens_on
-    bracketed = f"[{listens_on}]" if ":" in listens_on else listens_on
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(listens_on, bracketed)  # noqa: S104 (not listened on)
-    tls = None if api.tls is None else trusting_context(api.tls)
-    gateway = Gateway(f"{'http' if tls is None else 'https'}://{host}:{api.port}", tls=tls)
-    password = os.environ.get(PASSWORD) or typer.prompt("Password", hide_input=True)
+def session_at(gateway: Gateway, user: str, password: str) -> Iterator[None]:
+    """Sign in, asking for a code where the account has a second factor, and sign out when the context ends."""
     answer = gateway.answer_of(_SignedIn, "/v1/auth/login", {"username": user, "password": password})
     gateway.session = answer.session
     if answer.user.mfa_enabled:
-        gateway.asked("/v1/auth/mfa", {"token": typer.prompt("Code")})
+        gateway.asked("/v1/auth/mfa", {"token": typer.prompt("Code", err=True)})
     try:
-        yield gateway
+        yield
     finally:
         gateway.asked("/v1/auth/logout", {})
+
+
+def _message(answer: HTTPResponse) -> str:
+    try:
+        return str(json.loads(answer.read(65536))["error"])
+    except (ValueError, KeyError, TypeError, OSError, HTTPException):
+        return f"it answered {answer.status}"
 
 
 def pieces(answer: HTTPResponse) -> Iterator[bytes]:

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gateway.cli.client import Answer, Gateway, SiteFile, User, pieces, signed_in
+from gateway.cli.client import Answer, Gateway, pieces
+from gateway.cli.target import USUAL_DATA, Data, Url, connected
 from gateway.domain.errors import ConfigError
 from gateway.proof_package import (
     MOST_BETWEEN,
@@ -38,7 +39,7 @@ app = typer.Typer(
     cls=_EventFirst,
     no_args_is_help=True,
     help="Fetch the proof of an event as one signed file, or verify such a file on any machine.\n\n"
-    "Example: edge-gateway evidence 4711 --site /etc/edge-gateway/site.toml --user technician\n\n"
+    "Example: edge-gateway evidence 4711\n\n"
     "Example: edge-gateway evidence verify event-4711.zip",
 )
 
@@ -46,8 +47,8 @@ app = typer.Typer(
 @app.command("fetch")
 def fetch(
     event: Annotated[int, typer.Argument(min=1, help="The event's id, as the page and the interface show it.")],
-    site: SiteFile,
-    user: User,
+    data: Data = USUAL_DATA,
+    url: Url = "",
     output: Annotated[
         Path | None,
         typer.Option(
@@ -64,10 +65,10 @@ def fetch(
     The file also holds all events of the same visit of a vehicle, whichever of them you name. A camera without footage
     is listed with the reason.
 
-    Example: edge-gateway evidence 4711 --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway evidence 4711
     """
     path = output or Path(f"event-{event}.zip")
-    with signed_in(site, user) as gateway:
+    with connected(data, url) as gateway:
         typer.echo(f"Fetching event {event} …")
         _download(gateway, f"/status/proof/{event}", path)
     typer.echo(f"{path}: {_summary(verify(path))}")
@@ -100,20 +101,20 @@ def judge(
 def chain(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="The earlier package.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The later package, with a camera that is in both.")],
-    site: SiteFile,
-    user: User,
+    data: Data = USUAL_DATA,
+    url: Url = "",
 ) -> None:
     """Prove that no footage between two packages was changed or left out.
 
     The gateway supplies the links between them, even where that footage is deleted by now. Exit status 1 when they do
     not fit.
 
-    Example: edge-gateway evidence chain event-4711.zip event-4890.zip --site /etc/edge-gateway/site.toml --user chief
+    Example: edge-gateway evidence chain event-4711.zip event-4890.zip
     """
     try:
         before, after = verify(old), verify(new)
         _must_share(before, after)
-        with signed_in(site, user) as gateway:
+        with connected(data, url) as gateway:
             proofs = [
                 _prove_chain(known, clip, gateway)
                 for camera_id in sorted({clip.camera_id for clip in after.manifest.clips})

@@ -9,13 +9,14 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.client import Answer, Gateway, SiteFile, User, signed_in
+from gateway.cli.client import Answer, Gateway
+from gateway.cli.target import USUAL_DATA, Data, Url, connected
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Show what waits for central or was refused. Send it again, edit it, or drop it.\n\n"
-    "Example: edge-gateway outbox list --site /etc/edge-gateway/site.toml --user technician",
+    "Example: edge-gateway outbox list",
 )
 _PAGE = 500
 _UNTRIED = "not tried yet"
@@ -70,18 +71,18 @@ class _Whole(Answer):
 
 @app.command("list")
 def show(
-    site: SiteFile,
-    user: User,
+    data: Data = USUAL_DATA,
+    url: Url = "",
     waiting: Annotated[bool, typer.Option("--all", help="Include records that wait, not only refused ones.")] = False,
 ) -> None:
     """List refused records, oldest first, with central's message, and why other records wait.
 
     Files that were lost at the site before they were sent are listed too.
 
-    Example: edge-gateway outbox list --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway outbox list
     """
     found = False
-    with signed_in(site, user) as gateway:
+    with connected(data, url) as gateway:
         for row in _rows(gateway, waiting=waiting):
             found = True
             typer.echo("\n".join(_lines(row)))
@@ -92,23 +93,23 @@ def show(
 
 
 @app.command("show")
-def one(number: _Number, site: SiteFile, user: User) -> None:
+def one(number: _Number, data: Data = USUAL_DATA, url: Url = "") -> None:
     """Show one record with all its fields, as JSON.
 
-    Example: edge-gateway outbox show 17 --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway outbox show 17
     """
-    with signed_in(site, user) as gateway:
+    with connected(data, url) as gateway:
         row = gateway.answer_of(_Whole, "/status/outbox/list", {"id": number}).waiting[0]
     typer.echo(json.dumps(row, indent=2, ensure_ascii=False))
 
 
 @app.command("retry")
-def retry(number: _Number, site: SiteFile, user: User) -> None:
+def retry(number: _Number, data: Data = USUAL_DATA, url: Url = "") -> None:
     """Send a record again unchanged, after its problem was solved at central.
 
-    Example: edge-gateway outbox retry 17 --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway outbox retry 17
     """
-    _act(site, user, "retry", {"id": number})
+    _act(data, url, "retry", {"id": number})
     typer.echo(f"{number} is sent again")
 
 
@@ -116,22 +117,22 @@ def retry(number: _Number, site: SiteFile, user: User) -> None:
 def edit(
     number: _Number,
     fields: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE...", help="The new value, as JSON or text.")],
-    site: SiteFile,
-    user: User,
+    data: Data = USUAL_DATA,
+    url: Url = "",
 ) -> None:
     """Change fields of a record and send it again. null removes a field. The site uses the result too.
 
-    Example: edge-gateway outbox edit 17 number=00199573 note=null --site site.toml --user technician
+    Example: edge-gateway outbox edit 17 number=00199573 note=null
     """
-    _act(site, user, "edit", {"id": number, "fields": dict(map(_field, fields))})
+    _act(data, url, "edit", {"id": number, "fields": dict(map(_field, fields))})
     typer.echo(f"{number} is changed and sent again")
 
 
 @app.command("settle")
 def settle(
     number: _Number,
-    site: SiteFile,
-    user: User,
+    data: Data = USUAL_DATA,
+    url: Url = "",
     central_id: Annotated[int | None, typer.Option(min=1, help="Central has the record under this id.")] = None,
     not_there: Annotated[
         bool, typer.Option("--not-there", help="Central does not have the record: send it again.")
@@ -139,11 +140,11 @@ def settle(
 ) -> None:
     """Settle a record of unknown outcome, after you looked for it at central.
 
-    Example: edge-gateway outbox settle 17 --central-id 5012 --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway outbox settle 17 --central-id 5012
     """
     if (central_id is None) is not not_there:
         raise GatewayError("say either --central-id ID or --not-there")
-    _act(site, user, "settle", {"id": number, "central_id": central_id, "not_there": not_there})
+    _act(data, url, "settle", {"id": number, "central_id": central_id, "not_there": not_there})
     typer.echo(
         f"{number} is sent again" if not_there else f"{number} counts as delivered; central has it as {central_id}"
     )
@@ -152,17 +153,17 @@ def settle(
 @app.command("drop")
 def drop(
     number: _Number,
-    site: SiteFile,
-    user: User,
+    data: Data = USUAL_DATA,
+    url: Url = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Drop a record: central never gets it. An event records who did it.
 
     A changed record becomes central's again with the next pull. A record made here that central never had is deleted.
 
-    Example: edge-gateway outbox drop 17 --yes --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway outbox drop 17 --yes
     """
-    with signed_in(site, user) as gateway:
+    with connected(data, url) as gateway:
         row = gateway.answer_of(_Rows, "/status/outbox/list", {"id": number}).waiting[0]
         if not yes:
             typer.echo("\n".join(_lines(row)))
@@ -180,8 +181,8 @@ def _rows(gateway: Gateway, *, waiting: bool) -> Iterator[_Row]:
         after = answer.next
 
 
-def _act(site: Path, user: str, what: str, body: dict[str, object]) -> None:
-    with signed_in(site, user) as gateway:
+def _act(data: Path, url: str, what: str, body: dict[str, object]) -> None:
+    with connected(data, url) as gateway:
         gateway.asked(f"/status/outbox/{what}", body)
 
 

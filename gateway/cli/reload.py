@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from gateway.cli.users.register import USUAL_DATA, Data
+from gateway.cli.target import USUAL_DATA, Data
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.web.register.changes import Answer, Reload
 

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.client import Answer, Gateway, SiteFile, User, signed_in
+from gateway.cli.client import Answer, Gateway
+from gateway.cli.target import USUAL_DATA, Data, Url, connected
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Show the state of synchronisation, fetch everything again, or send what central has lost.\n\n"
-    "Example: edge-gateway sync status --site /etc/edge-gateway/site.toml --user technician",
+    "Example: edge-gateway sync status",
 )
 _LOOK_SECONDS = 0.5
 _MOST_COUNTED = 10_000
@@ -73,12 +74,12 @@ class _Consumers(Answer):
 
 
 @app.command("status")
-def status(site: SiteFile, user: User) -> None:
+def status(data: Data = USUAL_DATA, url: Url = "") -> None:
     """Show whether central answers, what was fetched last, and what waits. Exit status 1 when records are missing.
 
-    Example: edge-gateway sync status --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway sync status
     """
-    with signed_in(site, user) as gateway:
+    with connected(data, url) as gateway:
         typer.echo("\n".join(_lines(_state(gateway))))
         books = gateway.answer_of(_Outbox, "/status/outbox/books", {}).books
     found = books.delivered + books.waiting + books.parked + books.replaced + books.dropped
@@ -94,14 +95,14 @@ def status(site: SiteFile, user: User) -> None:
 
 
 @app.command("refresh")
-def refresh(site: SiteFile, user: User) -> None:
+def refresh(data: Data = USUAL_DATA, url: Url = "") -> None:
     """Fetch all devices, cameras and access cards again, and wait for the end. Exit status 1 when that fails.
 
     The present list stays in use meanwhile. A card is removed only when central no longer has it.
 
-    Example: edge-gateway sync refresh --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway sync refresh
     """
-    with signed_in(site, user) as gateway:
+    with connected(data, url) as gateway:
         gateway.asked("/status/sync/refresh", {})
         state = _followed(
             gateway, lambda state: state.refreshing, away="everything is fetched again as soon as it does"
@@ -113,15 +114,15 @@ def refresh(site: SiteFile, user: User) -> None:
 
 @app.command("reconcile")
 def reconcile(
-    site: SiteFile,
-    user: User,
+    data: Data = USUAL_DATA,
+    url: Url = "",
     days: Annotated[int, typer.Option("--days", min=1, max=400, help="Compare the records of this many days.")] = 30,
 ) -> None:
     """Send again what central has lost, after it was restored from a backup. Exit status 1 when it does not answer.
 
-    Example: edge-gateway sync reconcile --days 14 --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway sync reconcile --days 14
     """
-    with signed_in(site, user) as gateway:
+    with connected(data, url) as gateway:
         gateway.asked("/status/sync/reconcile", {"days": days})
         state = _followed(
             gateway, lambda state: state.reconciling, away="the comparison continues as soon as it answers"
@@ -131,8 +132,8 @@ def reconcile(
 
 @app.command("consumers")
 def consumers(
-    site: SiteFile,
-    user: User,
+    data: Data = USUAL_DATA,
+    url: Url = "",
     forget: Annotated[
         str | None,
         typer.Option("--forget", metavar="ACCOUNT", help="Forget this account's position: it will not read again."),
@@ -140,11 +141,11 @@ def consumers(
 ) -> None:
     """List the accounts that pull events, entries or camera events, with how far each has read.
 
-    Example: edge-gateway sync consumers --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway sync consumers
     """
     if forget is not None and not forget.strip():
         raise GatewayError("--forget needs the name of an account")
-    with signed_in(site, user) as gateway:
+    with connected(data, url) as gateway:
         path, body = ("list", {}) if forget is None else ("forget", {"account": forget})
         found = gateway.answer_of(_Consumers, f"/status/consumer/{path}", body).consumers
     typer.echo("\n".join(map(_consumer_line, found)) or "nobody pulls the site's lists by cursor")

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.client import Answer, AnswerT, SiteFile, User, signed_in
+from gateway.cli.client import Answer, AnswerT
+from gateway.cli.target import USUAL_DATA, Data, Url, connected
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
     no_args_is_help=True,
     help="List webhooks, enable them, test them, and send failed messages again. Programs register them.\n\n"
-    "Example: edge-gateway webhooks list --site /etc/edge-gateway/site.toml --user technician",
+    "Example: edge-gateway webhooks list",
 )
 _Id = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The id that `webhooks list` shows.")]
 
@@ -52,12 +53,12 @@ class _Tested(Answer):
 
 
 @app.command("list")
-def show(site: SiteFile, user: User) -> None:
+def show(data: Data = USUAL_DATA, url: Url = "") -> None:
     """List every webhook with its address, its state and its message counts. Secrets are not shown.
 
-    Example: edge-gateway webhooks list --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway webhooks list
     """
-    known = _ask(_Webhooks, site, user, "list", {}).webhooks
+    known = _ask(_Webhooks, data, url, "list", {}).webhooks
     for webhook in known:
         typer.echo("\n".join(_lines(webhook)))
     if not known:
@@ -65,20 +66,20 @@ def show(site: SiteFile, user: User) -> None:
 
 
 @app.command("enable")
-def enable(webhook: _Id, site: SiteFile, user: User) -> None:
+def enable(webhook: _Id, data: Data = USUAL_DATA, url: Url = "") -> None:
     """Enable a disabled webhook. Waiting messages go first.
 
-    Example: edge-gateway webhooks enable wh_0123456789abcdef --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway webhooks enable wh_0123456789abcdef
     """
-    answer = _ask(_Enabled, site, user, "enable", {"id": webhook}).webhook
+    answer = _ask(_Enabled, data, url, "enable", {"id": webhook}).webhook
     typer.echo(f"{webhook} is enabled; {answer.waiting} messages wait for it")
 
 
 @app.command("replay")
 def replay(
     webhook: _Id,
-    site: SiteFile,
-    user: User,
+    data: Data = USUAL_DATA,
+    url: Url = "",
     since: Annotated[str, typer.Option(metavar="DATE", help="Send all events from here on, delivered or not.")] = "",
     until: Annotated[
         str, typer.Option(metavar="DATE", help="With --since: stop at the end of this day or moment.")
@@ -86,26 +87,26 @@ def replay(
 ) -> None:
     """Send failed messages again. With --since, send all events from then on, under the same ids.
 
-    Example: edge-gateway webhooks replay wh_0123456789abcdef --since 2026-01-31 --site site.toml --user technician
+    Example: edge-gateway webhooks replay wh_0123456789abcdef --since 2026-01-31
     """
-    answer = _ask(_Replayed, site, user, "replay", {"id": webhook, "since": since, "until": until})
+    answer = _ask(_Replayed, data, url, "replay", {"id": webhook, "since": since, "until": until})
     typer.echo(f"{answer.count} messages are sent to {webhook} again")
 
 
 @app.command("test")
-def test(webhook: _Id, site: SiteFile, user: User) -> None:
+def send_test(webhook: _Id, data: Data = USUAL_DATA, url: Url = "") -> None:
     """Send one webhook.test message and report the answer. The exit status is 1 when it failed.
 
-    Example: edge-gateway webhooks test wh_0123456789abcdef --site /etc/edge-gateway/site.toml --user technician
+    Example: edge-gateway webhooks test wh_0123456789abcdef
     """
-    answer = _ask(_Tested, site, user, "test", {"id": webhook})
+    answer = _ask(_Tested, data, url, "test", {"id": webhook})
     if not answer.taken:
         raise GatewayError(f"{webhook} did not accept the message: {answer.fault}")
     typer.echo(f"{webhook} accepted the message")
 
 
-def _ask(shape: type[AnswerT], site: Path, user: str, what: str, body: dict[str, str]) -> AnswerT:
-    with signed_in(site, user) as gateway:
+def _ask(shape: type[AnswerT], data: Path, url: str, what: str, body: dict[str, str]) -> AnswerT:
+    with connected(data, url) as gateway:
         return gateway.answer_of(shape, f"/status/webhook/{what}", body)
 
 

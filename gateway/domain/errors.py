@@ -33,6 +33,10 @@ class CommandRefused(GatewayError):
     """A command was refused before it reached the device: interlock, lost device, or its deadline passed."""
 
 
+class GatewayUnreachable(GatewayError):
+    """No gateway answers where a command looks for one. Whoever typed it starts the gateway, or names another."""
+
+
 class CentralUnavailable(GatewayError):
     """Central cannot be reached or answers with a failure of its own. Tried again later.
 

@@ -1,7 +1,7 @@
 """Unix sockets in folders of any depth.
 
 A socket's address holds at most 107 bytes (unix(7), `sun_path`), a path up to 4,095. So the folder is opened, and the
-socket addressed through the folder's descriptor: `/proc/self/fd/7/users.sock`.
+socket addressed through the folder's descriptor: `/proc/self/fd/7/interface.sock`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+INTERFACE_SOCKET = "interface.sock"
+"""The name, in the run folder, of the socket on which the interface is served to this machine."""
 _BACKLOG = 128
 
 
@@ -29,8 +31,10 @@ def short_path(path: Path) -> Iterator[str]:
         os.close(folder)
 
 
-def listen(path: Path) -> socket.socket:
-    """Listen at `path`, in place of whatever has that name; only this user and root can connect. Makes its folder.
+def listen(path: Path, *, mode: int = 0o600) -> socket.socket:
+    """Listen at `path`, in place of whatever has that name. Makes its folder.
+
+    `mode` says who can connect besides root: by default this user alone.
 
     The socket gets its name once it listens: a client that finds the name can connect at once.
 
@@ -44,7 +48,7 @@ def listen(path: Path) -> socket.socket:
     try:
         with short_path(early) as address:
             end.bind(address)
-        early.chmod(0o600)  # before it listens: nobody can have connected
+        early.chmod(mode)  # before it listens: nobody can have connected
         end.listen(_BACKLOG)
         early.replace(path)
         end.setblocking(False)  # noqa: FBT003 (the socket's own method)

@@ -1,4 +1,4 @@
-"""Certificate files of `[api.tls]` as TLS contexts: one that serves, and one that trusts what is served."""
+"""Certificate files of `[api.tls]`: the context that serves them, and when the certificate ends."""
 
 from __future__ import annotations
 
@@ -34,22 +34,6 @@ def serving_context(tls: TlsSection) -> ssl.SSLContext:
         raise ConfigError(f"api.tls: {certificate} and {key} must be a certificate and its key in PEM form") from error
     except OSError as error:
         raise ConfigError(f"api.tls: {certificate} and {key} cannot be read: {error.strerror}") from error
-    return context
-
-
-def trusting_context(tls: TlsSection) -> ssl.SSLContext:
-    """Return a context that trusts the site's own certificate alone, whatever name it bears. Raises ConfigError.
-
-    Commands on this machine connect to its addresses, which no certificate needs to name.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # it need not be its own issuer
-    try:
-        context.load_verify_locations(cadata=_first_certificate(Path(tls.certificate)))
-    except ssl.SSLError as error:
-        raise ConfigError(f"api.tls.certificate: {tls.certificate} is not a certificate in PEM form") from error
     return context
 
 

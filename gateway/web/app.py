@@ -345,7 +345,7 @@ class Interface:
         """Read accounts and keys, take changes of them, follow consumers and open views, end sessions at central."""
         await self._auth.load()
         run = self.data / "run"
-        asked = listening(self._auth.register, run_folder=run, verdict=self.verdict, site_file=self.site_file)
+        asked = listening(self._auth.register, run_folder=run, site_file=self.site_file)
         async with asked, asyncio.TaskGroup() as group:
             tasks = (
                 group.create_task(self._auth.run(), name="end-at-central"),

@@ -53,7 +53,16 @@ async def real(folder: Path) -> None:
         verdict=lambda: Verdict((), lanes=0),
     ).build()
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    serving = asyncio.get_running_loop().create_task(serve(app, host="127.0.0.1", port=0, started=port.set_result))
+    serving = asyncio.get_running_loop().create_task(
+        serve(
+            app,
+            host="127.0.0.1",
+            port=0,
+            started=port.set_result,
+            failed=lambda why: port.set_exception(AssertionError(why)),
+            run_folder=folder / "run",
+        )
+    )
     told = await port
     # not before: an account whose password is new since the last start ends its sessions
     await store.sessions.add(TOKEN, Session("a", now, now, now + 3_600_000_000))

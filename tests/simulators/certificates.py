@@ -34,7 +34,7 @@ class Pair:
 
 
 def write_pair(folder: Path, name: str = "gate.example.com", *, stem: str = "served", days: int = 2) -> Pair:
-    """Write a certificate for `name` that signs itself; with negative `days` it has expired."""
+    """Write a certificate for `name` and localhost that signs itself; with negative `days` it has expired."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.fromtimestamp(SystemClock().wall().micros / 1_000_000, dt.UTC)
@@ -46,7 +46,7 @@ def write_pair(folder: Path, name: str = "gate.example.com", *, stem: str = "ser
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - 10 * _DAY)
         .not_valid_after(now + days * _DAY)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name), x509.DNSName("localhost")]), critical=False)
         .sign(key, hashes.SHA256())
     )
     pair = Pair(folder / f"{stem}.crt", folder / f"{stem}.key")

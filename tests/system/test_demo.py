@@ -62,8 +62,8 @@ def test_within_a_minute_there_is_traffic_and_a_clip(demo, wait_until, ffprobe, 
     assert took < 60, f"it took {took:.0f} s"
 
     package = tmp_path / "proof.zip"
-    words = ["evidence", str(proof["event_id"]), "--site", str(folder / "site" / "site.toml"), "--user", "demo"]
-    fetched = gateway(*words, "-o", str(package), EDGE_GATEWAY_PASSWORD="demo")
+    words = ["evidence", str(proof["event_id"]), "--data", str(folder / "gateway")]
+    fetched = gateway(*words, "-o", str(package))
     assert fetched.returncode == 0, fetched.stderr
     judged = gateway("evidence", "verify", str(package))
     assert judged.returncode == 0, judged.stderr

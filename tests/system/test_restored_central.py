@@ -44,8 +44,8 @@ def test_what_central_lost_is_there_again_after_the_command(make_site, api_of, w
         why="the notice is shown",
     )
 
-    words = ("sync", "reconcile", "--days", "7", "--site", site.site, "--user", "demo")
-    command = done("gateway", *words, EDGE_GATEWAY_PASSWORD="demo")
+    words = ("sync", "reconcile", "--days", "7", "--data", site.data)
+    command = done("gateway", *words)
     assert command.returncode == 0, command.stderr
     assert f"{len(had)} camera events" in command.stdout
     wait_until(lambda: sources(site) == had, within=40, why="central has each of them once")

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from gateway.cli.target import USUAL_DATA, Data
 from gateway.cli.users import keys, roles, second_factor
-from gateway.cli.users.register import USUAL_DATA, Data, made
+from gateway.cli.users.register import made
 from gateway.domain.errors import ConfigError
 from gateway.web.register.changes import (
     AccountShown,

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.users.register import USUAL_DATA, Data, made
+from gateway.cli.target import USUAL_DATA, Data
+from gateway.cli.users.register import made
 from gateway.web.register.changes import AddKey, Look, RemoveKey
 
 KeyName = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.", show_default=False)]

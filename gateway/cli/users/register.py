@@ -5,23 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.runtime.clock import SystemClock
 from gateway.web.register.changes import Answer, Change
-
-_USUAL = Path("/var/lib/edge-gateway")
-
-Data = Annotated[
-    Path,
-    typer.Option(
-        "--data", metavar="DIR", envvar="EDGE_GATEWAY_DATA", help="The gateway's data folder.", show_default=True
-    ),
-]
-USUAL_DATA = _USUAL
 
 
 def made(change: Change, data: Path) -> Answer:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.users.register import USUAL_DATA, Data, made
+from gateway.cli.target import USUAL_DATA, Data
+from gateway.cli.users.register import made
 from gateway.web.register.changes import Look, PutRole, RemoveRole
 
 RoleName = Annotated[str, typer.Argument(metavar="ROLE", help="The role's name.", show_default=False)]

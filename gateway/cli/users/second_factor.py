@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.users.register import USUAL_DATA, Data, made
+from gateway.cli.target import USUAL_DATA, Data
+from gateway.cli.users.register import made
 from gateway.domain.errors import GatewayError, NotFoundError
 from gateway.runtime.clock import SystemClock
 from gateway.web.register.changes import Look, SetRecoveryCodes, SetSecondFactor

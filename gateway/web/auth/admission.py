@@ -11,6 +11,7 @@ from aiohttp.typedefs import Handler as RawHandler
 
 from gateway.web.auth.api_keys import ApiKeys, bearer
 from gateway.web.auth.callers import NOBODY, SIGNED_IN, Caller, Carrier, from_foreign_page
+from gateway.web.auth.local_callers import local_caller
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
@@ -45,7 +46,7 @@ class Route:
 class Admission:
     """Lets callers in by their operation's rule: by a session, in the legacy family by a program's key.
 
-    A session's token is no key, nor a key a session.
+    A session's token is no key, nor a key a session. Whoever comes on the local socket needs neither.
     """
 
     sessions: Sessions
@@ -85,6 +86,8 @@ class Admission:
         rule = route.operation.rule
 
         async def handler(request: web.Request) -> web.StreamResponse:
+            if (local := local_caller(request)) is not None:
+                return await route.handler(request, local)
             key = await self.keys.of(request)
             if key is None:
                 raise RequestRefused(
@@ -104,6 +107,8 @@ class Admission:
 
     async def _caller(self, request: web.Request, operation: Operation) -> Caller:
         """Return who calls. A token in the address of footage counts alone: it is refused, whatever else is carried."""
+        if (local := local_caller(request)) is not None:
+            return local
         token = request.query.get(TOKEN)
         if operation.view is None or token is None:
             return await self.sessions.caller(request)

@@ -24,6 +24,7 @@ class Carrier(Enum):
     COOKIE = "cookie"
     KEY = "API key"
     ADDRESS = "token in the address"
+    LOCAL = "local socket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Caller:
 
     @property
     def signed_in(self) -> bool:
-        """True with a session."""
+        """True with a session, a key, or on the local socket."""
         return self.carrier is not Carrier.NONE
 
     def may(self, rule: Rule) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from aiohttp import web
 
@@ -17,6 +18,7 @@ from gateway.web.http.bodies import LARGEST_BODY
 from gateway.web.http.connection_limits import KEEP_ALIVE_SECONDS, ConnectionLimits
 from gateway.web.http.envelope import failure
 from gateway.web.http.http_errors import PlainHandler
+from gateway.web.http.local_socket import served_locally
 from gateway.web.http.new_connections import Listener
 from gateway.web.http.served_certificate import ServedCertificate
 from gateway.web.operation import Operation
@@ -25,6 +27,7 @@ from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC
 
 _SHUTDOWN_SECONDS = 5.0
+_SERVE_AGAIN_SECONDS = 3.0
 LIMITS = web.AppKey("limits", ConnectionLimits)
 """The application's connection limits."""
 _AGAIN_SECONDS = "5"
@@ -77,31 +80,47 @@ def assembled(routes: Sequence[Route], admission: Admission, live: Live, limits:
 
 
 async def serve(
-    app: web.Application, *, host: str, port: int, started: Callable[[int], None], tls: TlsSection | None = None
+    app: web.Application,
+    *,
+    host: str,
+    port: int,
+    started: Callable[[int], None],
+    failed: Callable[[str], None],
+    run_folder: Path,
+    tls: TlsSection | None = None,
 ) -> None:
     """Serve until cancelled, then let requests end for at most 5 s.
 
-    Connections are bounded, so that clients cannot use up the files that lanes and the store need (`connections`).
+    A port that cannot be had, or a certificate that cannot be used, is tried again every 3 s; the local socket is
+    served meanwhile. Connections are bounded, so that clients cannot use up the files that lanes and the store need
+    (`connection_limits`).
 
     Args:
         app: from `Interface.build`.
         host: address to listen on.
         port: 0 takes a free one.
-        started: called once with the port in use.
+        started: called with the port in use.
+        failed: called with a sentence that says why the port is not served.
+        run_folder: the folder of the local socket.
         tls: the certificate's files, for HTTPS.
-
-    Raises ConfigError when the address cannot be had, or the certificate cannot be used.
     """
-    certificate = None if tls is None else await ServedCertificate.read(tls)
     runner = web.AppRunner(
         app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS, lingering_time=_SHUTDOWN_SECONDS
     )
     await runner.setup()
+    answering = _answering(runner)
     try:
-        listener = Listener(limits=app[LIMITS], answering=_answering(runner), certificate=certificate)
-        await listener.run(host=host, port=port, started=started)
-    except OSError as error:
-        raise ConfigError(f"cannot serve on {host} port {port}: {error.strerror}") from error
+        async with served_locally(answering, run_folder):
+            while True:
+                try:
+                    certificate = None if tls is None else await ServedCertificate.read(tls)
+                    listener = Listener(limits=app[LIMITS], answering=answering, certificate=certificate)
+                    await listener.run(host=host, port=port, started=started)
+                except ConfigError as error:
+                    failed(str(error))
+                except OSError as error:
+                    failed(f"cannot serve on {host} port {port}: {error.strerror}")
+                await asyncio.sleep(_SERVE_AGAIN_SECONDS)
     finally:
         await runner.cleanup()
 

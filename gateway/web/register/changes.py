@@ -6,8 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from gateway.domain.writes import JsonObject
-
 
 class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -127,17 +125,11 @@ class Reload(_Message):
     do: Literal["reload"] = "reload"
 
 
-class Diagnose(_Message):
-    """What is wrong at the site; changes nothing."""
-
-    do: Literal["diagnose"] = "diagnose"
-
-
 OfAccount = (
     AddAccount | SetPassword | SetRole | SetDisabled | SetSecondFactor | SetRecoveryCodes | RemoveAccount | SignOut
 )
 Change = Look | OfAccount | PutRole | RemoveRole | AddKey | RemoveKey
-Asked = Change | Reload | Diagnose
+Asked = Change | Reload
 ASKED: TypeAdapter[Asked] = TypeAdapter(Annotated[Asked, Field(discriminator="do")])
 
 
@@ -170,8 +162,7 @@ class KeyShown(_Message):
 class Answer(_Message):
     """The register's answer: `error` is one sentence when nothing was changed; the lists are as they are afterwards.
 
-    `verdict` is the answer to `Diagnose`. Of the site file: its `faults`, its `changes` that took effect, and the names
-    of settings that need a `restart`.
+    Of the site file: its `faults`, its `changes` that took effect, and the names of settings that need a `restart`.
     """
 
     error: str = ""
@@ -181,4 +172,3 @@ class Answer(_Message):
     faults: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
-    verdict: JsonObject | None = None

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import structlog
 from pydantic import ValidationError
 
-from gateway.domain.errors import GatewayError
-from gateway.problems.problem import Verdict
+from gateway.domain.errors import GatewayError, GatewayUnreachable
 from gateway.runtime.unix_sockets import connect, listen
 from gateway.site.running import RunningSite
-from gateway.web.problems import verdict_fields
-from gateway.web.register.changes import ASKED, Answer, Asked, Diagnose, Reload
+from gateway.web.register.changes import ASKED, Answer, Asked, Reload
 from gateway.web.register.register import Register
 
 log = structlog.get_logger(__name__)
@@ -28,17 +26,16 @@ _CONNECT_SECONDS = 2.0
 """A connection takes that long only when many others ask at the same moment."""
 
 
-class NobodyThere(GatewayError):
+class NobodyThere(GatewayUnreachable):
     """No gateway listens in this data folder."""
 
 
 @asynccontextmanager
 async def listening(
-    register: Register, *, run_folder: Path, verdict: Callable[[], Verdict], site_file: RunningSite | None = None
+    register: Register, *, run_folder: Path, site_file: RunningSite | None = None
 ) -> AsyncIterator[None]:
     """Take changes for as long as the context lasts, and have the site file read again where there is one.
 
-    `verdict` tells what is wrong at the site.
     A folder that takes no socket is logged, and none are taken.
     """
     try:
@@ -51,7 +48,7 @@ async def listening(
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError, ValueError):  # whoever asked has gone, or said too much
             async with asyncio.timeout(_SECONDS):
-                said = await _answer(register, site_file, verdict, await reader.readline())
+                said = await _answer(register, site_file, await reader.readline())
                 writer.write(said.model_dump_json().encode() + b"\n")
                 await writer.drain()
         writer.close()
@@ -81,9 +78,9 @@ async def ask(change: Asked, *, run_folder: Path) -> Answer:
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
         raise NobodyThere(f"no gateway listens in {run_folder}") from error
     except PermissionError as error:
-        raise GatewayError(f"{run_folder / _NAME} belongs to another user; try it with sudo") from error
+        raise GatewayUnreachable(f"{run_folder / _NAME} belongs to another user; try it with sudo") from error
     except (TimeoutError, OSError) as error:
-        where = "in its log" if isinstance(change, Reload | Diagnose) else "with `users list`"
+        where = "in its log" if isinstance(change, Reload) else "with `users list`"
         raise GatewayError(f"the gateway did not answer; look {where} what became of it") from error
     try:
         return Answer.model_validate_json(line)
@@ -91,15 +88,11 @@ async def ask(change: Asked, *, run_folder: Path) -> Answer:
         raise GatewayError("the gateway's answer is of another release; restart it") from error
 
 
-async def _answer(
-    register: Register, site_file: RunningSite | None, verdict: Callable[[], Verdict], line: bytes
-) -> Answer:
+async def _answer(register: Register, site_file: RunningSite | None, line: bytes) -> Answer:
     try:
         change = ASKED.validate_json(line)
     except ValidationError:
         return Answer(error="the gateway does not know this change; it runs another release")
-    if isinstance(change, Diagnose):
-        return Answer(verdict=verdict_fields(verdict()))
     if not isinstance(change, Reload):
         return await register.ask(change)
     if site_file is None:

@@ -51,12 +51,12 @@ def whole(body: bytes, *, length: int | None = None) -> bytes:
 
 def test_what_is_not_needed_is_passed_over():
     with answering(whole(b'{"waiting": 3, "success": true}')) as address:
-        assert Gateway(address).answer_of(Books, "/status", {}).waiting == 3
+        assert Gateway.remote(address).answer_of(Books, "/status", {}).waiting == 3
 
 
 def test_a_package_that_is_not_whole_is_the_gateways_fault_and_not_the_disks(tmp_path):
     with answering(whole(b"PK", length=4000)) as address, pytest.raises(GatewayError, match="broke off"):
-        _download(Gateway(address), "/status", tmp_path / "event.zip")
+        _download(Gateway.remote(address), "/status", tmp_path / "event.zip")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_package_that_is_not_whole_is_the_gateways_fault_and_not_the_disks(tmp
 )
 def test_whatever_answers_is_told_in_a_sentence(said, told):
     with answering(said) as address, pytest.raises(GatewayError, match=told):
-        Gateway(address).answer_of(Books, "/status", {})
+        Gateway.remote(address).answer_of(Books, "/status", {})
 
 
 def test_a_gateway_that_hangs_in_its_answer_is_told(monkeypatch):
@@ -92,7 +92,7 @@ def test_a_gateway_that_hangs_in_its_answer_is_told(monkeypatch):
         thread.start()
         try:
             with pytest.raises(GatewayError, match="broke off"):
-                Gateway(f"http://127.0.0.1:{server.getsockname()[1]}").answer_of(Books, "/status", {})
+                Gateway.remote(f"http://127.0.0.1:{server.getsockname()[1]}").answer_of(Books, "/status", {})
         finally:
             go_on.set()
             thread.join()

@@ -20,15 +20,13 @@ PROGRAM = Path(sys.executable).with_name("edge-gateway")
 @pytest.fixture
 def outbox(gateway, tmp_path):
     """Exit status and output of the command, signed in as an account that may; and that no PIN is in any of it."""
-    port = gateway.url.rpartition(":")[2]
-    accounts = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
-    (tmp_path / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{accounts}')
+    url = gateway.url.replace("://", "://chief@")
 
     async def call(*arguments):
         program = await asyncio.create_subprocess_exec(
-            PROGRAM, "outbox", *arguments, "--site", "site.toml", "--user", "chief", cwd=tmp_path,
+            PROGRAM, "outbox", *arguments, "--url", url, cwd=tmp_path,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            env={"PATH": os.environ["PATH"], "EDGE_GATEWAY_PASSWORD": "chief", "EDGE_GATEWAY_SECRET_CHIEF": "chief"},
+            env={"PATH": os.environ["PATH"], "EDGE_GATEWAY_PASSWORD": "chief"},
         )  # fmt: skip
         out, err = await program.communicate()
         assert b"9753" not in out + err
@@ -97,17 +95,12 @@ async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(gatewa
     assert (books.parked, books.dropped) == (0, 1)
 
 
-async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(gateway, tmp_path, monkeypatch):
-    monkeypatch.setenv("EDGE_GATEWAY_PASSWORD", "chief")
-    accounts = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
-    port = gateway.url.rpartition(":")[2]
-    (tmp_path / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{accounts}')
-    monkeypatch.setenv("EDGE_GATEWAY_SECRET_CHIEF", "chief")
+async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(gateway, tmp_path):
     await gateway.store.pending_writes.hold(CARD_CREATE, None, {"number": "77"}, now=1_767_225_600_000_000, sends=True)
     row = await waiting(gateway)
 
     async def settle(*options: str) -> tuple[str, str]:
-        asked = ["settle", str(row.id), *options, "--site", str(tmp_path / "site.toml"), "--user", "chief"]
+        asked = ["settle", str(row.id), *options, "--data", str(tmp_path)]
         done = await asyncio.to_thread(CliRunner().invoke, app, asked)
         return (done.output.splitlines() or [""])[-1], str(done.exception or "")  # the gateway logs to the same output
 

@@ -4,14 +4,15 @@ import asyncio
 import contextlib
 import gzip
 import json
+import socket
 
 import pytest
 import structlog
-from aiohttp import web
+from aiohttp import ClientSession, UnixConnector, web
 from loop_watch import watch_callbacks
 
-from gateway.domain.errors import ConfigError
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.unix_sockets import INTERFACE_SOCKET
 from gateway.web.auth.admission import Route
 from gateway.web.http.connection_limits import ConnectionLimits
 from gateway.web.http.envelope import success
@@ -19,12 +20,38 @@ from gateway.web.http.server import LIMITS, serve
 from gateway.web.operation import OPEN, Operation
 
 
-async def test_a_taken_port_is_one_clear_error(gateway):
-    port = int(gateway.url.rpartition(":")[2])
+async def test_a_taken_port_is_told_tried_again_and_the_local_socket_served_meanwhile(tmp_path, monkeypatch):
+    monkeypatch.setattr("gateway.web.http.server._SERVE_AGAIN_SECONDS", 0.01)
+
+    async def hello(_: web.Request) -> web.Response:
+        return web.Response(text="here")
+
     app = web.Application()
+    app.router.add_get("/", hello)
     app[LIMITS] = ConnectionLimits(clock=SystemClock())
-    with pytest.raises(ConfigError, match=f"cannot serve on 127.0.0.1 port {port}: "):
-        await serve(app, host="127.0.0.1", port=port, started=lambda _: None)
+    faults, ports = asyncio.Queue(), asyncio.Queue()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        serving = asyncio.get_running_loop().create_task(
+            serve(
+                app,
+                host="127.0.0.1",
+                port=port,
+                started=ports.put_nowait,
+                failed=faults.put_nowait,
+                run_folder=tmp_path,
+            )
+        )
+        assert (await faults.get()).startswith(f"cannot serve on 127.0.0.1 port {port}: ")
+        connector = UnixConnector(str(tmp_path / INTERFACE_SOCKET))
+        async with ClientSession(connector=connector) as client, client.get("http://localhost/") as answer:
+            assert await answer.text() == "here"
+    assert await ports.get() == port
+    async with ClientSession() as client, client.get(f"http://127.0.0.1:{port}/") as answer:
+        assert await answer.text() == "here"
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+    assert not (tmp_path / INTERFACE_SOCKET).exists()
 
 
 async def test_a_request_under_way_is_answered_at_the_end(open_gateway):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import json
 import os
 import sys
@@ -19,9 +20,9 @@ PROGRAM = Path(sys.executable).with_name("edge-gateway")
 
 async def begin(folder, command, *options):
     return await asyncio.create_subprocess_exec(
-        PROGRAM, "sync", command, *options, "--site", "site.toml", "--user", "chief", cwd=folder,
+        PROGRAM, "sync", command, *options, "--data", folder, cwd=folder,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env={"PATH": os.environ["PATH"], "EDGE_GATEWAY_PASSWORD": "chief", "EDGE_GATEWAY_SECRET_CHIEF": "chief"},
+        env={"PATH": os.environ["PATH"]},
     )  # fmt: skip
 
 
@@ -32,9 +33,7 @@ async def ended(program):
 
 @pytest.fixture
 def folder(gateway, tmp_path):
-    port = gateway.url.rpartition(":")[2]
-    accounts = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
-    (tmp_path / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{accounts}')
+    """The data folder of a gateway that runs."""
     return tmp_path
 
 
@@ -65,7 +64,7 @@ async def test_a_refresh_is_followed_to_its_end(gateway, folder):
     gateway.central.show(progress="access cards: 20 of 40")
     program = await begin(folder, "refresh")
     assert (await asyncio.wait_for(program.stdout.readline(), 60)).decode() == "access cards: 20 of 40\n"
-    assert gateway.central.asked_by == ["user:chief"]
+    assert gateway.central.asked_by == [f"user:local:{getpass.getuser()}"]
     gateway.central.show(progress="", refreshing=False)
     status, out, err = await ended(program)
     assert (status, err) == (0, "")
@@ -94,7 +93,7 @@ async def test_comparing_with_central_is_followed_to_its_end(gateway, folder):
     gateway.central.show(progress="events: 500 looked at")
     program = await begin(folder, "reconcile", "--days", "14")
     assert (await asyncio.wait_for(program.stdout.readline(), 60)).decode() == "events: 500 looked at\n"
-    assert gateway.central.asked_by == ["user:chief: 14 days"]
+    assert gateway.central.asked_by == [f"user:local:{getpass.getuser()}: 14 days"]
     gateway.central.show(progress="", reconciling=False, reconciled="7 records compared; sent again: 2 entries")
     assert await ended(program) == (0, "7 records compared; sent again: 2 entries\n", "")
 
@@ -120,12 +119,9 @@ def test_each_command_has_help_with_an_example(command):
     assert "Example: edge-gateway sync" in " ".join(answer.output.split())
 
 
-async def test_consumers_are_shown_and_one_is_forgotten(gateway, folder, monkeypatch):
-    monkeypatch.setenv("EDGE_GATEWAY_PASSWORD", "chief")
-    monkeypatch.setenv("EDGE_GATEWAY_SECRET_CHIEF", "chief")
-
+async def test_consumers_are_shown_and_one_is_forgotten(gateway, folder):
     async def consumers(*options: str) -> tuple[str, str]:
-        asked = ["consumers", *options, "--site", str(folder / "site.toml"), "--user", "chief"]
+        asked = ["consumers", *options, "--data", str(folder)]
         done = await asyncio.to_thread(CliRunner().invoke, app, asked)
         return done.output, str(done.exception or "")
 
@@ -142,6 +138,8 @@ async def test_consumers_are_shown_and_one_is_forgotten(gateway, folder, monkeyp
     assert (out.splitlines()[-1], fault) == ("nobody pulls the site's lists by cursor", "")
     _, told = await gateway.call("/v1/event/list", {"types": [408]})
     (event,) = told["events"]
-    assert event["description"].startswith("chief deleted how far chief has read: event (types 106) up to ")
-    assert json.loads(event["data"]) == {"account": "chief", "by": "chief", "marks": 1}
+    assert event["description"].startswith(
+        f"local:{getpass.getuser()} deleted how far chief has read: event (types 106) up to "
+    )
+    assert json.loads(event["data"]) == {"account": "chief", "by": f"local:{getpass.getuser()}", "marks": 1}
     assert "chief reads no list by cursor" in (await consumers("--forget", "chief"))[1]

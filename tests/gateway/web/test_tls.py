@@ -41,7 +41,7 @@ def served(port):
 
 def test_the_interface_is_served_over_tls_and_commands_find_it_there(tmp_path):
     pair, port = write_pair(tmp_path), free_port()
-    path = site(tmp_path, f'host_names = ["gate.example.com"]\n{pair.section()}', port=port)
+    site(tmp_path, f'host_names = ["gate.example.com"]\n{pair.section()}', port=port)
     with RunningGateway(tmp_path, "--data", tmp_path / "data", **SECRETS) as gateway:
         assert gateway.serves() == port
         url = f"https://gate.example.com:{port}"
@@ -50,7 +50,8 @@ def test_the_interface_is_served_over_tls_and_commands_find_it_there(tmp_path):
         account = json.dumps({"username": "chief", "password": PASSWORD})
         answer = curl(*named, "-i", "-d", account, f"{url}/v1/auth/login").stdout
         assert "; Secure" in next(line for line in answer.splitlines() if line.lower().startswith("set-cookie"))
-        told = typed("outbox", "list", "--site", path, "--user", "chief", EDGE_GATEWAY_PASSWORD=PASSWORD, **SECRETS)
+        trusting = {"EDGE_GATEWAY_PASSWORD": PASSWORD, "SSL_CERT_FILE": str(pair.certificate)}
+        told = typed("outbox", "list", "--url", f"https://chief@localhost:{port}", **trusting)
         assert (told.returncode, told.stderr) == (0, "")
         assert "central refused nothing" in told.stdout
         assert curl(f"http://127.0.0.1:{port}/health/live").returncode != 0
@@ -62,10 +63,10 @@ def test_a_command_speaks_to_nobody_with_another_certificate(tmp_path):
     site(tmp_path, other.section(), port=port)
     with RunningGateway(tmp_path, "--data", tmp_path / "data", **SECRETS) as gateway:
         gateway.serves()
-        path = site(tmp_path, own.section(), port=port)
-        told = typed("outbox", "list", "--site", path, "--user", "chief", EDGE_GATEWAY_PASSWORD=PASSWORD, **SECRETS)
+        trusting = {"EDGE_GATEWAY_PASSWORD": PASSWORD, "SSL_CERT_FILE": str(own.certificate)}
+        told = typed("outbox", "list", "--url", f"https://chief@localhost:{port}", **trusting)
     assert told.returncode == 1
-    assert "does not have the certificate of [api.tls]" in told.stderr
+    assert f"the certificate of localhost:{port} is not trusted: self-signed certificate" in told.stderr
     assert "Traceback" not in told.stderr
 
 

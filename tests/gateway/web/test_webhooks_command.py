@@ -19,9 +19,9 @@ SECRET = "s3cret-s3cret"
 async def call(folder, *arguments):
     """Exit status and output, and that the secret is in none of it."""
     program = await asyncio.create_subprocess_exec(
-        PROGRAM, "webhooks", *arguments, "--site", "site.toml", "--user", "chief", cwd=folder,
+        PROGRAM, "webhooks", *arguments, "--data", folder, cwd=folder,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env={"PATH": os.environ["PATH"], "EDGE_GATEWAY_PASSWORD": "chief", "EDGE_GATEWAY_SECRET_CHIEF": "chief"},
+        env={"PATH": os.environ["PATH"]},
     )  # fmt: skip
     out, err = await program.communicate()
     assert SECRET.encode() not in out + err
@@ -29,9 +29,6 @@ async def call(folder, *arguments):
 
 
 async def test_webhooks_are_listed_tried_replayed_and_enabled(gateway, tmp_path):
-    port = gateway.url.rpartition(":")[2]
-    accounts = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
-    (tmp_path / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{accounts}')
     _, made = await gateway.program(
         "POST",
         "/api/v1/webhooks",

@@ -164,12 +164,24 @@ async def _recording(footage: Footage, store: Store, clock: SetClock, *, folder:
 
 
 @asynccontextmanager
-async def _served(app: web.Application, tls: Pair | None) -> AsyncIterator[tuple[str, Callable[[], bool]]]:
+async def _served(
+    app: web.Application, tls: Pair | None, run_folder: Path
+) -> AsyncIterator[tuple[str, Callable[[], bool]]]:
     """Serve the application; yields its address, and a function that stops it."""
     loop = asyncio.get_running_loop()
     port: asyncio.Future[int] = loop.create_future()
     section = None if tls is None else TlsSection(**tls.tls)
-    serving = loop.create_task(serve(app, host="127.0.0.1", port=0, started=port.set_result, tls=section))
+    serving = loop.create_task(
+        serve(
+            app,
+            host="127.0.0.1",
+            port=0,
+            started=port.set_result,
+            failed=lambda why: port.set_exception(AssertionError(why)),
+            run_folder=run_folder,
+            tls=section,
+        )
+    )
     try:
         yield f"{'http' if tls is None else 'https'}://127.0.0.1:{await port}", serving.cancel
     finally:
@@ -231,7 +243,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             demo_cards=cards,
         ).build()
         try:
-            async with _served(app, tls) as (url, stop), ClientSession() as client:
+            async with _served(app, tls, tmp_path / "run") as (url, stop), ClientSession() as client:
                 gateway = Gateway(
                     url=url,
                     store=store,

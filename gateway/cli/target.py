@@ -1,0 +1,57 @@
+"""The gateway that a command asks: the one on this machine by its local socket, or another by its address."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import unquote, urlsplit
+
+import typer
+
+from gateway.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gateway.cli.client import Gateway
+
+PASSWORD = "EDGE_GATEWAY_PASSWORD"  # noqa: S105 (the name of a variable)
+USUAL_DATA = Path("/var/lib/edge-gateway")
+Data = Annotated[
+    Path,
+    typer.Option(
+        "--data", metavar="DIR", envvar="EDGE_GATEWAY_DATA", help="The gateway's data folder.", show_default=True
+    ),
+]
+Url = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        envvar="EDGE_GATEWAY_URL",
+        help=f"Ask the gateway at https://ACCOUNT@HOST:PORT. Its password is asked for, or read from {PASSWORD}.",
+        show_default=False,
+    ),
+]
+JsonWanted = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+@contextmanager
+def connected(data: Path, url: str) -> Iterator[Gateway]:
+    """Give the gateway of this data folder, or the one at `url` with a session that ends with the context.
+
+    Raises GatewayError when the gateway refuses, GatewayUnreachable when none answers, ConfigError for a wrong `url`.
+    """
+    from gateway.cli.client import Gateway, session_at  # noqa: PLC0415  # help and wrong options answer faster
+
+    if not url:
+        yield Gateway.local(data / "run")
+        return
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not parts.username:
+        raise ConfigError("--url must be https://ACCOUNT@HOST:PORT, such as https://technician@192.168.1.20:8443")
+    password = os.environ.get(PASSWORD) or typer.prompt("Password", hide_input=True, err=True)
+    gateway = Gateway.remote(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}")
+    with session_at(gateway, unquote(parts.username), password):
+        yield gateway

@@ -1,0 +1,66 @@
+"""The local socket: the whole interface without a password, for whoever may open it."""
+
+from __future__ import annotations
+
+import getpass
+import stat
+
+from aiohttp import ClientSession, UnixConnector
+
+from gateway.domain.events import EventKind
+from gateway.runtime.unix_sockets import INTERFACE_SOCKET
+
+
+def socket_of(folder):
+    return folder / "run" / INTERFACE_SOCKET
+
+
+async def local(folder, path, body=None, *, method="POST"):
+    connector = UnixConnector(str(socket_of(folder)))
+    async with (
+        ClientSession(connector=connector) as client,
+        client.request(method, f"http://localhost{path}", json=body) as answer,
+    ):
+        return answer.status, await answer.json()
+
+
+async def test_only_the_owner_root_and_the_group_may_open_it(gateway, tmp_path):
+    assert stat.S_IMODE(socket_of(tmp_path).stat().st_mode) == 0o660
+
+
+async def test_every_operation_is_open_on_it_and_names_the_user(gateway, tmp_path):
+    status, answer = await local(tmp_path, "/v1/device/list", {})
+    assert (status, len(answer["devices"]) > 0) == (200, True)
+    status, answer = await local(tmp_path, "/api/v1/webhooks", method="GET")
+    assert (status, "webhooks" in answer) == (200, True)
+    status, _ = await local(tmp_path, "/status/area/count", {"area_id": "garage", "count": 7})
+    assert status == 200
+    _, listed = await gateway.call("/v1/event/list", {"types": [EventKind.COUNT_CORRECTED]})
+    (counted,) = listed["events"]
+    assert f"local:{getpass.getuser()}" in counted["description"]
+
+
+async def test_what_is_not_ready_is_told_on_it(gateway, tmp_path):
+    _, answer = await local(tmp_path, "/health/ready", method="GET")
+    assert {"headline", "problems"} <= answer.keys()
+
+
+async def test_the_network_is_not_let_in_for_saying_localhost(gateway):
+    async with gateway.client.post(f"{gateway.url}/v1/device/list", json={}, headers={"Host": "localhost"}) as answer:
+        assert (await answer.json())["error"] == "authentication required"
+
+
+async def test_a_stream_goes_on_as_long_as_it_is_read(gateway, tmp_path, monkeypatch):
+    monkeypatch.setattr("gateway.web.status.live._CHECK_SECONDS", 0.0)
+    connector = UnixConnector(str(socket_of(tmp_path)))
+    async with (
+        ClientSession(connector=connector) as client,
+        client.get("http://localhost/status/live") as answer,
+    ):
+        said = [line async for line in _first_lines(answer, 12)]
+    assert b"event: signed-out\n" not in said
+
+
+async def _first_lines(answer, count):
+    for _ in range(count):
+        yield await answer.content.readline()
