@@ -144,7 +144,14 @@ class Gateway:
         self._central = central_parts(
             site, secrets=secrets, store=self._store, clock=self._clock, evidence_files=evidence, lanes=lanes
         )
-        self._problems = self._problem_watch()
+        self._site_state = self._state_reader()
+        self._problems = ProblemWatch(
+            state=self._site_state.now,
+            refresh=self._site_state.refresh,
+            changes=self._store.changes,
+            clock=self._clock,
+            tell=lambda event: self._lanes.recorder.put(Entry(events=(event,))),
+        )
         self._keeping = event_keeping(site, store=self._store, clock=self._clock, forget=self._recording.forget)
         hooks = site.webhooks
         self._receiver_client = ReceiverClient(
@@ -155,8 +162,8 @@ class Gateway:
             webhooks=self._store.webhooks, client=self._receiver_client, clock=self._clock
         )
 
-    def _problem_watch(self) -> ProblemWatch:
-        state = SiteStateReader(
+    def _state_reader(self) -> SiteStateReader:
+        return SiteStateReader(
             site=self._site,
             site_file=self._site_file,
             buses=self._field.buses,
@@ -166,13 +173,6 @@ class Gateway:
             store=self._store,
             clock=self._clock,
             interface_fault=lambda: self._interface_fault,
-        )
-        return ProblemWatch(
-            state=state.now,
-            refresh=state.refresh,
-            changes=self._store.changes,
-            clock=self._clock,
-            tell=lambda event: self._lanes.recorder.put(Entry(events=(event,))),
         )
 
     async def live(self) -> None:
@@ -246,6 +246,7 @@ class Gateway:
             accounts=accounts,
             data=self._folder.path,
             verdict=self._problems.now,
+            site_state=self._site_state.now,
             webhooks=self._webhook_registry,
             outbox=self._central.parked,
             relay=self._central.relay,

@@ -1,107 +1,168 @@
-"""`edge-gateway cards`: questions about cards and their numbers."""
+"""`edge-gateway cards`: access cards of the site, and questions about their numbers."""
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import typer
+from pydantic import ConfigDict
 
+from gateway.cli.card_numbers import explain_number
+from gateway.cli.client import Answer, Gateway
+from gateway.cli.printing import print_answers, print_json
+from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import ConfigError
-from gateway.domain.explain import Fit, Meaning, explain, meanings
-from gateway.domain.reader_bits import MOST_BITS
 
-cards = typer.Typer(name="cards", no_args_is_help=True)
+cards = typer.Typer(
+    name="cards",
+    no_args_is_help=True,
+    help="Find access cards, add and suspend them, and explain card numbers.\n\n"
+    "Example: edge-gateway cards find Dupont",
+)
+cards.command("explain")(explain_number)
+_PAGE = 200
+_MOST_SHOWN = 2000
+_PATH = "/v1/access"
+_Id = Annotated[int, typer.Argument(metavar="ID", min=1, help="The card's id, as `cards find` shows it.")]
 
 
-@cards.callback()
-def _group() -> None:
-    """Explain card numbers.
+class CardShown(Answer):
+    """A card. What central has of it besides is kept for --json."""
 
-    Example: edge-gateway cards explain 001,11572 --read 00000000100101101001101001
-    """
+    model_config = ConfigDict(extra="allow")
+
+    id: int
+    number: str | None = None
+    plate: str | None = None
+    holder_name: str | None = None
+    username: str | None = None
+    decided_as: str | None = None
+    valid_from: str | int | None = None
+    valid_until: str | int | None = None
+    sync: str = "in_step"
 
 
-@cards.command("explain")
-def explain_number(
-    number: Annotated[
-        str, typer.Argument(metavar="NUMBER", help="The number printed on the card.", show_default=False)
-    ],
-    read: Annotated[
-        str | None,
-        typer.Option("--read", metavar="BITS", help="The bits that the reader read: 0 and 1, or hexadecimal after 0x."),
-    ] = None,
-    length: Annotated[int | None, typer.Option("--length", help="The number of bits, for hexadecimal.")] = None,
+class _Cards(Answer):
+    access_cards: tuple[CardShown, ...]
+
+
+class _Card(Answer):
+    access_card: CardShown
+    warnings: tuple[str, ...] = ()
+
+
+@cards.command("find")
+def find(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Part of a number, plate, holder or user name.")],
+    data: Data = USUAL_DATA,
+    url: Url = "",
+    as_json: JsonWanted = False,
 ) -> None:
-    """Find the format, bit order and shift by which a printed number matches what a reader read.
+    """Find cards by number, plate, holder or user name. The exit status is 1 when there is none.
 
-    Present the card once, take the bits from its event on the status page, and type what the card says. Without --read
-    it lists what the number may mean and which bits a reader would send. Exit status 1 when nothing fits.
-
-    Example: edge-gateway cards explain 001,11572 --read 00000000100101101001101001
-
-    Example: edge-gateway cards explain 1EA68671 --read 0x7186A61E --length 32
+    Example: edge-gateway cards find 00199573
     """
-    if read is None:
-        found = tuple(meanings(number))
-        for meaning in found:
-            typer.echo(_meant(meaning))
+    with connected(data, url) as gateway:
+        found = _found(gateway, text)
+    if as_json:
+        print_answers(found)
     else:
-        bit_length, bits = _bits(read, length)
-        fits = explain(number, bit_length, bits)
-        for fit in fits:
-            typer.echo(_fitted(fit))
-        found = tuple(fit.meaning for fit in fits)
+        for card in found:
+            typer.echo(_line(card))
     if not found:
-        typer.echo(f"no known format makes {number} fit" + ("" if read is None else " the bits that were read"))
-        if read is not None and length is None and not re.fullmatch(r"(0[bB])?[01\s_]+", read):
-            bit_count = _bits(read, None)[0]
-            typer.echo(
-                f"{read} counts as {bit_count} bits: if the reader sent more, give their number, such as --length 26"
-            )
+        typer.echo(f"no card has {text!r} in its number, plate or name", err=True)
         raise typer.Exit(1)
 
 
-def _bits(read: str, length: int | None) -> tuple[int, int]:
-    text = re.sub(r"[\s_]", "", read)
-    if length is not None and not 0 < length <= MOST_BITS:
-        raise ConfigError(f"--length must be 1 to {MOST_BITS} bits")
-    if re.match("0[bB]", text):
-        text = text[2:]
-        if not re.fullmatch(r"[01]+", text) or length not in (None, len(text)):
-            raise ConfigError(f"--read {read}: after 0b come zeros and ones, as many as --length says")
-    if re.fullmatch(r"[01]+", text) and length in (None, len(text)):
-        bit_length, bits = len(text), int(text, 2)
-    elif re.fullmatch(r"(0[xX])?[0-9A-Fa-f]+", text):
-        digits = text.lower().removeprefix("0x")
-        bit_length, bits = length or 4 * len(digits), int(digits, 16)
-    else:
-        raise ConfigError("--read takes zeros and ones, or hexadecimal after 0x")
-    if not 0 < bit_length <= MOST_BITS or bits >> bit_length:
-        raise ConfigError(f"--length {bit_length} is not the length of what was read (1 to {MOST_BITS} bits)")
-    return bit_length, bits
+@cards.command("show")
+def show(card: _Id, data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) -> None:
+    """Show one card: how the site decides for it, and why it will not open a gate as it is.
+
+    Example: edge-gateway cards show 4001
+    """
+    with connected(data, url) as gateway:
+        told = gateway.asked(_PATH, {"id": card})
+        _tell(gateway, told, as_json=as_json)
 
 
-def _meant(meaning: Meaning) -> str:
-    layout = meaning.layout
-    if layout is None:
-        length = f" in {meaning.bit_length} bits" if meaning.bit_length else ""
-        return f"{meaning.said}{length}: 0x{meaning.number:X}"
-    if meaning.facility is None:
-        return f"{meaning.said}, {_format_name(meaning)}"
-    bits = layout.build(meaning.facility, meaning.number)
-    return f"{meaning.said}, {_format_name(meaning)}: {bits:0{layout.bit_length}b}"
+@cards.command("add")
+def add(
+    *,
+    number: Annotated[str, typer.Option("--number", help="The number printed on it.")] = "",
+    plate: Annotated[str, typer.Option("--plate", help="The plate of the holder's vehicle.")] = "",
+    holder: Annotated[str, typer.Option("--holder", help="The holder's name.")] = "",
+    until: Annotated[str, typer.Option("--until", metavar="DATE", help="The day or moment after which it ends.")] = "",
+    data: Data = USUAL_DATA,
+    url: Url = "",
+    as_json: JsonWanted = False,
+) -> None:
+    """Add a card. It counts at once at this site, and central gets it.
+
+    Example: edge-gateway cards add --number 00199573 --holder "A. Dupont" --until 2026-12-31
+    """
+    if not number and not plate:
+        raise ConfigError("a card needs --number or --plate")
+    fields = {"number": number, "plate": plate, "holder_name": holder, "valid_until": until}
+    with connected(data, url) as gateway:
+        told = gateway.asked(_PATH, {name: value for name, value in fields.items() if value}, method="PUT")
+        _tell(gateway, told, as_json=as_json)
 
 
-def _fitted(fit: Fit) -> str:
-    meaning, way = fit.meaning, fit.way.setting()
-    facility = ""
-    if meaning.layout is not None and meaning.facility is None and meaning.layout.facility_bits:
-        facility = f" (facility {meaning.layout.numbers(fit.bits)[0]})"
-    how = f"with {way} at the reader in the site file" if way else "as the reader sends it"
-    return f"{meaning.said}{facility}, {_format_name(meaning) or f'{fit.bit_length} bits'}: {how}"
+@cards.command("suspend")
+def suspend(
+    card: _Id,
+    reason: Annotated[str, typer.Option("--reason", help="Why, for central.")] = "",
+    data: Data = USUAL_DATA,
+    url: Url = "",
+    as_json: JsonWanted = False,
+) -> None:
+    """Suspend a card: it opens no gate until `cards resume`.
+
+    Example: edge-gateway cards suspend 4001 --reason "lost"
+    """
+    _set_status(card, "suspended", reason, data=data, url=url, as_json=as_json)
 
 
-def _format_name(meaning: Meaning) -> str:
-    layout = meaning.layout
-    return f"{layout.bit_length} bits {layout.name.upper()}" if layout else ""
+@cards.command("resume")
+def resume(card: _Id, data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) -> None:
+    """Let a suspended card count again.
+
+    Example: edge-gateway cards resume 4001
+    """
+    _set_status(card, "active", "", data=data, url=url, as_json=as_json)
+
+
+def _set_status(card: int, status: str, reason: str, *, data: Data, url: Url, as_json: bool) -> None:
+    body = {"id": card, "status": status} | ({"reason": reason} if reason else {})
+    with connected(data, url) as gateway:
+        _tell(gateway, gateway.asked(f"{_PATH}/lifecycle", body, method="PATCH"), as_json=as_json)
+
+
+def _found(gateway: Gateway, text: str) -> list[CardShown]:
+    """Return the cards with this text, at most 2,000."""
+    found: list[CardShown] = []
+    while len(found) < _MOST_SHOWN:
+        body = {"search": text, "page": len(found) // _PAGE + 1, "page_limit": _PAGE}
+        page = gateway.answer_of(_Cards, f"{_PATH}/list", body).access_cards
+        found += page
+        if len(page) < _PAGE:
+            break
+    return found
+
+
+def _tell(gateway: Gateway, told: bytes, *, as_json: bool) -> None:
+    if as_json:
+        print_json(told)
+        return
+    answer = gateway.read(_Card, told)
+    typer.echo(_line(answer.access_card))
+    for warning in answer.warnings:
+        typer.echo(f"    ! {warning}")
+
+
+def _line(card: CardShown) -> str:
+    who = card.holder_name or card.username or "no holder"
+    what = ", ".join(f"{name} {value}" for name, value in (("number", card.number), ("plate", card.plate)) if value)
+    validity = f", until {card.valid_until}" if card.valid_until else ""
+    state = {"waiting": ", waits for central", "refused": ", refused by central"}.get(card.sync, "")
+    return f"{card.id}  {who}: {what or 'no number'}, {card.decided_as or 'not usable'}{validity}{state}"

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import typer
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from gateway.domain.errors import GatewayError, GatewayUnreachable
+from gateway.domain.errors import ConfigError, GatewayError, GatewayUnreachable
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET, connect
 
 _SECONDS = 90.0
@@ -79,40 +79,58 @@ class Gateway:
 
         Raises GatewayError: what `asked` raises, and that the answer is not of this shape.
         """
+        return self.read(shape, self.asked(path, body))
+
+    def read(self, shape: type[AnswerT], told: bytes) -> AnswerT:
+        """Return an answer in this shape. Raises GatewayError when it is not of it."""
         try:
-            return shape.model_validate_json(self.asked(path, body))
+            return shape.model_validate_json(told)
         except ValidationError as error:
             raise GatewayError(
                 "the answer does not fit this command's release: restart the gateway, and check what uses its port"
             ) from error
 
-    def asked(self, path: str, body: Mapping[str, object] | None = None, *, also: tuple[int, ...] = ()) -> bytes:
+    def asked(
+        self,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        *,
+        method: str = "",
+        also: tuple[int, ...] = (),
+    ) -> bytes:
         """Return the answer to a POST of `body`, or to a GET without one, as it came. Raises GatewayError.
 
-        `also` are statuses besides 200 to 299 whose answer is returned too.
+        `method` is another one than those; `also` are statuses besides 200 to 299 whose answer is returned too.
         """
-        with self.answered(path, body, also=also) as answer:
+        with self.answered(path, body, method=method, also=also) as answer:
             return b"".join(pieces(answer))
 
     @contextmanager
     def answered(
-        self, path: str, body: Mapping[str, object] | None = None, *, also: tuple[int, ...] = ()
+        self,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        *,
+        method: str = "",
+        also: tuple[int, ...] = (),
     ) -> Iterator[HTTPResponse]:
         """Give the answer, its body still to be read. Raises GatewayError with the gateway's message."""
         connection = self._connection()
         try:
-            answer = self._sent(connection, path, body)
+            answer = self._sent(connection, method or ("GET" if body is None else "POST"), path, body)
             if answer.status >= 300 and answer.status not in also:
                 raise GatewayError(f"the gateway refused: {_message(answer)}")
             yield answer
         finally:
             connection.close()
 
-    def _sent(self, connection: HTTPConnection, path: str, body: Mapping[str, object] | None) -> HTTPResponse:
+    def _sent(
+        self, connection: HTTPConnection, method: str, path: str, body: Mapping[str, object] | None
+    ) -> HTTPResponse:
         headers = {"Content-Type": "application/json"} | ({"SessionID": self.session} if self.session else {})
         data = None if body is None else json.dumps(body).encode()
         try:
-            connection.request("GET" if body is None else "POST", path, body=data, headers=headers)
+            connection.request(method, path, body=data, headers=headers)
             return connection.getresponse()
         except ssl.SSLCertVerificationError as error:
             raise GatewayError(
@@ -159,3 +177,13 @@ def pieces(answer: HTTPResponse) -> Iterator[bytes]:
         raise GatewayError(_BROKE_OFF) from error
     if answer.length:  # so many bytes are missing
         raise GatewayError(_BROKE_OFF)
+
+
+def save(gateway: Gateway, path: str, file: Path) -> None:
+    """Write the answer to a GET into a file. Raises GatewayError, and ConfigError when the file cannot be written."""
+    try:
+        with gateway.answered(path) as answer, file.open("wb") as written:
+            for piece in pieces(answer):
+                written.write(piece)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}") from error

@@ -48,6 +48,11 @@ NAMED = (
         "gateway.cli.reload:reload",
     ),
     Named(
+        "status",
+        "Show the site in a few lines: lanes, devices, cameras, central. The exit status is 1 when a lane cannot work.",
+        "gateway.cli.status:status",
+    ),
+    Named(
         "doctor",
         "List what is wrong at the site, the worst first, with what to do. The exit status is 1 when something is.",
         "gateway.cli.doctor:doctor",
@@ -72,7 +77,11 @@ NAMED = (
         "Test a line: listen to a port, scan a bus, or read one device. Shows the raw bytes.",
         "gateway.cli.probe:app",
     ),
-    Named("cards", "Explain card numbers.", "gateway.cli.cards:cards"),
+    Named("events", "List the events of the site, follow them, and export them.", "gateway.cli.events:app"),
+    Named("lanes", "Show the lanes, watch them, and open, close, stop or hold a gate.", "gateway.cli.lanes:app"),
+    Named("cards", "Find access cards, add and suspend them, and explain card numbers.", "gateway.cli.cards:cards"),
+    Named("devices", "Show the devices of the site, and their inputs.", "gateway.cli.devices:app"),
+    Named("cameras", "Show what the cameras record, and fetch a picture.", "gateway.cli.cameras:app"),
     Named("media", "Prepare the disk for footage.", "gateway.cli.media:app"),
     Named("osdp", "Set the keys of OSDP readers.", "gateway.cli.osdp:app"),
     Named(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import typer
 
 from gateway.cli.client import Answer
+from gateway.cli.printing import print_json
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 
 _FAULT_FOUND = 1
@@ -38,9 +37,9 @@ def doctor(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) 
     """
     with connected(data, url) as gateway:
         told = gateway.asked("/health/ready", also=(_NOT_READY,))
-    verdict = Verdict.model_validate_json(told)
+    verdict = gateway.read(Verdict, told)
     if as_json:
-        typer.echo(json.dumps(json.loads(told), indent=2, ensure_ascii=False))
+        print_json(told)
     else:
         typer.echo(verdict.headline)
         for problem in verdict.problems:

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gateway.cli.client import Answer, Gateway, pieces
+from gateway.cli.client import Answer, Gateway, save
 from gateway.cli.target import USUAL_DATA, Data, Url, connected
-from gateway.domain.errors import ConfigError
 from gateway.proof_package import (
     MOST_BETWEEN,
     ClipEntry,
@@ -70,7 +69,7 @@ def fetch(
     path = output or Path(f"event-{event}.zip")
     with connected(data, url) as gateway:
         typer.echo(f"Fetching event {event} …")
-        _download(gateway, f"/status/proof/{event}", path)
+        save(gateway, f"/status/proof/{event}", path)
     typer.echo(f"{path}: {_summary(verify(path))}")
 
 
@@ -178,12 +177,3 @@ def _of_camera(found: Verified, camera_id: int) -> ClipEntry | None:
     clips = [clip for clip in found.manifest.clips if clip.camera_id == camera_id]
     segments = {segment.path: segment for clip in clips for segment in clip.segments}
     return clips[0].model_copy(update={"segments": tuple(segments.values())}) if clips else None
-
-
-def _download(gateway: Gateway, asking: str, path: Path) -> None:
-    try:
-        with gateway.answered(asking) as answer, path.open("wb") as file:
-            for piece in pieces(answer):
-                file.write(piece)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error

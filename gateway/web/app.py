@@ -21,6 +21,7 @@ from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
 from gateway.lanes.grants import SiteGrants
 from gateway.lanes.presence import Areas
+from gateway.problems.found import SiteState
 from gateway.problems.problem import Verdict
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock
@@ -56,6 +57,7 @@ from gateway.web.operations.entries.handlers import EntriesFamily
 from gateway.web.operations.events import EventsFamily
 from gateway.web.operations.evidence import EvidenceFamily
 from gateway.web.operations.health import Health
+from gateway.web.operations.metrics import Metrics
 from gateway.web.operations.session import Auth
 from gateway.web.read_cursors import Consumers
 from gateway.web.register.socket import listening
@@ -95,6 +97,7 @@ class Interface:
         accounts: the site file's accounts.
         data: the data folder.
         verdict: the problems of the site, as they are now.
+        site_state: the state of its parts that they follow from.
         webhooks: receivers of the site's events.
         outbox: decisions on records that central refused.
         relay: the way to central for what only central answers; None for a site that stands alone.
@@ -115,6 +118,7 @@ class Interface:
     accounts: Accounts
     data: Path
     verdict: Callable[[], Verdict]
+    site_state: Callable[[], SiteState]
     webhooks: WebhookActions
     outbox: RefusedActions
     relay: Relay | None = None
@@ -216,6 +220,12 @@ class Interface:
         consumers = self._consumers
         return (
             *Health(verdict=self.verdict, version=_release()).routes(),
+            *Metrics(
+                state=self.site_state,
+                verdict=self.verdict,
+                outbox=store.outbox if self.central else None,
+                version=_release(),
+            ).routes(),
             *Description(operations=PUBLIC, release=_release()).routes(),
             *Auth(sign_in=self._auth.sign_in, sessions=self._auth.sessions).routes(),
             *Devices(

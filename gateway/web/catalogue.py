@@ -10,7 +10,7 @@ from types import ModuleType
 from gateway.web import relayed
 from gateway.web.legacy import access, devices, video, webhooks
 from gateway.web.operation import Operation
-from gateway.web.operations import description, events, evidence, health, session
+from gateway.web.operations import description, events, evidence, health, metrics, session
 from gateway.web.operations import devices as gates
 from gateway.web.operations.camera_events import operations as camera_events
 from gateway.web.operations.cameras import operations as cameras
@@ -36,7 +36,7 @@ _INTERFACE = (
     *_operations(health, session, gates, cards, events, entries, cameras, camera_events, evidence),
     *LEGACY,
 )
-OPERATIONS = tuple(dict.fromkeys((*_INTERFACE, *_operations(description), *PAGE)))
+OPERATIONS = tuple(dict.fromkeys((*_INTERFACE, *_operations(description, metrics), *PAGE)))
 """What this gateway itself serves, always."""
 PUBLIC = (*(item for item in _INTERFACE if item not in PAGE), *RELAYED)
 """The interface for everybody: all but what the site's own page asks for."""

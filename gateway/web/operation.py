@@ -132,6 +132,7 @@ class Operation:
             pages of other origins.
         page: of what central answers: a page for people may come, or the way to one.
         signs_in: of what central answers: it may begin a session; a page may come too.
+        by_key: a program enters with its key, as in the legacy family.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -153,6 +154,7 @@ class Operation:
     page: bool = False
     view: ViewKind | None = None
     signs_in: bool = False
+    by_key: bool = False
 
     @property
     def writes(self) -> bool:

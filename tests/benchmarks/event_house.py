@@ -51,6 +51,7 @@ async def real(folder: Path) -> None:
         accounts=await hash_accounts(SITE.api.accounts, lambda name: name),
         data=folder,
         verdict=lambda: Verdict((), lanes=0),
+        site_state=unused,
     ).build()
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     serving = asyncio.get_running_loop().create_task(

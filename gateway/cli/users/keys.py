@@ -15,7 +15,7 @@ KeyName = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.", 
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="""Manage the keys of programs that use /api/v1.
+    help="""Manage the keys of programs, for /api/v1 and /metrics.
 
     Example: edge-gateway users key add "parking app" --may can_view_devices --days 365
     """,

@@ -44,7 +44,7 @@ class Route:
 
 @dataclass(frozen=True, kw_only=True)
 class Admission:
-    """Lets callers in by their operation's rule: by a session, in the legacy family by a program's key.
+    """Lets callers in by their operation's rule: by a session, or by a program's key.
 
     A session's token is no key, nor a key a session. Whoever comes on the local socket needs neither.
     """
@@ -55,8 +55,8 @@ class Admission:
 
     def guarded(self, route: Route) -> RawHandler:
         """Return the route's handler behind its rule."""
-        legacy = route.operation.path.startswith(LEGACY_PREFIX)
-        return self._by_key(route) if legacy else self._by_session(route)
+        by_key = route.operation.by_key or route.operation.path.startswith(LEGACY_PREFIX)
+        return self._by_key(route) if by_key else self._by_session(route)
 
     def _by_session(self, route: Route) -> RawHandler:
         operation = route.operation

@@ -18,6 +18,7 @@ from gateway.web.operation import SIGNED_IN, Operation
 from gateway.web.status.updates import Look, Watch
 
 STATUS_LIVE = Operation("GET", "/status/live", SIGNED_IN, "snapshot")
+STATUS_NOW = Operation("GET", "/status/now", SIGNED_IN, "snapshot")
 
 
 log = structlog.get_logger(__name__)
@@ -31,7 +32,7 @@ _SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
 
 
 class Live:
-    """`/status/live`: a snapshot at once, then one per change, at most four a second, and signs of life.
+    """`/status/now`: a snapshot. `/status/live`: one at once, then one per change, at most four a second.
 
     Something is said every 2 s at least.
 
@@ -47,12 +48,18 @@ class Live:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
-        return (Route(STATUS_LIVE, self._live),)
+        return (Route(STATUS_LIVE, self._live), Route(STATUS_NOW, self._now))
 
     async def close(self) -> None:
         """End every stream, so that the server need not wait for them."""
         self._closing = True
         self._watch.wake()
+
+    async def _now(self, _: web.Request, caller: Caller) -> web.StreamResponse:
+        look = await self._watch.look()
+        return web.json_response(
+            text=f'{{"success":true,"now":{self._moment()},{look.snapshot.visible_to(caller).json()[1:]}'
+        )
 
     async def _live(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         if self._open >= _MOST_STREAMS:

@@ -11,8 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from gateway.cli import client
-from gateway.cli.client import Answer, Gateway
-from gateway.cli.evidence import _download
+from gateway.cli.client import Answer, Gateway, save
 from gateway.domain.errors import GatewayError
 
 
@@ -56,7 +55,7 @@ def test_what_is_not_needed_is_passed_over():
 
 def test_a_package_that_is_not_whole_is_the_gateways_fault_and_not_the_disks(tmp_path):
     with answering(whole(b"PK", length=4000)) as address, pytest.raises(GatewayError, match="broke off"):
-        _download(Gateway.remote(address), "/status", tmp_path / "event.zip")
+        save(Gateway.remote(address), "/status", tmp_path / "event.zip")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ CATALOGUE = (*OPERATIONS, *RELAYED)
 
 NOT_OF_THE_DOCUMENT = {
     ("GET", "/openapi.json"),
+    ("GET", "/metrics"),
     ("GET", "/v1/camera/event/evidence/file/{}"),
     ("GET", "/v1/camera/live/{}/{}"),
     ("POST", "/v1/camera/whep/{}"),

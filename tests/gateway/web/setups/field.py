@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 
+from drivers.bus.line_quality import Failure, LineQuality, UnitQuality
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError
@@ -14,6 +15,24 @@ from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, Phase, PointSn
 from gateway.runtime.clock import Stamp, SystemClock
 from gateway.store import Entry, Store
 from tests.gateway.web.setups.site import START
+
+ASKED_LINE = LineQuality(
+    name="yard",
+    down_reason="",
+    strays=0,
+    units=(
+        UnitQuality(
+            unit=7,
+            reply_times=(0, 0, 3, 1, 0, 0, 0, 0, 0, 0),
+            failed={Failure.SILENT: 2},
+            reply_seconds=0.008,
+            allowed_seconds=0.3,
+            failing=None,
+            losses=0,
+        ),
+    ),
+)
+"""A line with one unit that answered four times of six."""
 
 
 class SetClock:

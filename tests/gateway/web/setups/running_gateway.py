@@ -24,6 +24,8 @@ from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
+from gateway.problems.found import SiteState
+from gateway.problems.lines import SiteLine
 from gateway.problems.problem import Problem, Verdict
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.incoming import EvidenceLimits
@@ -43,7 +45,7 @@ from gateway.webhooks.client import ReceiverClient
 from gateway.webhooks.registry import WebhookRegistry
 from tests.gateway.web.setups.accounts import KEYS
 from tests.gateway.web.setups.central import CentralInMemory
-from tests.gateway.web.setups.field import FieldInMemory, SetClock
+from tests.gateway.web.setups.field import ASKED_LINE, FieldInMemory, SetClock
 from tests.gateway.web.setups.footage import Footage, FootageOnDisk
 from tests.gateway.web.setups.site import CENTRAL, SITE, START
 
@@ -235,6 +237,19 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             accounts=accounts,
             data=tmp_path,
             verdict=lambda: Verdict(tuple(problems), lanes=len(SITE.lanes)),
+            site_state=lambda: SiteState(
+                lanes=board.lanes(),
+                devices=board.devices(),
+                cameras=recording.cameras(),
+                storage=recording.storage(),
+                central=central.snapshot(),
+                store_failing="",
+                interface_fault="",
+                site_notices=(),
+                clock_trusted=True,
+                now=clock.wall().micros,
+                lines=(SiteLine(ASKED_LINE, {7: (101,)}),),
+            ),
             outbox=parked_rows(store=store, clock=clock),
             webhooks=WebhookRegistry(webhooks=store.webhooks, client=receiver_client, clock=clock),
             relay=relay,

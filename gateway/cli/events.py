@@ -1,0 +1,226 @@
+"""`edge-gateway events`: events of the site, listed, followed and exported."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+
+from gateway.cli.client import Answer, Gateway
+from gateway.cli.site_now import SiteNow, site_now
+from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
+from gateway.domain.errors import ConfigError
+from gateway.domain.events import EventKind, Severity
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="List the events of the site, follow them, and export them.\n\nExample: edge-gateway events follow",
+)
+_PAGE = 200
+_LOOK_SECONDS = 1.0
+_COLUMNS = ("id", "date_at", "type", "severity", "name", "lane_id", "device_id", "description", "data")
+
+_Lane = Annotated[str, typer.Option("--lane", help="Only events of the lane with this id.")]
+_Types = Annotated[
+    list[str] | None,
+    typer.Option("--type", metavar="TYPE", help="Only this type, as 103 or access_denied; repeatable."),
+]
+_Severity = Annotated[
+    str, typer.Option("--severity", metavar="LEVEL", help="Only this severe or worse: info, notice, warning or alarm.")
+]
+_Search = Annotated[str, typer.Option("--search", help="Only events with this text: a plate, a card, a name.")]
+_Since = Annotated[str, typer.Option("--since", metavar="DATE", help="From this day or moment on, in the site's time.")]
+_Until = Annotated[str, typer.Option("--until", metavar="DATE", help="Until the end of this day, or this moment.")]
+
+
+class EventShown(Answer):
+    """An event."""
+
+    id: int
+    date_at: str
+    type: int
+    subcategory: int
+    name: str
+    description: str
+    lane_id: str
+    device_id: int
+    data: str
+
+    @property
+    def severity(self) -> str:
+        """Its severity in a word."""
+        return Severity(self.subcategory).name.lower()
+
+
+class _Events(Answer):
+    """A page. A search that takes long is not `complete`, and goes on at the cursor."""
+
+    events: tuple[EventShown, ...]
+    next_cursor: int | None = None
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    """The events that are wanted. `body` is what the gateway filters by; the rest is left out here."""
+
+    body: dict[str, object]
+    lane: str
+    least: Severity
+
+    def wants(self, event: EventShown) -> bool:
+        return event.subcategory >= self.least and self.lane in ("", event.lane_id)
+
+
+@app.command("list")
+def show(
+    *,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="So many at most.")] = 50,
+    lane: _Lane = "",
+    types: _Types = None,
+    severity: _Severity = "info",
+    search: _Search = "",
+    since: _Since = "",
+    until: _Until = "",
+    data: Data = USUAL_DATA,
+    url: Url = "",
+    as_json: JsonWanted = False,
+) -> None:
+    """List events, newest first. With --json one object a line.
+
+    Example: edge-gateway events list --since 2026-01-31 --type access_denied --lane north-entry
+    """
+    wanted = _filter(lane, types, severity, search, period=(since, until))
+    with connected(data, url) as gateway:
+        show_event = _json_shown if as_json else partial(_shown, site_now(gateway))
+        for event in islice(_newest_first(gateway, wanted), limit):
+            typer.echo(show_event(event))
+
+
+@app.command("follow")
+def follow(
+    *,
+    lane: _Lane = "",
+    types: _Types = None,
+    severity: _Severity = "info",
+    search: _Search = "",
+    data: Data = USUAL_DATA,
+    url: Url = "",
+    as_json: JsonWanted = False,
+) -> None:
+    """Print events as they come, until Ctrl-C.
+
+    Example: edge-gateway events follow --severity warning
+    """
+    wanted = _filter(lane, types, severity, search, period=("", ""))
+    with connected(data, url) as gateway:
+        show_event = _json_shown if as_json else partial(_shown, site_now(gateway))
+        seen = next((event.id for event in _newest_first(gateway, wanted)), 0)
+        while True:
+            new = []
+            for event in _newest_first(gateway, wanted):
+                if event.id <= seen:
+                    break
+                new.append(event)
+            for event in reversed(new):
+                typer.echo(show_event(event))
+                seen = event.id
+            time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
+
+
+@app.command("export")
+def export(
+    output: Annotated[Path, typer.Argument(metavar="FILE.csv", help="The file to write.")],
+    *,
+    lane: _Lane = "",
+    types: _Types = None,
+    severity: _Severity = "info",
+    search: _Search = "",
+    since: _Since = "",
+    until: _Until = "",
+    data: Data = USUAL_DATA,
+    url: Url = "",
+) -> None:
+    """Write events to a CSV file, newest first.
+
+    Example: edge-gateway events export january.csv --since 2026-01-01 --until 2026-01-31
+    """
+    wanted = _filter(lane, types, severity, search, period=(since, until))
+    count = 0
+    with ExitStack() as stack:
+        gateway = stack.enter_context(connected(data, url))
+        file = stack.enter_context(_opened(output))
+        writer = csv.writer(file)
+        writer.writerow(_COLUMNS)
+        for event in _newest_first(gateway, wanted):
+            writer.writerow(_as_text(getattr(event, name)) for name in _COLUMNS)
+            count += 1
+            if count % 10_000 == 0:
+                typer.echo(f"{count} events …", err=True)
+    typer.echo(f"{output}: {count} events")
+
+
+def _newest_first(gateway: Gateway, wanted: _Filter) -> Iterator[EventShown]:
+    """Yield the events that are wanted; more are fetched when they are asked for.
+
+    A page is named beside the cursor: an account that pulls by cursor alone counts as a consumer, which is waited for
+    before events are deleted.
+    """
+    body = {**wanted.body, "page_limit": _PAGE}
+    while True:
+        page = gateway.answer_of(_Events, "/v1/event/list", body)
+        yield from filter(wanted.wants, page.events)
+        if page.next_cursor is None or (page.complete and len(page.events) < _PAGE):
+            return
+        body |= {"cursor_id": page.next_cursor, "page": 2}
+
+
+def _filter(lane: str, types: list[str] | None, severity: str, search: str, *, period: tuple[str, str]) -> _Filter:
+    body: dict[str, object] = {"types": [_kind(name) for name in types or ()], "search": search}
+    body |= {name: value for name, value in zip(("start_date", "end_date"), period, strict=True) if value}
+    try:
+        least = Severity[severity.upper()]
+    except KeyError as error:
+        raise ConfigError("--severity must be info, notice, warning or alarm") from error
+    return _Filter(body, lane, least)
+
+
+def _kind(name: str) -> int:
+    if name.isdecimal():
+        return int(name)
+    try:
+        return EventKind[name.upper().replace("-", "_")]
+    except KeyError as error:
+        raise ConfigError(f"--type {name}: there is no such type; docs/event-numbers.md has them all") from error
+
+
+def _shown(site: SiteNow, event: EventShown) -> str:
+    lane = f"  [{event.lane_id}]" if event.lane_id else ""
+    when = site.time(datetime.fromisoformat(event.date_at))
+    return f"{event.id}  {when}  {event.severity.upper():7}  {event.name}{lane}: {event.description}"
+
+
+def _json_shown(event: EventShown) -> str:
+    return json.dumps({name: getattr(event, name) for name in _COLUMNS}, ensure_ascii=False)
+
+
+def _as_text(value: object) -> object:
+    """Return a value that no spreadsheet takes for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")) else value
+
+
+def _opened(path: Path) -> TextIO:
+    try:
+        return path.open("w", newline="", encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,158 @@
+"""`edge-gateway lanes`: lanes and their gates, watched and commanded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from gateway.cli.client import Gateway
+from gateway.cli.printing import print_answers
+from gateway.cli.site_now import Lane, SiteNow, site_now
+from gateway.cli.status import lane_words
+from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
+from gateway.domain.errors import GatewayError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Show the lanes, watch them, and open, close, stop or hold a gate.\n\n"
+    "Example: edge-gateway lanes open north-entry",
+)
+_LOOK_SECONDS = 0.5
+_MOVE_SECONDS = 30.0
+_Lane = Annotated[str, typer.Argument(metavar="LANE", help="The lane's id or name.")]
+_Reason = Annotated[str, typer.Option("--reason", help="Why, for the event and for the page.")]
+
+
+@app.command("list")
+def show(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) -> None:
+    """List the lanes with their gates. The exit status is 1 when one cannot work.
+
+    Example: edge-gateway lanes list
+    """
+    with connected(data, url) as gateway:
+        site = site_now(gateway)
+    if as_json:
+        print_answers(site.lanes)
+    else:
+        for lane in site.lanes:
+            typer.echo(f"{lane.lane_id}  {lane.name}: {lane_words(lane)}")
+    if any(lane.unable for lane in site.lanes):
+        raise typer.Exit(1)
+
+
+@app.command("watch")
+def watch(
+    lane: Annotated[str, typer.Argument(metavar="LANE", help="The lane's id or name; all without one.")] = "",
+    data: Data = USUAL_DATA,
+    url: Url = "",
+) -> None:
+    """Print each change of a lane, or of all, until Ctrl-C.
+
+    Example: edge-gateway lanes watch north-entry
+    """
+    with connected(data, url) as gateway:
+        shown: dict[str, str] = {}
+        while True:
+            site = site_now(gateway)
+            for one in (site.lane(lane),) if lane else site.lanes:
+                words = f"{lane_words(one)}; arming loop {one.vehicle}, closing loop {one.under}"
+                if shown.get(one.lane_id) != words:
+                    shown[one.lane_id] = words
+                    typer.echo(f"{time.strftime('%H:%M:%S')}  {one.name}: {words}")
+            time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
+
+
+@app.command("open")
+def open_gate(lane: _Lane, data: Data = USUAL_DATA, url: Url = "") -> None:
+    """Open a lane's gate, and wait until it is open. The exit status is 1 when that fails.
+
+    Example: edge-gateway lanes open north-entry
+    """
+    _move(lane, "open", data=data, url=url)
+
+
+@app.command("close")
+def close_gate(lane: _Lane, data: Data = USUAL_DATA, url: Url = "") -> None:
+    """Close a lane's gate, and wait until it is closed. It is refused while a safety input is on or unknown.
+
+    Example: edge-gateway lanes close north-entry
+    """
+    _move(lane, "closed", data=data, url=url)
+
+
+@app.command("stop")
+def stop_gate(lane: _Lane, data: Data = USUAL_DATA, url: Url = "") -> None:
+    """Stop a lane's gate where it is. It stays there until a person opens or closes it.
+
+    Example: edge-gateway lanes stop north-entry
+    """
+    with connected(data, url) as gateway:
+        found = site_now(gateway).lane(lane)
+        gateway.asked("/status/lane/stop", {"lane_id": found.lane_id})
+    typer.echo(f"{found.name}: stop is given")
+
+
+@app.command("hold")
+def hold(lane: _Lane, reason: _Reason = "", data: Data = USUAL_DATA, url: Url = "") -> None:
+    """Hold a lane open until `release`.
+
+    Example: edge-gateway lanes hold north-entry --reason "market day"
+    """
+    _order(lane, "hold_open", reason, "is held open", data=data, url=url)
+
+
+@app.command("lock")
+def lock(lane: _Lane, reason: _Reason = "", data: Data = USUAL_DATA, url: Url = "") -> None:
+    """Lock a lane down until `release`: nobody is let in by a card or plate.
+
+    Example: edge-gateway lanes lock north-entry --reason "works"
+    """
+    _order(lane, "lock_down", reason, "is locked down", data=data, url=url)
+
+
+@app.command("release")
+def release(lane: _Lane, data: Data = USUAL_DATA, url: Url = "") -> None:
+    """End `hold` or `lock`: the lane works as its schedule says.
+
+    Example: edge-gateway lanes release north-entry
+    """
+    _order(lane, None, "", "works as its schedule says", data=data, url=url)
+
+
+def _order(named: str, order: str | None, reason: str, words: str, *, data: Data, url: Url) -> None:
+    with connected(data, url) as gateway:
+        found = site_now(gateway).lane(named)
+        gateway.asked("/status/lane/order", {"lane_id": found.lane_id, "order": order, "reason": reason})
+    typer.echo(f"{found.name} {words}")
+
+
+_COMMANDS: Mapping[str, str] = {"open": "/v1/device/open", "closed": "/v1/device/close"}
+
+
+def _move(named: str, wanted: str, *, data: Data, url: Url) -> None:
+    """Command the gate and follow it. Raises GatewayError when it does not get there."""
+    with connected(data, url) as gateway:
+        found = site_now(gateway).lane(named)
+        gateway.asked(_COMMANDS[wanted], {"id": found.gate_id})
+        lane = _followed(gateway, found, wanted)
+    if lane.position != wanted:
+        raise GatewayError(f"{lane.name} is {lane.position} after {_MOVE_SECONDS:.0f} s: {lane_words(lane)}")
+    typer.echo(f"{lane.name} is {lane.position}")
+
+
+def _followed(gateway: Gateway, lane: Lane, wanted: str) -> Lane:
+    """Print each position on the way; return the lane once it is there, or the time is over."""
+    until = time.monotonic() + _MOVE_SECONDS
+    position = lane.position
+    while True:
+        site: SiteNow = site_now(gateway)
+        lane = site.lane(lane.lane_id)
+        if lane.position == wanted or time.monotonic() > until:
+            return lane
+        if lane.position != position:
+            position = lane.position
+            typer.echo(f"{lane.name} is {position} …")
+        time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)

@@ -1,0 +1,20 @@
+"""What commands print for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import typer
+
+from gateway.cli.client import Answer
+
+
+def print_json(told: bytes) -> None:
+    """Print a gateway's answer as indented JSON."""
+    typer.echo(json.dumps(json.loads(told), indent=2, ensure_ascii=False))
+
+
+def print_answers(shown: Iterable[Answer]) -> None:
+    """Print parts of an answer as an indented JSON list."""
+    typer.echo(json.dumps([one.model_dump(mode="json") for one in shown], indent=2, ensure_ascii=False))

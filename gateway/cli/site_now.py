@@ -1,0 +1,150 @@
+"""The state of the site, as commands read it from a running gateway."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypeVar
+from zoneinfo import ZoneInfo
+
+from gateway.cli.client import Answer, Gateway
+from gateway.domain.errors import ConfigError
+
+
+class Point(Answer):
+    """An input as last reported."""
+
+    name: str
+    state: str
+
+
+class Trouble(Answer):
+    """Something wrong with a lane."""
+
+    text: str
+
+
+class Lane(Answer):
+    """A lane. `unable`: why it cannot admit vehicles or let them out."""
+
+    lane_id: str
+    name: str
+    phase: str
+    gate_id: int
+    position: str
+    vehicle: str
+    under: str
+    note: str
+    order_text: str
+    unable: tuple[Trouble, ...]
+    troubles: tuple[Trouble, ...]
+
+
+class Device(Answer):
+    """A device. `detail` says why it is lost."""
+
+    device_id: int
+    name: str
+    kind: str
+    online: bool | None
+    since: datetime
+    detail: str
+    position: str | None
+    points: tuple[Point, ...]
+
+
+class Camera(Answer):
+    """A camera. `last_segment_at` is the end of its newest footage."""
+
+    camera_id: int
+    name: str
+    condition: str
+    detail: str
+    last_segment_at: datetime | None
+    bits_per_second: int
+    reconnects: int
+
+
+class Area(Answer):
+    """Vehicles inside an area."""
+
+    area_id: str
+    name: str
+    count: int
+    limit: int | None
+
+
+class GatewayState(Answer):
+    """The gateway itself. `headline` is the verdict in a few words."""
+
+    site: str
+    version: str
+    timezone: str
+    ready: bool
+    headline: str
+
+
+class Central(Answer):
+    """The link to central."""
+
+    reachable: bool | None
+    error: str
+
+
+class Books(Answer):
+    """Counts of records for central."""
+
+    waiting: int
+    parked: int
+
+
+class Storage(Answer):
+    """The storage of footage, in words."""
+
+    text: str
+
+
+class SiteNow(Answer):
+    """The whole site."""
+
+    gateway: GatewayState
+    lanes: tuple[Lane, ...]
+    devices: tuple[Device, ...]
+    cameras: tuple[Camera, ...]
+    areas: tuple[Area, ...]
+    storage: Storage | None
+    central: Central | None
+    books: Books | None
+
+    def time(self, moment: datetime) -> str:
+        """Return a moment in the site's time zone, as people write it."""
+        return moment.astimezone(ZoneInfo(self.gateway.timezone)).strftime(_TIME)
+
+    def lane(self, named: str) -> Lane:
+        """Return the lane with this id or name. Raises ConfigError with those that there are."""
+        return _one("lane", named, [((lane.lane_id, lane.name), lane) for lane in self.lanes])
+
+    def device(self, named: str) -> Device:
+        """Return the device with this id or name. Raises ConfigError with those that there are."""
+        return _one("device", named, [((str(item.device_id), item.name), item) for item in self.devices])
+
+    def camera(self, named: str) -> Camera:
+        """Return the camera with this id or name. Raises ConfigError with those that there are."""
+        return _one("camera", named, [((str(item.camera_id), item.name), item) for item in self.cameras])
+
+
+_TIME = "%Y-%m-%d %H:%M:%S"
+_T = TypeVar("_T")
+PATH = "/status/now"
+
+
+def site_now(gateway: Gateway) -> SiteNow:
+    """Ask for the state of the site. Raises what `Gateway.answer_of` raises."""
+    return gateway.answer_of(SiteNow, PATH, None)
+
+
+def _one(kind: str, named: str, known: list[tuple[tuple[str, str], _T]]) -> _T:
+    for names, found in known:
+        if named.casefold() in (name.casefold() for name in names):
+            return found
+    there = ", ".join(f"{key} ({name})" for (key, name), _ in known) or "none"
+    raise ConfigError(f"there is no {kind} {named!r}; the {kind}s of this site: {there}")
