@@ -75,7 +75,7 @@ def follow_gate(lane: Transition, position: GatePosition, *, has_rested: bool) -
     if job is None:
         return
     if job.lost and position is not GatePosition.UNKNOWN:
-        job = job.found_again()
+        job = job.found_again(lane.now.at)
         lane.put(job)
     if position is GatePosition.CLOSED and reopening.is_under_way(lane.state):
         return

@@ -148,6 +148,13 @@ def may_keep_open(lane: Transition) -> bool:
     return known and (lane.rules.lane.local is None or state.inputs.local.state is PointState.OFF)
 
 
+def gate_regained(lane: Transition) -> None:
+    """Wait for the position, which comes with the return: a gate that has closed meanwhile is not opened for nobody."""
+    job = lane.state.closing
+    if job is not None and job.reopening:
+        lane.put(job.open_due(lane.now.at + _SOON))
+
+
 def put_off(lane: Transition) -> None:
     """Give a person's stop its time before the gate is asked to open again."""
     job = lane.state.closing

@@ -356,3 +356,34 @@ def test_gate_that_its_device_closes_is_left_to_it_when_it_could_not_be_opened_a
     lane.gate(GatePosition.OPEN)
     lane.wait(60)
     assert lane.actions() == [CLOSE, OPEN, OPEN, OPEN]
+
+
+@pytest.mark.parametrize(
+    ("position", "opens"),
+    [(GatePosition.CLOSED, 1), (GatePosition.CLOSING, 2), (GatePosition.STOPPED, 2)],
+    ids=["closed", "closing", "half-way"],
+)
+def test_undoing_of_a_close_goes_on_after_a_loss_once_the_gate_is_seen_not_to_have_closed(lane, position, opens):
+    give_close(lane)
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+    lane.safety(ON)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+    lane.do(m.GateLost("no power"))
+    lane.wait(40)
+    lane.do(m.GateRegained())
+    assert lane.actions() == [OPEN, CLOSE, OPEN], "its position comes with its return"
+    lane.gate(position)
+    assert lane.actions() == [OPEN, CLOSE] + [OPEN] * opens
+
+
+def test_undoing_of_a_close_goes_on_after_a_loss_though_the_position_is_not_told(lane):
+    give_close(lane)
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+    lane.safety(ON)
+    lane.do(m.GateLost("no power"))
+    lane.wait(40)
+    lane.do(m.GateRegained())
+    lane.wait(0.3)
+    assert lane.actions() == [OPEN, CLOSE, OPEN, OPEN]

@@ -71,9 +71,9 @@ class Closing:
         """Return the closing while its controller is away."""
         return replace(self, lost=True)
 
-    def found_again(self) -> Closing:
-        """Return the closing once the position was read after a loss."""
-        return replace(self, lost=False)
+    def found_again(self, at: float) -> Closing:
+        """Return the closing once the position was read after a loss; an open to undo it is due at once."""
+        return replace(self, lost=False, reopen_at=min(self.reopen_at, at))
 
     def with_hold_reported(self) -> Closing:
         """Return the closing once an event says what delays it."""
