@@ -40,7 +40,7 @@ class _SignedIn(Answer):
     user: Account = Account()
 
 
-class _LocalConnection(HTTPConnection):
+class LocalConnection(HTTPConnection):
     """HTTP over the local socket of the gateway whose run folder this is."""
 
     def __init__(self, run_folder: Path) -> None:
@@ -65,7 +65,7 @@ class Gateway:
     @classmethod
     def local(cls, run_folder: Path) -> Self:
         """Return the gateway of this machine with this run folder."""
-        return cls(str(run_folder.parent), lambda: _LocalConnection(run_folder))
+        return cls(str(run_folder.parent), lambda: LocalConnection(run_folder))
 
     @classmethod
     def remote(cls, address: str) -> Self:

@@ -132,6 +132,12 @@ class SiteNow(Answer):
         return _one("camera", named, [((str(item.camera_id), item.name), item) for item in self.cameras])
 
 
+class SiteAnswer(Answer):
+    """The answer that has the whole site."""
+
+    snapshot: SiteNow
+
+
 _TIME = "%Y-%m-%d %H:%M:%S"
 _T = TypeVar("_T")
 PATH = "/status/now"
@@ -139,7 +145,7 @@ PATH = "/status/now"
 
 def site_now(gateway: Gateway) -> SiteNow:
     """Ask for the state of the site. Raises what `Gateway.answer_of` raises."""
-    return gateway.answer_of(SiteNow, PATH, None)
+    return gateway.answer_of(SiteAnswer, PATH, None).snapshot
 
 
 def _one(kind: str, named: str, known: list[tuple[tuple[str, str], _T]]) -> _T:

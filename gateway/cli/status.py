@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import typer
 
 from gateway.cli.printing import print_json
-from gateway.cli.site_now import PATH, Lane, SiteNow
+from gateway.cli.site_now import PATH, Lane, SiteAnswer, SiteNow
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 
 _NOT_READY = 1
@@ -20,7 +20,7 @@ def status(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) 
     """
     with connected(data, url) as gateway:
         told = gateway.asked(PATH)
-    site = gateway.read(SiteNow, told)
+    site = gateway.read(SiteAnswer, told).snapshot
     if as_json:
         print_json(told)
     else:

@@ -115,15 +115,7 @@ class Scene:
 
     def books(self) -> dict[str, int]:
         """The outbox's books, as the page shows them. Raises Gone."""
-        request = urllib.request.Request(self.base + "/status/live", headers={"SessionID": self.session})
-        try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
-                for line in answer:
-                    if line.startswith(b"data: ") and b'"books"' in line:
-                        return json.loads(line.removeprefix(b"data: "))["books"] or {}
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            raise Gone(str(error)) from error
-        raise Gone("the page's stream ended")
+        return ask(self.base, "GET", "/status/now", session=self.session)["snapshot"]["books"] or {}
 
     def tail(self) -> str:
         return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""

@@ -189,13 +189,8 @@ class RunningSite:
 
     def lane(self, lane_id: str) -> dict[str, Any]:
         """The lane as the page shows it just now: its last word needs no disk."""
-        request = urllib.request.Request(self.api.base + "/status/live", headers={"SessionID": self.api.session})
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            for line in answer:
-                if line.startswith(b"data: ") and b'"lanes"' in line:
-                    lanes = json.loads(line.removeprefix(b"data: "))["lanes"]
-                    return next(lane for lane in lanes if lane["lane_id"] == lane_id)
-        raise AssertionError("the page's stream ended")
+        lanes = json.loads(self.api.raw("GET", "/status/now")[1])["snapshot"]["lanes"]
+        return next(lane for lane in lanes if lane["lane_id"] == lane_id)
 
     def tail(self) -> str:
         return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""

@@ -1,4 +1,4 @@
-"""The page's stream of snapshots, as server-sent events. A client that cannot follow is dropped; it comes again."""
+"""The page's stream of changes, as server-sent events. A client that cannot follow is dropped; it comes again."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gateway.web.auth.callers import Caller
 from gateway.web.auth.sessions import Sessions
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import SIGNED_IN, Operation
+from gateway.web.status.snapshot_json import SnapshotJson
 from gateway.web.status.updates import Look, Watch
 
 STATUS_LIVE = Operation("GET", "/status/live", SIGNED_IN, "snapshot")
@@ -23,7 +24,7 @@ STATUS_NOW = Operation("GET", "/status/now", SIGNED_IN, "snapshot")
 
 log = structlog.get_logger(__name__)
 
-_MOST_STREAMS = 32
+_MOST_STREAMS = 64
 _WRITE_SECONDS = 5.0
 _CHECK_SECONDS = 10.0
 _SPEAK_SECONDS = 1.9  # looks come every 2 s at least, and each says something
@@ -32,7 +33,7 @@ _SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
 
 
 class Live:
-    """`/status/now`: a snapshot. `/status/live`: one at once, then one per change, at most four a second.
+    """`/status/now`: a snapshot. `/status/live`: one at once, then what changes, at most four times a second.
 
     Something is said every 2 s at least.
 
@@ -57,9 +58,8 @@ class Live:
 
     async def _now(self, _: web.Request, caller: Caller) -> web.StreamResponse:
         look = await self._watch.look()
-        return web.json_response(
-            text=f'{{"success":true,"now":{self._moment()},{look.snapshot.visible_to(caller).json()[1:]}'
-        )
+        shown = b'{"success":true,"snapshot":{"now":%b,%b}}' % (self._moment(), look.shown_to(caller).all())
+        return web.Response(body=shown, content_type="application/json")
 
     async def _live(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         if self._open >= _MOST_STREAMS:
@@ -87,18 +87,20 @@ class Live:
 
     async def _follow(self, request: web.Request, response: web.StreamResponse, look: Look, caller: Caller) -> None:
         """Send what changes until the client, the session or the gateway goes."""
-        sent = ""
+        sent: SnapshotJson | None = None
         checked = wrote = self._clock.monotonic()
         await _write(response, b"retry: 1000\n\n")
         while not self._closing and not _gone(request):
-            text = look.snapshot.visible_to(caller).json()
+            shown = look.shown_to(caller)
+            text = shown.all() if sent is None else shown.since(sent)
             now = self._clock.monotonic()
-            if text != sent:
-                await _write(response, f'event: snapshot\ndata: {{"now":{self._moment()},{text[1:]}\n\n'.encode())
-                sent, wrote = text, now
+            if text:
+                name = b"snapshot" if sent is None else b"change"
+                await _write(response, b'event: %b\ndata: {"now":%b,%b}\n\n' % (name, self._moment(), text))
+                sent, wrote = shown, now
             elif now - wrote >= _SPEAK_SECONDS:
                 # The page tells a silent site from a dead line by this, and until when it heard of the site.
-                await _write(response, f'event: here\ndata: {{"now":{self._moment()}}}\n\n'.encode())
+                await _write(response, b'event: here\ndata: {"now":%b}\n\n' % self._moment())
                 wrote = now
             if now - checked >= _CHECK_SECONDS:
                 caller = await self._sessions.refreshed(caller)
@@ -109,8 +111,8 @@ class Live:
             await self._watch.beyond(look)
             look = await self._watch.look()
 
-    def _moment(self) -> str:
-        return json.dumps(iso_utc(self._clock.wall().micros))
+    def _moment(self) -> bytes:
+        return json.dumps(iso_utc(self._clock.wall().micros)).encode()
 
 
 async def _write(response: web.StreamResponse, data: bytes) -> None:

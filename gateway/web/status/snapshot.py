@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated
 
-from pydantic import PlainSerializer, TypeAdapter
+from pydantic import PlainSerializer
 
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.events import EventKind, RecordedEvent, Severity
@@ -143,13 +143,6 @@ class Snapshot:
             consumers=self.consumers if user.edit_settings else (),
             demo=self.demo if user.control_devices else None,
         )
-
-    def json(self) -> str:
-        """Return the snapshot as a JSON object."""
-        return _SNAPSHOT.dump_json(self).decode()
-
-
-_SNAPSHOT = TypeAdapter(Snapshot)
 
 
 def user_state(caller: Caller) -> UserState:

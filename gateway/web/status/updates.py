@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+
+from pydantic import TypeAdapter
 
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import StoreError
@@ -20,6 +22,7 @@ from gateway.store.engine.changes import Changes
 from gateway.store.events.events import Events
 from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.outbox.outbox import Outbox
+from gateway.web.auth.callers import Caller
 from gateway.web.status.consumers import ConsumerShown
 from gateway.web.status.snapshot import (
     DemoCard,
@@ -28,9 +31,12 @@ from gateway.web.status.snapshot import (
     FootageState,
     GatewayState,
     Snapshot,
+    UserState,
     event_state,
     footage_state,
+    user_state,
 )
+from gateway.web.status.snapshot_json import SnapshotJson
 
 SHORTEST_SECONDS = 0.25
 LONGEST_SECONDS = 2.0
@@ -43,6 +49,19 @@ class Look:
 
     version: int
     snapshot: Snapshot
+    _shown: dict[UserState, SnapshotJson] = field(default_factory=dict, compare=False, repr=False)
+
+    def shown_to(self, caller: Caller) -> SnapshotJson:
+        """Return what the caller may see, as JSON. It is made once for all callers with the same permissions."""
+        user = user_state(caller)
+        permissions = replace(user, username="", role="", central=False)
+        if permissions not in self._shown:
+            self._shown[permissions] = SnapshotJson.of(self.snapshot.visible_to(caller))
+        shown = self._shown[permissions]
+        return SnapshotJson({**shown.whole, "user": _USER.dump_json(user)}, shown.rows)
+
+
+_USER = TypeAdapter(UserState)
 
 
 class Watch:

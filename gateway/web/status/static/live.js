@@ -1,4 +1,4 @@
-// The stream of snapshots. It comes back by itself; what it cannot tell apart from a dead line is ended and begun anew.
+// The stream of changes. It comes back by itself; what it cannot tell apart from a dead line is ended and begun anew.
 import { session } from "./api.js";
 
 const SILENCE = 6000; // the gateway speaks at least every 2 s
@@ -8,16 +8,15 @@ export class Live {
   constructor({ snapshot, here, lost, signedOut }) {
     this.on = { snapshot, here, lost, signedOut };
     this.source = null;
+    this.state = null;
     this.timer = 0;
   }
 
   start() {
     this.stop();
     this.source = new EventSource("/status/live");
-    this.source.addEventListener("snapshot", (event) => {
-      this.watch();
-      this.on.snapshot(JSON.parse(event.data));
-    });
+    this.source.addEventListener("snapshot", (event) => this.show(JSON.parse(event.data)));
+    this.source.addEventListener("change", (event) => this.show(changed(this.state, JSON.parse(event.data))));
     this.source.addEventListener("here", (event) => {
       this.watch();
       this.on.here(JSON.parse(event.data).now);
@@ -28,6 +27,12 @@ export class Live {
       if (this.source && this.source.readyState === EventSource.CLOSED) this.later(AGAIN);
     });
     this.watch();
+  }
+
+  show(state) {
+    this.watch();
+    this.state = state;
+    this.on.snapshot(state);
   }
 
   stop() {
@@ -61,4 +66,26 @@ export class Live {
       }
     }, wait);
   }
+}
+
+// What tells the rows of a list apart; the gateway has the same table.
+const KEYS = {
+  problems: (problem) => [problem.kind, problem.part, problem.id, problem.subject].join("/"),
+  lanes: (lane) => lane.lane_id,
+  areas: (area) => area.area_id,
+  devices: (device) => String(device.device_id),
+  cameras: (camera) => String(camera.camera_id),
+  events: (event) => String(event.id),
+};
+
+// The state after a change: fields that came replace their own, and of lists the rows that came.
+function changed(state, change) {
+  const after = { ...state, ...change };
+  for (const [name, key] of Object.entries(KEYS)) {
+    if (!(name in change)) continue;
+    const { put, keys } = change[name];
+    const rows = new Map([...state[name], ...put].map((row) => [key(row), row]));
+    after[name] = keys ? keys.map((one) => rows.get(one)) : [...rows.values()];
+  }
+  return after;
 }

@@ -1,0 +1,77 @@
+"""A snapshot as JSON, whole or as what has changed since another one. Pure.
+
+An open page would otherwise be sent everything each time that one lamp changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args, get_type_hints
+
+from pydantic import TypeAdapter
+
+from gateway.web.status.snapshot import Snapshot
+
+_HINTS = get_type_hints(Snapshot, include_extras=True)
+_KEYS: Mapping[str, Callable[[Any], str]] = {
+    "problems": lambda problem: "/".join(problem.key),
+    "lanes": lambda lane: lane.lane_id,
+    "areas": lambda area: area.area_id,
+    "devices": lambda device: str(device.device_id),
+    "cameras": lambda camera: str(camera.camera_id),
+    "events": lambda event: str(event.id),
+}
+"""The lists of which single rows are sent, and what tells their rows apart; the page has the same table."""
+_ROWS = {name: TypeAdapter(get_args(_HINTS[name])[0]) for name in _KEYS}
+_WHOLE = {name: TypeAdapter(hint) for name, hint in _HINTS.items() if name not in _KEYS}
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotJson:
+    """The JSON of a snapshot's fields: `whole` ones, and the rows of lists, by key and in order."""
+
+    whole: Mapping[str, bytes]
+    rows: Mapping[str, Mapping[str, bytes]]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> SnapshotJson:
+        """Serialise a snapshot."""
+        return cls(
+            {name: adapter.dump_json(getattr(snapshot, name)) for name, adapter in _WHOLE.items()},
+            {
+                name: {_KEYS[name](row): adapter.dump_json(row) for row in getattr(snapshot, name)}
+                for name, adapter in _ROWS.items()
+            },
+        )
+
+    def all(self) -> bytes:
+        """Return everything: an object without its braces."""
+        lists = {name: b"[%b]" % b",".join(rows.values()) for name, rows in self.rows.items()}
+        return _members({**self.whole, **lists})
+
+    def since(self, before: SnapshotJson) -> bytes:
+        """Return what differs from `before`: an object without its braces, b"" when nothing does.
+
+        A list has under `put` the rows that are new or changed, and the `keys` of all its rows where those differ.
+        """
+        changed = {name: value for name, value in self.whole.items() if before.whole[name] != value}
+        for name, rows in self.rows.items():
+            if (difference := _difference(before.rows[name], rows)) is not None:
+                changed[name] = difference
+        return _members(changed)
+
+
+def _difference(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes | None:
+    put = [row for key, row in after.items() if before.get(key) != row]
+    keys = None if list(before) == list(after) else _STRINGS.dump_json(list(after))
+    if not put and keys is None:
+        return None
+    return b'{"put":[%b]%b}' % (b",".join(put), b"" if keys is None else b',"keys":' + keys)
+
+
+def _members(values: Mapping[str, bytes]) -> bytes:
+    return b",".join(b'"%b":%b' % (name.encode(), value) for name, value in values.items())
+
+
+_STRINGS = TypeAdapter(list[str])

@@ -1,0 +1,93 @@
+"""Changes of a snapshot: whoever applies them has what a whole snapshot would show."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivers.contract import GatePosition, PointState
+from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, Phase
+from gateway.web.status.snapshot import GatewayState, Snapshot
+from gateway.web.status.snapshot_json import SnapshotJson
+from tests.gateway.web.test_live import after
+
+
+def lane(number: int, note: str) -> LaneSnapshot:
+    return LaneSnapshot(
+        lane_id=f"lane-{number}",
+        name=f"Lane {number}",
+        direction="entry",
+        phase=Phase.IDLE,
+        since=0,
+        gate_id=number,
+        position=GatePosition.CLOSED,
+        vehicle=PointState.OFF,
+        under=PointState.OFF,
+        note=note,
+    )
+
+
+def device(number: int, detail: str) -> DeviceSnapshot:
+    return DeviceSnapshot(number, f"Device {number}", "modbus-io", True, 0, detail, None, ())
+
+
+rows = st.lists(
+    st.tuples(st.integers(1, 6), st.sampled_from(["", "a", 'b"'])), unique_by=lambda row: row[0], max_size=6
+)
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    return Snapshot(
+        gateway=GatewayState(
+            site=draw(st.sampled_from(["North", "South"])),
+            timezone="UTC",
+            version="1",
+            started_at=0,
+            ready=True,
+            headline="",
+            store_failing="",
+            clock_trusted=True,
+        ),
+        problems=(),
+        lanes=tuple(lane(*row) for row in draw(rows)),
+        areas=(),
+        devices=tuple(device(*row) for row in draw(rows)),
+        cameras=(),
+        storage=None,
+        events=(),
+        central=None,
+        books=None,
+        consumers=(),
+        demo=None,
+    )
+
+
+def whole(shown: SnapshotJson) -> dict:
+    return json.loads(b"{%b}" % shown.all())
+
+
+@given(st.lists(snapshots(), min_size=2, max_size=5))
+def test_whoever_applies_each_change_has_the_whole(steps):
+    shown = [SnapshotJson.of(step) for step in steps]
+    state = whole(shown[0])
+    for before, now in pairwise(shown):
+        state = after(state, json.loads(b"{%b}" % now.since(before)))
+        assert state == whole(now)
+
+
+@given(snapshots())
+def test_nothing_is_sent_when_nothing_has_changed(snapshot):
+    assert SnapshotJson.of(snapshot).since(SnapshotJson.of(replace(snapshot))) == b""
+
+
+@given(snapshots(), st.integers(7, 9))
+def test_only_what_is_new_is_sent_of_a_list(snapshot, number):
+    more = replace(snapshot, devices=(*snapshot.devices, device(number, "")))
+    change = json.loads(b"{%b}" % SnapshotJson.of(more).since(SnapshotJson.of(snapshot)))
+    assert [*change] == ["devices"]
+    assert [row["device_id"] for row in change["devices"]["put"]] == [number]
