@@ -65,6 +65,8 @@ from gateway.web.relayed.ids import RelayedIds
 from gateway.web.relayed.relay import Relay, Relayed
 from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.consumers import StatusConsumers
+from gateway.web.status.event_history import EventHistory
+from gateway.web.status.event_states import EventStates
 from gateway.web.status.live import Live
 from gateway.web.status.orders import StatusOrders
 from gateway.web.status.outbox import RefusedActions, StatusOutbox
@@ -198,7 +200,7 @@ class Interface:
             site=self.site,
             changes=store.changes,
             events=store.events,
-            camera_events=store.camera_events,
+            states=self._event_states,
             outbox=store.outbox,
             store_failing=lambda: store.failing,
             lanes=self.lanes,
@@ -213,10 +215,17 @@ class Interface:
         )
         return Live(watch=watch, sessions=self._auth.sessions, clock=self.clock)
 
+    @cached_property
+    def _event_states(self) -> EventStates:
+        return EventStates(camera_events=self.store.camera_events, recording=self.recording)
+
+    @cached_property
+    def _spreadsheets(self) -> Spreadsheets:
+        return Spreadsheets(folder=self.data / "spreadsheets")
+
     def _v1_routes(self) -> tuple[Route, ...]:
         site, store, writes, clock = self.site, self.store, self.writes, self.clock
         moments = Moments(clock=clock, central_status=self._central_status, zone=self._zone)
-        spreadsheets = Spreadsheets(folder=self.data / "spreadsheets")
         consumers = self._consumers
         return (
             *Health(verdict=self.verdict, version=_release()).routes(),
@@ -243,7 +252,7 @@ class Interface:
                 writes=writes,
                 clock=clock,
                 moments=moments,
-                spreadsheets=spreadsheets,
+                spreadsheets=self._spreadsheets,
                 consumers=consumers,
             ).routes(),
             *CardsFamily(
@@ -255,7 +264,7 @@ class Interface:
                 clock=clock,
                 zone=self._zone,
             ).routes(),
-            *CardSheet(cards=store.cards, spreadsheets=spreadsheets, zone=self._zone).routes(),
+            *CardSheet(cards=store.cards, spreadsheets=self._spreadsheets, zone=self._zone).routes(),
             *EventsFamily(events=store.events, zone=self._zone, consumers=consumers).routes(),
             *self._camera_routes(moments),
         )
@@ -313,6 +322,13 @@ class Interface:
             ).routes(),
             *StatusOrders(changes=store.changes, lanes=self.lanes, areas=self.areas).routes(),
             *self._live.routes(),
+            *EventHistory(
+                events=store.events,
+                states=self._event_states,
+                spreadsheets=self._spreadsheets,
+                places=self._places,
+                zone=self._zone,
+            ).routes(),
             *StatusOutbox(actions=self.outbox, outbox=store.outbox, refused=store.refused).routes(),
             *StatusSync(central=self.central).routes(),
             *self._status_consumers.routes(),

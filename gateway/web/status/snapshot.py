@@ -139,7 +139,7 @@ class Snapshot:
             devices=self.devices if user.view_devices else (),
             cameras=self.cameras if user.view_cameras else (),
             storage=self.storage if user.view_cameras else None,
-            events=_visible_events(self.events, user),
+            events=visible_events(self.events, user),
             consumers=self.consumers if user.edit_settings else (),
             demo=self.demo if user.control_devices else None,
         )
@@ -210,7 +210,8 @@ def _may_see(user: UserState, part: Part) -> bool:
     return user.view_cameras if part is Part.CAMERA else True
 
 
-def _visible_events(events: tuple[EventState, ...], user: UserState) -> tuple[EventState, ...]:
+def visible_events(events: tuple[EventState, ...], user: UserState) -> tuple[EventState, ...]:
+    """Return what the user may see of events: those who may not see footage get none."""
     if not user.view_events:
         return ()
     return events if user.view_footage else tuple(replace(event, footage=()) for event in events)

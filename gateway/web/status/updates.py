@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
@@ -20,20 +19,17 @@ from gateway.site.models import Site
 from gateway.store import Books
 from gateway.store.engine.changes import Changes
 from gateway.store.events.events import Events
-from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.outbox.outbox import Outbox
 from gateway.web.auth.callers import Caller
 from gateway.web.status.consumers import ConsumerShown
+from gateway.web.status.event_states import EventStates
 from gateway.web.status.snapshot import (
     DemoCard,
     DemoState,
     EventState,
-    FootageState,
     GatewayState,
     Snapshot,
     UserState,
-    event_state,
-    footage_state,
     user_state,
 )
 from gateway.web.status.snapshot_json import SnapshotJson
@@ -73,7 +69,7 @@ class Watch:
         site: Site,
         changes: Changes,
         events: Events,
-        camera_events: CameraEvents,
+        states: EventStates,
         outbox: Outbox,
         store_failing: Callable[[], str],
         lanes: Lanes,
@@ -91,7 +87,7 @@ class Watch:
         self._site = site
         self._changes = changes
         self._stored_events = events
-        self._camera_events = camera_events
+        self._states = states
         self._outbox = outbox
         self._store_failing = store_failing
         self._lanes = lanes
@@ -158,19 +154,10 @@ class Watch:
     async def _read(self) -> tuple[tuple[EventState, ...], Books | None, tuple[ConsumerShown, ...], str]:
         """Read the store, and its failure if it has one. A store that cannot be read must not hide the lanes."""
         try:
-            events = await self._events()
+            events = await self._states.of(await self._stored_events.latest(limit=_EVENTS))
             books = await self._outbox.books() if self._central_status else None
             consumers = await self._consumers()
         except StoreError as error:
             last = self._last.snapshot if self._last else None
             return (last.events, last.books, last.consumers, str(error)) if last else ((), None, (), str(error))
         return events, books, consumers, self._store_failing()
-
-    async def _events(self) -> tuple[EventState, ...]:
-        events = await self._stored_events.latest(limit=_EVENTS)
-        footage: defaultdict[int, list[FootageState]] = defaultdict(list)
-        camera_events = await self._camera_events.of_events(tuple(event.id for event in events))
-        missing = await self._recording.missing(item for item in camera_events if item.ready)
-        for item in camera_events:
-            footage[item.event_id].append(footage_state(item, missing.get(item.id)))
-        return tuple(event_state(event, tuple(footage[event.id])) for event in events)

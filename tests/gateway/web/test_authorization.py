@@ -18,7 +18,7 @@ from gateway.web.operation import Operation, Rule
 from gateway.web.relayed import OPERATIONS as RELAYED
 
 LEGACY = "/api/"  # its keys, statuses and rules are of another kind, and have tests of their own
-CATALOGUE = tuple(item for item in (*OPERATIONS, *RELAYED) if not item.path.startswith(LEGACY))
+CATALOGUE = tuple(item for item in (*OPERATIONS, *RELAYED) if not (item.by_key or item.path.startswith(LEGACY)))
 HELD = tuple(item for item in CATALOGUE if item.rule.session)
 SHUT = tuple(item for item in CATALOGUE if item.rule.groups)
 EVERY_PERMISSION = frozenset(name for item in CATALOGUE for group in item.rule.groups for name in group)

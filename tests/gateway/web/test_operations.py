@@ -48,6 +48,7 @@ BY_ID = [item for item in READS_BODY if set(BODIES.get(item.path, {})) == {"id"}
 HELD = [item for item in OPERATIONS if item.rule.session]
 SHUT = [item for item in OPERATIONS if item.rule.groups]
 BY_OTHERS = (
+    "/status/event/one/",
     "/v1/auth/mfa",
     "/status/live",
     "/status/webhook/",

@@ -1,0 +1,191 @@
+"""Everything that the store holds of events, for the page: by day, lane, kind, severity and text, and as a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from gateway.domain.announcements import Places
+from gateway.domain.errors import NotFoundError
+from gateway.domain.events import EventKind, RecordedEvent, Severity
+from gateway.runtime.clock import iso_utc
+from gateway.store import EventFilter
+from gateway.store.events.events import Events
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import Caller
+from gateway.web.http.bodies import path_id, read_query
+from gateway.web.http.dates import asked_period
+from gateway.web.operation import XLSX, Operation, needs
+from gateway.web.spreadsheets import Cell, Column, Spreadsheets
+from gateway.web.status.event_states import EventStates
+from gateway.web.status.snapshot import EventState, user_state, visible_events
+
+_CSV = "text/csv"
+_PAGE = 200
+_MOST_SCANNED = 2_000
+_STRETCH = 100
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class EventQuery(BaseModel):
+    """A filter of events, in the query. `types` are numbers with commas between them; dates as `/v1/event/list` has."""
+
+    model_config = ConfigDict(frozen=True)
+
+    lane: Annotated[str, Field(max_length=120)] = ""
+    severity: Literal["info", "notice", "warning", "alarm"] = "info"
+    types: Annotated[str, Field(pattern=r"^[0-9]{1,6}(,[0-9]{1,6}){0,99}$|^$")] = ""
+    search: Annotated[str, Field(max_length=200)] = ""
+    start_date: Annotated[str, Field(max_length=40)] = ""
+    end_date: Annotated[str, Field(max_length=40)] = ""
+    before: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    limit: Annotated[int, Field(ge=1, le=_PAGE)] = 50
+
+
+_VIEW = needs("can_view_events")
+
+HISTORY = Operation("GET", "/status/event/list", _VIEW, "events", query=EventQuery)
+HISTORY_EVENT = Operation("GET", "/status/event/one/{id}", _VIEW, "event")
+HISTORY_CSV = Operation("GET", "/status/event/csv", _VIEW, "events", query=EventQuery, answer_type=_CSV)
+HISTORY_XLSX = Operation("GET", "/status/event/xlsx", _VIEW, "events", query=EventQuery, answer_type=XLSX)
+
+_COLUMNS = (
+    Column("Id", "number", 10),
+    Column("Time", "moment", 20),
+    Column("Type", "number", 8),
+    Column("Severity", width=10),
+    Column("Event", width=28),
+    Column("Lane", width=20),
+    Column("Description", width=80),
+    Column("Data", width=60),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventHistory:
+    """`/status/event/…`: events that the page does not get by itself, and their export as CSV and Excel."""
+
+    events: Events
+    states: EventStates
+    spreadsheets: Spreadsheets
+    places: Places
+    zone: ZoneInfo
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the operations of this family."""
+        return (
+            Route(HISTORY, self._list),
+            Route(HISTORY_EVENT, self._one),
+            Route(HISTORY_CSV, self._csv),
+            Route(HISTORY_XLSX, self._xlsx),
+        )
+
+    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Answer with a page. `next` goes on behind it, also where few passed among many; null at the end."""
+        asked = read_query(request, EventQuery)
+        wanted = _Wanted.of(asked, self.zone)
+        found: list[RecordedEvent] = []
+        before: int | None = asked.before
+        scanned = 0
+        while before is not None and len(found) < asked.limit and scanned < _MOST_SCANNED:
+            page = await self.events.page(wanted.stored, before=before, limit=_PAGE)
+            scanned += len(page.events)
+            found += filter(wanted.passes, page.events)
+            before = page.next_cursor
+        if len(found) > asked.limit:
+            found = found[: asked.limit]
+            before = found[-1].id
+        shown = visible_events(await self.states.of(found), user_state(caller))
+        return _answer({"events": shown, "next": before})
+
+    async def _one(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        event = await self.events.get(path_id(request))
+        if event is None:
+            raise NotFoundError(f"there is no event {request.match_info['id']}")
+        (shown,) = visible_events(await self.states.of((event,)), user_state(caller))
+        return _answer({"event": shown})
+
+    async def _csv(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        rows = self._rows(_Wanted.of(read_query(request, EventQuery), self.zone))
+        answer = web.StreamResponse(headers={"Content-Disposition": 'attachment; filename="events.csv"'})
+        answer.content_type, answer.charset = _CSV, "utf-8"
+        await answer.prepare(request)
+        await answer.write(b"\xef\xbb\xbf" + _csv_lines([[column.title for column in _COLUMNS]]))
+        async for stretch in rows:
+            await answer.write(_csv_lines([list(map(_written, row, _COLUMNS)) for row in stretch]))
+        return answer
+
+    async def _xlsx(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        return await self.spreadsheets.answer(
+            request,
+            name="events",
+            sheet="Events",
+            columns=_COLUMNS,
+            rows=self._rows(_Wanted.of(read_query(request, EventQuery), self.zone)),
+            zone=self.zone,
+        )
+
+    async def _rows(self, wanted: _Wanted) -> AsyncIterator[list[list[Cell]]]:
+        """Yield rows in stretches, so that lanes come first."""
+        before: int | None = 0
+        while before is not None:
+            page = await self.events.page(wanted.stored, before=before, limit=_PAGE)
+            before = page.next_cursor
+            passing = [event for event in page.events if wanted.passes(event)]
+            for start in range(0, len(passing), _STRETCH):
+                yield [self._row(event) for event in passing[start : start + _STRETCH]]
+
+    def _row(self, event: RecordedEvent) -> list[Cell]:
+        severity = Severity(event.subcategory).name.lower()
+        lane = self.places.lanes.get(event.lane_id, event.lane_id)
+        return [event.id, event.date_at, event.type, severity, event.name, lane, event.description, event.data]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The events that are wanted: what the store filters, and the lane, by which it has no index."""
+
+    stored: EventFilter
+    lane: str
+
+    @classmethod
+    def of(cls, asked: EventQuery, zone: ZoneInfo) -> _Wanted:
+        start, end = asked_period(asked.start_date, asked.end_date, zone)
+        types = {int(number) for number in asked.types.split(",") if number}
+        least = Severity[asked.severity.upper()]
+        if least:
+            grave = {int(kind) for kind in EventKind if kind.severity >= least}
+            types = (types & grave or {0}) if types else grave
+        stored = EventFilter(types=tuple(sorted(types)), search=asked.search, date_from=start, date_until=end)
+        return cls(stored, asked.lane)
+
+    def passes(self, event: RecordedEvent) -> bool:
+        return self.lane in ("", event.lane_id)
+
+
+_STATES = TypeAdapter(Mapping[str, tuple[EventState, ...] | EventState | int | None])
+
+
+def _answer(fields: Mapping[str, tuple[EventState, ...] | EventState | int | None]) -> web.Response:
+    return web.Response(body=b'{"success":true,%b' % _STATES.dump_json(fields)[1:], content_type="application/json")
+
+
+def _csv_lines(rows: list[list[str]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode()
+
+
+def _written(cell: Cell, column: Column) -> str:
+    """Return a cell's text, which no spreadsheet takes for a formula."""
+    if column.kind == "moment" and isinstance(cell, int):
+        return iso_utc(cell)
+    text = "" if cell is None else str(cell)
+    return f"'{text}" if column.kind == "text" and text.startswith(_FORMULA) else text
