@@ -67,6 +67,7 @@ from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.consumers import StatusConsumers
 from gateway.web.status.event_history import EventHistory
 from gateway.web.status.event_states import EventStates
+from gateway.web.status.lines import StatusLines
 from gateway.web.status.live import Live
 from gateway.web.status.orders import StatusOrders
 from gateway.web.status.outbox import RefusedActions, StatusOutbox
@@ -329,6 +330,7 @@ class Interface:
                 places=self._places,
                 zone=self._zone,
             ).routes(),
+            *StatusLines(state=self.site_state).routes(),
             *StatusOutbox(actions=self.outbox, outbox=store.outbox, refused=store.refused).routes(),
             *StatusSync(central=self.central).routes(),
             *self._status_consumers.routes(),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from playwright.async_api import expect
 
 
-async def sign_in(page, gateway, username="chief"):
-    """As an account whose password is its name."""
-    await page.goto(f"{gateway.url}/")
+async def sign_in(page, gateway, username="chief", *, view=""):
+    """As an account whose password is its name, at the address of a view."""
+    await page.goto(f"{gateway.url}/status/{view}")
     await page.get_by_label("User name").fill(username)
     await page.get_by_label("Password").fill(username)
     await page.get_by_role("button", name="Sign in").click()

@@ -24,7 +24,7 @@ from gateway.web.http.served_certificate import ServedCertificate
 from gateway.web.operation import Operation
 from gateway.web.operations.cameras.whep import CORS, PREFIX
 from gateway.web.status.live import Live
-from gateway.web.status.page import STATIC
+from gateway.web.status.page import STATIC, VIEW_ADDRESSES, page
 
 _SHUTDOWN_SECONDS = 5.0
 _SERVE_AGAIN_SECONDS = 3.0
@@ -69,6 +69,8 @@ def assembled(routes: Sequence[Route], admission: Admission, live: Live, limits:
         else:
             app.router.add_route(operation.method, operation.path, handler, expect_handler=expected)
     app.router.add_get("/status", _to_page)
+    for address in VIEW_ADDRESSES:
+        app.router.add_get(address, page)
     app.router.add_get("/status/static/{name}", partial(_page_file, frozenset(path.name for path in STATIC.iterdir())))
     app.on_response_prepare.append(_secure)
 

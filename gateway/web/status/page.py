@@ -17,6 +17,15 @@ STATUS_SESSION = Operation("GET", "/status/session", OPEN, "user")
 
 
 STATIC = Path(__file__).parent / "static"
+VIEW_ADDRESSES = ("/status/events", "/status/events/{id}", "/status/cards", "/status/lines", "/status/health")
+"""Addresses of the page's views; the page itself shows the one that was asked for (`views.js`)."""
+
+
+async def page(_: web.Request) -> web.StreamResponse:
+    """Answer with the page."""
+    return web.FileResponse(
+        STATIC / "index.html", headers={"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache"}
+    )
 
 
 class StatusPage:
@@ -26,10 +35,8 @@ class StatusPage:
         """Return the operations of this family."""
         return (Route(STATUS_PAGE, self._page), Route(STATUS_SESSION, self._session))
 
-    async def _page(self, _request: web.Request, _: Caller) -> web.StreamResponse:
-        return web.FileResponse(
-            STATIC / "index.html", headers={"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache"}
-        )
+    async def _page(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        return await page(request)
 
     async def _session(self, _: web.Request, caller: Caller) -> web.StreamResponse:
         """Return the signed-in account, or null: the page asks before it opens the stream."""

@@ -22,6 +22,7 @@ from gateway.store import Books
 from gateway.web.auth.callers import Caller
 from gateway.web.operations.camera_events.operations import CAMERA_EVENT
 from gateway.web.operations.cameras.operations import CAMERA_LIST
+from gateway.web.operations.cards.operations import ACCESS_DELETE, ACCESS_LIST, ACCESS_PATCH, ACCESS_PUT
 from gateway.web.operations.devices import DEVICE_LIST, DEVICE_OPEN
 from gateway.web.operations.events import EVENT_LIST
 from gateway.web.problems import problem_fields
@@ -102,6 +103,10 @@ class UserState:
     view_events: bool
     view_footage: bool
     edit_settings: bool
+    view_cards: bool
+    add_cards: bool
+    edit_cards: bool
+    delete_cards: bool
 
 
 def books_fields(books: Books) -> dict[str, int]:
@@ -158,6 +163,10 @@ def user_state(caller: Caller) -> UserState:
         view_events=caller.may(EVENT_LIST.rule),
         view_footage=caller.may(CAMERA_EVENT.rule),
         edit_settings=caller.may(SYNC_REFRESH.rule),
+        view_cards=caller.may(ACCESS_LIST.rule),
+        add_cards=caller.may(ACCESS_PUT.rule),
+        edit_cards=caller.may(ACCESS_PATCH.rule),
+        delete_cards=caller.may(ACCESS_DELETE.rule),
     )
 
 

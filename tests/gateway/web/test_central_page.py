@@ -33,7 +33,7 @@ async def changes(gateway, numbers):
 
 async def test_everything_is_fetched_anew_and_what_is_wrong_with_central_is_seen(gateway, browser_page):
     async with browser_page(size=PHONE) as page:
-        await sign_in(page, gateway)
+        await sign_in(page, gateway, view="health")
         central = page.locator("#central-section")
         await expect(central).to_contain_text("40 access cards, 3 devices, 1 cameras, fetched")
         await expect(central.locator("#central-notices")).to_be_hidden()
@@ -58,7 +58,7 @@ async def test_what_central_refused_is_changed_and_let_go_of_by_who_may(gateway,
     for row in [row for row in await gateway.store.outbox.due(now=0) if row.kind == "access_card"]:
         await gateway.store.outbox.park(row, error="number: 0042 is already used")
     async with browser_page(size=PHONE, tolerate=("400",)) as page:
-        await sign_in(page, gateway)
+        await sign_in(page, gateway, view="health")
         refused = page.get_by_role("list", name="Refused by central").get_by_role("listitem")
         await expect(refused).to_have_count(2)
         await expect(refused.first).to_contain_text("<b>by the oak</b>")
@@ -78,7 +78,7 @@ async def test_what_central_refused_is_changed_and_let_go_of_by_who_may(gateway,
     assert not await gateway.store.pending_writes.waiting("access_card", 4002)
     assert (await gateway.store.outbox.books()).balance()
     async with browser_page() as page:
-        await sign_in(page, gateway, "guard")
+        await sign_in(page, gateway, "guard", view="health")
         await expect(page.get_by_role("list", name="Refused by central")).to_be_hidden()
 
 
@@ -86,7 +86,7 @@ async def test_enter_does_what_is_asked_and_what_is_wrong_is_said_beside_the_fie
     (row,) = await changes(gateway, [4001])
     await gateway.store.outbox.park(row, error="number: 0042 is already used")
     async with browser_page(size=PHONE, tolerate=("400",)) as page:
-        await sign_in(page, gateway)
+        await sign_in(page, gateway, view="health")
         await page.get_by_role("button", name="Change: access card 4001").click()
         field = page.get_by_label("Field")
         for said, fault in (
@@ -107,6 +107,7 @@ async def test_enter_does_what_is_asked_and_what_is_wrong_is_said_beside_the_fie
         await field.press("Enter")
         await expect(page.get_by_role("dialog")).to_be_hidden()
         await expect(page.get_by_text("Changed and sent again.")).to_be_visible()
+        await page.get_by_role("link", name="Now").click()
         await page.get_by_role("button", name="Correct the count of Garage").click()
         await page.get_by_label("Vehicles inside").fill("2")
         await page.keyboard.press("Escape")
@@ -125,7 +126,7 @@ async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(gateway,
     await gateway.store.outbox.begin(row)
     await gateway.store.unknown_outcomes.leave_to_a_person(row, reason="it may be at central")
     async with browser_page() as page:
-        await sign_in(page, gateway)
+        await sign_in(page, gateway, view="health")
         await page.get_by_role("button", name="Central has it").click()
         await page.get_by_label("Central's id").fill("five")
         await page.keyboard.press("Enter")
@@ -144,7 +145,7 @@ async def test_how_many_more_were_refused_is_said_and_the_rest_is_shown_when_ask
     for row in rows:
         await gateway.store.outbox.park(row, error="number: 0042 is already used")
     async with browser_page() as page:
-        await sign_in(page, gateway)
+        await sign_in(page, gateway, view="health")
         refused = page.get_by_role("list", name="Refused by central").get_by_role("listitem")
         await expect(refused).to_have_count(100)
         await expect(page.locator("#refused-rest")).to_contain_text("The oldest 100 of 103 that central refused.")
@@ -159,7 +160,7 @@ async def test_why_something_waits_and_books_that_do_not_balance_are_said(gatewa
     for row in rows[:2]:
         await gateway.store.outbox.failed(row, error=error, next_at=SINCE)
     async with browser_page(size=PHONE) as page:
-        await sign_in(page, gateway)
+        await sign_in(page, gateway, view="health")
         why = page.get_by_role("list", name="Why records wait").get_by_role("listitem")
         await page.locator("#held-title").press("Enter")
         await expect(why.filter(has_text="access card: update")).to_have_text(
@@ -178,7 +179,7 @@ async def test_a_program_that_will_not_come_again_is_forgotten(gateway, browser_
     await gateway.call("/v1/event/list", {"cursor_id": 0})
     await gateway.call("/v1/entry/list", {"cursor_id": 0})
     async with browser_page(size=PHONE) as page:
-        await sign_in(page, gateway)
+        await sign_in(page, gateway, view="health")
         consumers = page.get_by_role("list", name="Programs that read this site's records")
         await expect(consumers).to_contain_text("parking entries: all read")
         await expect(consumers).to_contain_text(re.compile("events: .* last read .* ago"))

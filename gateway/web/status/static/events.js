@@ -31,27 +31,26 @@ function show(arriving) {
   if (last === null) return;
   const least = RANK[byId("severity").value];
   const words = byId("find").value.trim().toLowerCase();
-  const lanes = new Map(last.lanes.map((lane) => [lane.lane_id, lane.name]));
-  const cameras = new Map(last.cameras.map((camera) => [camera.camera_id, camera.name]));
   const wanted = last.events.filter(
     (event) => RANK[event.severity] >= least && `${event.name} ${event.description}`.toLowerCase().includes(words),
   );
   keyed(byId("events"), wanted, {
     key: (event) => event.id,
-    create: (event) => create(event, arriving && event.id > newest),
-    update: (node, event) => update(node, event, lanes, cameras),
+    create: (event) => createEvent(event, { arrived: arriving && event.id > newest }),
+    update: (node, event) => updateEvent(node, event, last),
   });
   byId("events").hidden = wanted.length === 0;
   byId("no-events").hidden = wanted.length !== 0;
 }
 
-function create(event, arrived) {
+export function createEvent(event, { arrived }) {
   const node = fromTemplate("event-row");
   setClass(node, `event s-${event.severity}${arrived ? " new" : ""}`);
   setText(node.querySelector("strong"), event.name);
   setText(node.querySelector(".description"), event.description);
   const time = node.querySelector("time");
   time.dateTime = event.date_at;
+  time.parentNode.href = `/status/events/${event.id}`;
   node.querySelector(".forgive").addEventListener("click", () => forgive(event));
   const why = node.querySelector(".why");
   why.hidden = event.trace.length === 0;
@@ -59,17 +58,18 @@ function create(event, arrived) {
   return node;
 }
 
-function update(node, event, lanes, cameras) {
+export function updateEvent(node, event, site) {
+  const nameOf = (list, key, id) => list.find((one) => one[key] === id)?.name;
   const time = node.querySelector("time");
   setText(time, event.clock_trusted ? clock(event.date_at) : `${clock(event.date_at)} ?`);
   time.title = event.clock_trusted ? "" : "The gateway's clock was not synchronised when this was stamped";
-  node.querySelector(".forgive").hidden = event.passed_back === null || !last.user.correct_counts;
-  setText(node.querySelector(".marks"), lanes.get(event.lane_id) || "");
+  node.querySelector(".forgive").hidden = event.passed_back === null || !site.user.correct_counts;
+  setText(node.querySelector(".marks"), nameOf(site.lanes, "lane_id", event.lane_id) || "");
   keyed(node.querySelector(".clips"), event.footage, {
     key: (footage) => footage.id,
     create: (footage) => clip(event, footage),
     update: (button, footage) => {
-      const name = cameras.get(footage.camera_id) || `Camera ${footage.camera_id}`;
+      const name = nameOf(site.cameras, "camera_id", footage.camera_id) || `Camera ${footage.camera_id}`;
       const picture = button.querySelector("img");
       const playable = footage.ready && footage.footage !== "none";
       button.disabled = !playable;

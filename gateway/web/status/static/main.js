@@ -7,13 +7,17 @@ import { setUpMonitor } from "./monitor.js";
 import { showAreas } from "./areas.js";
 import { byId, setClass, setText } from "./dom.js";
 import { forgetEvents, setUpEvents, showEvents } from "./events.js";
+import { forgetCards, setUpCards, showCards } from "./cards.js";
+import { forgetHistory, setUpHistory, showHistory } from "./history.js";
 import { ageLanes, showLanes } from "./lanes.js";
+import { setUpLines, showLines } from "./lines.js";
 import { Live } from "./live.js";
 import { ageProblems, setUpProblems, showProblems } from "./problems.js";
 import { setUpRefused, showRefused } from "./refused.js";
 import { ageConsumers, showConsumers } from "./consumers.js";
 import { ageEquipment, setUpEquipment, showEquipment } from "./equipment.js";
 import { clock, follow } from "./time.js";
+import { setUpViews, show } from "./views.js";
 
 let heardAt = "";
 
@@ -27,11 +31,17 @@ const live = new Live({
     showLanes(snapshot);
     showAreas(snapshot);
     showEvents(snapshot);
+    showHistory(snapshot);
+    showCards(snapshot);
+    showLines(snapshot);
     showEquipment(snapshot);
     showBooks(snapshot);
     showRefused(snapshot);
     showConsumers(snapshot);
-    byId("board").hidden = false;
+    if (byId("board").hidden) {
+      byId("board").hidden = byId("views").hidden = false;
+      show();
+    }
   },
   here(now) {
     heardAt = now;
@@ -66,9 +76,11 @@ function showBar({ gateway, central, problems, user }) {
 function signedOut() {
   live.stop();
   forgetEvents();
+  forgetHistory();
+  forgetCards();
   inTouch(true);
-  for (const id of ["board", "pills", "user"]) byId(id).hidden = true;
-  for (const id of ["problems", "lanes", "events", "cameras", "devices", "refused", "held-why", "consumers"]) byId(id).replaceChildren();
+  for (const id of ["board", "views", "pills", "user"]) byId(id).hidden = true;
+  for (const id of ["problems", "lanes", "events", "cameras", "devices", "refused", "held-why", "consumers", "lines"]) byId(id).replaceChildren();
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   showSignIn();
 }
@@ -89,6 +101,10 @@ setUpPlayer();
 setUpQuestions();
 setUpMonitor();
 setUpEvents();
+setUpHistory();
+setUpCards();
+setUpLines();
+setUpViews();
 setUpEquipment();
 setUpBooks();
 setUpRefused();

@@ -1,0 +1,144 @@
+// Access cards: look one up, see its state and why it opens no gate, enrol, edit, suspend and delete it.
+import { Refused, call, post } from "./api.js";
+import { confirmed, toast } from "./dialogs.js";
+import { byId, fromTemplate, keyed, setClass, setText } from "./dom.js";
+import { clock } from "./time.js";
+import { onEnter } from "./views.js";
+
+const PAGE = 25;
+const COLOURS = { active: "good", suspended: "warn", expired: "warn", lost: "bad", blocked: "bad" };
+const SYNC = { waiting: "waits for central", refused: "refused by central" };
+const FIELDS = ["number", "plate", "holder_name", "valid_until"];
+let user = null;
+let found = [];
+let count = 0;
+let asking = 0;
+
+export function setUpCards() {
+  byId("card-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    find();
+  });
+  byId("card-more").addEventListener("click", () => find({ more: true }));
+  byId("card-new").addEventListener("click", () => edit(null));
+  byId("card-cancel").addEventListener("click", () => byId("card-dialog").close());
+  onEnter("cards", () => {
+    byId("card-search").focus();
+    if (user?.view_cards) find();
+  });
+}
+
+export function showCards(snapshot) {
+  user = snapshot.user;
+  for (const link of byId("views").querySelectorAll('[href="/status/cards"]')) link.hidden = !user.view_cards;
+  byId("card-new").hidden = !user.add_cards;
+}
+
+export function forgetCards() {
+  user = null;
+  found = [];
+  count = 0;
+  byId("card-form").reset();
+  byId("cards").replaceChildren();
+}
+
+async function find({ more = false } = {}) {
+  const own = ++asking;
+  const page = more ? found.length / PAGE + 1 : 1;
+  try {
+    const told = await post("/v1/access/list", { search: byId("card-search").value.trim(), page, page_limit: PAGE });
+    if (own !== asking) return;
+    found = more ? [...found, ...told.access_cards] : told.access_cards;
+    count = told.count;
+    setText(byId("card-fault"), "");
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (own === asking) setText(byId("card-fault"), error.message);
+  }
+  render();
+}
+
+function render() {
+  keyed(byId("cards"), found, { key: (card) => card.id, create: create, update: update });
+  byId("cards").hidden = found.length === 0;
+  byId("no-cards").hidden = found.length !== 0;
+  setText(byId("card-count"), found.length ? `${found.length} of ${count}` : "");
+  byId("card-more").hidden = found.length >= count || found.length % PAGE !== 0;
+}
+
+function create() {
+  const node = fromTemplate("card-row");
+  node.querySelector(".edit").addEventListener("click", () => edit(node.card));
+  node.querySelector(".suspend").addEventListener("click", () => suspend(node.card));
+  node.querySelector(".delete").addEventListener("click", () => remove(node.card));
+  return node;
+}
+
+const nameOf = (card) => card.holder_name || card.username || "No holder";
+
+function update(node, card) {
+  node.card = card;
+  setText(node.querySelector("strong"), nameOf(card));
+  const state = card.decided_as ?? "not usable";
+  setText(node.querySelector(".status"), state);
+  setClass(node.querySelector(".status"), `pill status ${COLOURS[state] ?? ""}`);
+  setText(node.querySelector(".sync"), SYNC[card.sync] ? `${SYNC[card.sync]}${card.sync_error ? `: ${card.sync_error}` : ""}` : "");
+  const numbers = [card.number ? `number ${card.number}` : "", card.plate ? `plate ${card.plate}` : "", card.has_pin ? "PIN" : ""];
+  setText(node.querySelector(".numbers"), numbers.filter(Boolean).join(" · ") || "no number");
+  const { valid_from: from, valid_until: until } = card;
+  setText(node.querySelector(".validity"), [from ? `from ${clock(from)}` : "", until ? `until ${clock(until)}` : ""].filter(Boolean).join(" "));
+  const suspended = state === "suspended";
+  setText(node.querySelector(".suspend"), suspended ? "Let it count again" : "Suspend");
+  for (const [name, allowed] of [["edit", user.edit_cards], ["suspend", user.edit_cards], ["delete", user.delete_cards]]) {
+    const button = node.querySelector(`.${name}`);
+    button.hidden = !allowed;
+    button.setAttribute("aria-label", `${button.textContent}: ${nameOf(card)}, ${card.number ?? card.plate ?? card.id}`);
+  }
+}
+
+async function suspend(card) {
+  const status = card.decided_as === "suspended" ? "active" : "suspended";
+  await done(() => call("PATCH", "/v1/access/lifecycle", { id: card.id, status }), `${nameOf(card)}: ${status}.`);
+}
+
+async function remove(card) {
+  const sure = await confirmed(`Delete the card of ${nameOf(card)}?`, "It opens no gate any more, and central deletes it too.", "Delete the card");
+  if (sure) await done(() => call("DELETE", "/v1/access", { id: card.id }), `The card of ${nameOf(card)} is deleted.`);
+}
+
+async function done(act, text) {
+  try {
+    await act();
+    toast(text);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    toast(error.message, true);
+  }
+  await find();
+}
+
+// A new card, or another one's fields. What is refused is said in the dialog, which stays open.
+function edit(card) {
+  const form = byId("card-fields");
+  setText(byId("card-dialog-title"), card ? `Card of ${nameOf(card)}` : "New card");
+  setText(byId("card-save"), card ? "Save" : "Add the card");
+  setText(byId("card-dialog-fault"), "");
+  for (const name of FIELDS) form.elements[name].value = card?.[name] ? String(card[name]).slice(0, name === "valid_until" ? 10 : undefined) : "";
+  form.onsubmit = async (event) => {
+    event.preventDefault();
+    const typed = Object.fromEntries(FIELDS.map((name) => [name, form.elements[name].value.trim()]));
+    const before = Object.fromEntries(FIELDS.map((name) => [name, card?.[name] ? String(card[name]) : ""]));
+    const changed = FIELDS.filter((name) => typed[name] !== (name === "valid_until" ? before[name].slice(0, 10) : before[name]));
+    const body = Object.fromEntries(changed.map((name) => [name, typed[name] || null]));
+    try {
+      if (changed.length) await (card ? call("PATCH", "/v1/access", { id: card.id, ...body }) : call("PUT", "/v1/access", body));
+      byId("card-dialog").close();
+      toast(card ? "Saved." : "Added: it counts at once.");
+      await find();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      setText(byId("card-dialog-fault"), error.message);
+    }
+  };
+  byId("card-dialog").showModal();
+}

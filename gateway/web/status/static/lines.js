@@ -1,0 +1,86 @@
+// Lines and their units: how fast and how reliably each answers, what is wrong and what to do.
+import { Refused, call } from "./api.js";
+import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
+import { onEnter } from "./views.js";
+
+const LOOK = 2000;
+const FAILURES = { silent: "without an answer", garbled: "not understood", echoed: "sent back", late: "too late" };
+let problems = [];
+let timer = 0;
+
+export function setUpLines() {
+  onEnter("lines", look);
+}
+
+export function showLines(snapshot) {
+  problems = snapshot.problems;
+}
+
+// Asked for only while somebody looks.
+async function look() {
+  clearTimeout(timer);
+  if (byId("view-lines").hidden || byId("board").hidden) return;
+  if (document.visibilityState === "visible") {
+    try {
+      render(await call("GET", "/status/line/list"));
+      setText(byId("lines-fault"), "");
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      setText(byId("lines-fault"), error.message);
+    }
+  }
+  timer = setTimeout(look, LOOK);
+}
+
+function render({ lines, bounds }) {
+  byId("no-lines").hidden = lines.length !== 0;
+  keyed(byId("lines"), lines, {
+    key: (line) => line.name,
+    create: () => fromTemplate("line-card"),
+    update: (node, line) => update(node, line, bounds),
+  });
+}
+
+function update(node, line, bounds) {
+  const names = line.units.flatMap((unit) => unit.devices);
+  const own = problems.filter((one) => (one.part === "line" && one.id === line.name) || (one.part === "device" && names.includes(one.name)));
+  const failing = line.units.filter((unit) => unit.failing).length;
+  const [word, kind] = line.down ? ["Down", "bad"] : own.length || failing ? ["Look here", "warn"] : ["Good", "good"];
+  setText(node.querySelector("h3"), line.name);
+  setText(node.querySelector(".pill"), word);
+  setClass(node.querySelector(".pill"), `pill ${kind}`);
+  const said = line.down ? [line.down] : own.length ? own.map((one) => one.text) : ["Every unit answers in time."];
+  setText(node.querySelector(".verdict"), said.join(" "));
+  keyed(node.querySelector(".steps"), own.flatMap((one) => one.steps), { key: (step) => step, create: (step) => make("li", "", step), update: () => {} });
+  keyed(node.querySelector(".units"), line.units, {
+    key: (unit) => unit.unit,
+    create: () => fromTemplate("unit-row"),
+    update: (row, unit) => updateUnit(row, unit, bounds),
+  });
+}
+
+function updateUnit(row, unit, bounds) {
+  setText(row.querySelector("strong"), unit.devices.join(", ") || `Unit ${unit.unit}`);
+  setText(row.querySelector(".unit-number"), `unit ${unit.unit}`);
+  const answered = unit.reply_times.reduce((sum, count) => sum + count, 0);
+  const failed = Object.entries(unit.failed).filter(([, count]) => count > 0);
+  const bad = failed.map(([how, count]) => `${count.toLocaleString("en")} ${FAILURES[how] ?? how}`).join(", ");
+  const median = unit.reply === null ? "no answer yet" : `${unit.reply} ms of ${unit.allowed} ms allowed`;
+  setText(row.querySelector(".unit-text"), `${median} · ${answered.toLocaleString("en")} answers${bad ? ` · ${bad}` : ""}`);
+  setClass(row, `unit ${unit.failing ? "failing" : ""}`);
+  const most = Math.max(1, ...unit.reply_times);
+  const upTo = (place) => (place < bounds.length ? `up to ${bounds[place]} ms` : `over ${bounds.at(-1)} ms`);
+  const chart = row.querySelector(".histogram");
+  keyed(chart, unit.reply_times.map((count, place) => ({ count, place })), {
+    key: ({ place }) => place,
+    create: () => make("i"),
+    update: (bar, { count, place }) => {
+      bar.style.setProperty("--share", String(count === 0 ? 0 : Math.max(0.06, count / most)));
+      bar.title = `${upTo(place)}: ${count.toLocaleString("en")}`;
+    },
+  });
+  setText(row.querySelector(".fastest"), `${bounds[0]} ms`);
+  setText(row.querySelector(".slowest"), `over ${bounds.at(-1)} ms`);
+  const words = unit.reply_times.map((count, place) => (count ? `${upTo(place)}: ${count}` : "")).filter(Boolean);
+  chart.setAttribute("aria-label", `Reply times. ${words.join("; ") || "none yet"}`);
+}

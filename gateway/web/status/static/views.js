@@ -1,0 +1,38 @@
+// Views of the page, each with an address of its own: the back button works, and an address can be sent to somebody.
+import { byId } from "./dom.js";
+
+const BASE = "/status/";
+const VIEWS = { "": "now", events: "events", cards: "cards", lines: "lines", health: "health" };
+const entered = {}; // what a view does as it is entered, by its name
+
+export function setUpViews() {
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest(`a[href^="${BASE}"]:not([download])`);
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+    event.preventDefault();
+    go(link.getAttribute("href"));
+  });
+  addEventListener("popstate", show);
+}
+
+export function onEnter(view, act) {
+  entered[view] = act;
+}
+
+export function go(address) {
+  if (address !== location.pathname + location.search) history.pushState(null, "", address);
+  show();
+  scrollTo(0, 0);
+}
+
+// Show the view of the address. What stands behind its name, as the id of an event, goes to the view.
+export function show() {
+  const [name, id = ""] = location.pathname.slice(BASE.length).split("/");
+  const view = VIEWS[name] ?? "now";
+  for (const node of document.querySelectorAll(".view")) node.hidden = node.id !== `view-${view}`;
+  for (const link of byId("views").querySelectorAll("a")) {
+    if (link.getAttribute("href") === BASE + (view === "now" ? "" : name)) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  entered[view]?.(decodeURIComponent(id));
+}
