@@ -7,7 +7,7 @@ RUN_STAMP := $(VENV)/.installed-runtime
 GENERATOR := .venv-client/.installed
 PLAYER := tests/player/node_modules/.package-lock.json
 
-.PHONY: run test gather check wheel unit bench rounds cuts outage outage-month seeds mutations fuzz docs format lock clean debian
+.PHONY: run test gather check wheel unit bench rounds cuts outage outage-month seeds mutations fuzz docs pictures format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -92,6 +92,9 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+pictures: $(STAMP)  ## the documents' pictures of the status page, from the demo site
+	$(BIN)/python scripts/pictures.py
 
 lock:  ## make the locks anew from pyproject.toml (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/runtime.lock pyproject.toml

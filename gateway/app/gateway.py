@@ -23,6 +23,7 @@ from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
+from gateway.lanes.incidents import Incidents
 from gateway.problems.watch import ProblemWatch
 from gateway.recording import Recording
 from gateway.runtime.clock import SystemClock, boot_id, offset_of
@@ -35,7 +36,7 @@ from gateway.runtime.trusted_time import TrustedTimeFile, read_trusted_time
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
 from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite
-from gateway.store import DEFAULT_BYTES, GIGABYTE, Entry, Store
+from gateway.store import DEFAULT_BYTES, GIGABYTE, Entry, EventFilter, Store
 from gateway.web.app import Interface
 from gateway.web.auth.admission import Route
 from gateway.web.auth.site_file_accounts import hash_accounts
@@ -49,6 +50,7 @@ log = structlog.get_logger(__name__)
 
 _CONTROL_SECONDS = 15.0
 _LAST_WORDS_SECONDS = 5.0
+_MOST_RECALLED = 200
 _THREADS = 64
 _MOST_TOLD = 3
 
@@ -136,7 +138,9 @@ class Gateway:
             clock=self._clock,
             progress=self._progress,
             boot=randomness.token_hex(6),
+            alarmed=self._lane_alarmed,
         )
+        self._incidents = Incidents(folder=folder.path / "incidents", clock=self._clock, incident=self._lanes.incident)
         self._recording = _recording_of(
             site, store=self._store, folder=folder, clock=self._clock, progress=self._progress, secrets=secrets
         )
@@ -161,6 +165,9 @@ class Gateway:
         self._webhook_registry = WebhookRegistry(
             webhooks=self._store.webhooks, client=self._receiver_client, clock=self._clock
         )
+
+    def _lane_alarmed(self, lane_id: str) -> None:
+        self._incidents.alarm(lane_id)
 
     def _state_reader(self) -> SiteStateReader:
         return SiteStateReader(
@@ -219,6 +226,7 @@ class Gateway:
         if self._central.relay is not None:
             services.keep("relay", self._central.relay.run)
         services.keep("problems", self._problems.run)
+        services.keep("incidents", self._incidents.run)
         services.keep("site file", self._reload_when_asked)
         services.keep("web", self._serve)
         services.once("readiness", self._tell_when_ready())
@@ -247,6 +255,8 @@ class Gateway:
             data=self._folder.path,
             verdict=self._problems.now,
             site_state=self._site_state.now,
+            acknowledge=self._problems.acknowledge,
+            incidents=self._incidents,
             webhooks=self._webhook_registry,
             outbox=self._central.parked,
             relay=self._central.relay,
@@ -324,12 +334,17 @@ class Gateway:
             self._lanes.settle_unfinished,
             self._lanes.resume,
             self._central.writes.recall,
+            self._recall_acknowledged,
         ):
             try:
                 await recall()
             except StoreError as error:  # a part that cannot be read must not keep the others from being restored
                 log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
         log.info("gateway_started", site=site.site.name, data=str(self._folder.path))
+
+    async def _recall_acknowledged(self) -> None:
+        said = await self._store.events.page(EventFilter(types=(EventKind.PROBLEM_ACKNOWLEDGED,)), limit=_MOST_RECALLED)
+        self._problems.recall(said.events)
 
     async def _reload_when_asked(self) -> None:
         while True:

@@ -80,6 +80,16 @@ NAMED = (
     Named("events", "List the events of the site, follow them, and export them.", "gateway.cli.events:app"),
     Named("lanes", "Show the lanes, watch them, and open, close, stop or hold a gate.", "gateway.cli.lanes:app"),
     Named("cards", "Find access cards, add and suspend them, and explain card numbers.", "gateway.cli.cards:cards"),
+    Named(
+        "incidents",
+        "List and fetch what lanes did around each alarm, and save what one did just now.",
+        "gateway.cli.incidents:app",
+    ),
+    Named(
+        "replay",
+        "Run an incident through the lane machine of this release, and compare its answers with those of then.",
+        "gateway.cli.incidents:replay",
+    ),
     Named("devices", "Show the devices of the site, and their inputs.", "gateway.cli.devices:app"),
     Named("cameras", "Show what the cameras record, and fetch a picture.", "gateway.cli.cameras:app"),
     Named("media", "Prepare the disk for footage.", "gateway.cli.media:app"),

@@ -20,6 +20,7 @@ class Problem(Answer):
     since: str
     severity: str
     means: str
+    acknowledged_by: str
     steps: tuple[str, ...]
 
 
@@ -51,5 +52,7 @@ def doctor(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) 
 def _show(problem: Problem) -> None:
     typer.echo(f"\n{problem.severity.upper()}: {problem.title}: {problem.text} (since {problem.since})")
     typer.echo(f"  {problem.means}")
+    if problem.acknowledged_by:
+        typer.echo(f"  {problem.acknowledged_by} knows of it.")
     for number, step in enumerate(problem.steps, start=1):
         typer.echo(f"  {number}. {step}")

@@ -113,6 +113,7 @@ class EventKind(IntEnum):
     CONSUMER_FORGOTTEN = 408
     PROBLEM_BEGAN = 421
     PROBLEM_ENDED = 422
+    PROBLEM_ACKNOWLEDGED = 423
     CENTRAL_REACHED = 501
     CENTRAL_LOST = 502
     CARDS_CHANGED = 503
@@ -230,6 +231,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.POWER_LOST: ("Stopped without warning", Category.SYSTEM, Severity.WARNING),
         EventKind.PROBLEM_BEGAN: ("Problem began", Category.SYSTEM, Severity.WARNING),
         EventKind.PROBLEM_ENDED: ("Problem ended", Category.SYSTEM, Severity.INFO),
+        EventKind.PROBLEM_ACKNOWLEDGED: ("Problem acknowledged", Category.SYSTEM, Severity.NOTICE),
         EventKind.CENTRAL_REACHED: ("Central reached", Category.SYNC, Severity.INFO),
         EventKind.CENTRAL_LOST: ("Central lost", Category.SYNC, Severity.WARNING),
         EventKind.CARDS_CHANGED: ("Access cards changed", Category.SYNC, Severity.INFO),

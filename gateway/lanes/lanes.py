@@ -30,6 +30,7 @@ from gateway.lanes.recorder import Recorder
 from gateway.lanes.restored_state import last_grants, last_order, last_stop
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
+from gateway.lanes.tape import Incident
 from gateway.lanes.timetable import timetable_of
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Progress, Supervisor
@@ -59,8 +60,13 @@ class Lanes:
         showing: Mapping[int, ShowingReader] | None = None,
         stoppable: Collection[int] | None = None,
         drivers: Collection[Driver] = (),
+        alarmed: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`stoppable`: the gates with a command to stop, by their device ids; None: all. `drivers`: of every device."""
+        """`stoppable`: the gates with a command to stop, by their device ids; None: all. `drivers`: of every device.
+
+        `alarmed` is told the id of a lane that records an alarm.
+        """
+        self._alarmed = alarmed
         self._site = site
         self._stoppable = gates.keys() if stoppable is None else stoppable
         self._showing = showing or {}
@@ -135,6 +141,14 @@ class Lanes:
             LaneTrouble(ProblemKind.READERS_OFFLINE, reader.away, reader.name, reader.device_id) for reader in readers
         )
         return replace(snapshot, unable=(*snapshot.unable, *away))
+
+    def incident(self, lane_id: str) -> Incident:
+        """Return what is on a lane's tape. Raises NotFoundError for no lane, or one that has not begun."""
+        tapes = {runner.rules.lane.id: runner.tape for runner in self._runners}
+        found = tapes[lane_id].incident() if lane_id in tapes else None
+        if found is None:
+            raise NotFoundError(f"no lane '{lane_id}' at this site")
+        return found
 
     def devices(self) -> tuple[DeviceSnapshot, ...]:
         """Return every device, in the site file's order."""
@@ -276,6 +290,7 @@ class Lanes:
                 if device in self._polled
             ],
             showing={reader: self._showing[reader] for reader in lane.readers if reader in self._showing},
+            alarmed=lambda: self._alarmed(lane.id),
         )
 
 

@@ -24,6 +24,7 @@ from drivers.contract import (
 )
 from gateway.domain.access import Coming, Decision
 from gateway.domain.commands import GateAction
+from gateway.domain.events import Severity
 from gateway.lanes.decisions import Decisions
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
@@ -35,6 +36,7 @@ from gateway.lanes.machine.troubles import lasting, why_unable
 from gateway.lanes.machine.visits import granted, granted_vehicles
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.snapshots import LaneSnapshot
+from gateway.lanes.tape import LaneTape
 from gateway.lanes.timetable import Timetable
 from gateway.runtime.clock import Clock
 
@@ -67,8 +69,12 @@ class LaneRunner:
         timetable: Timetable,
         can_stop: bool,
         watched: Collection[PolledDriver],
+        alarmed: Callable[[], None],
     ) -> None:
-        """`can_stop`: the gate has a command to stop. `watched`: the devices of the gate and of its safety points."""
+        """`can_stop`: the gate has a command to stop. `watched`: the devices of the gate and of its safety points.
+
+        `alarmed` is told of each alarm that the lane records.
+        """
         self.name = name
         self.rules = rules
         self.can_stop = can_stop
@@ -81,6 +87,8 @@ class LaneRunner:
         self._showing = showing
         self._timetable = timetable
         self._watched = watched
+        self._alarmed = alarmed
+        self.tape = LaneTape(rules)
         self._consulted_at = NEVER
         self._inbox: asyncio.Queue[m.LaneEvent] = asyncio.Queue(_INBOX)
         self._state = LaneState.at_start(self._now())
@@ -108,7 +116,9 @@ class LaneRunner:
                 self._consult()
                 if isinstance(event, m.Decided):
                     self._about_to_come = ()
-                step = machine.handle(self.rules, self._state, event, self._now())
+                now = self._now()
+                step = machine.handle(self.rules, self._state, event, now)
+                self.tape.add(self._state, now, event, step.commands)
                 shown = self._shown_part(self._state) != self._shown_part(step.state)
                 self._state = step.state
                 self._watch_closing()
@@ -186,6 +196,8 @@ class LaneRunner:
                 self._newest = command.command.command_id
                 group.create_task(self._send(command), name=f"command-{self.rules.lane.id}")
             case m.Record():
+                if any(event.severity is Severity.ALARM for event in command.entry.events):
+                    self._alarmed()
                 self._recorder.put(self._decisions.with_movement(command.entry))
             case m.Show():
                 reader = self._showing.get(command.reader_id)

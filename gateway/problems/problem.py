@@ -24,6 +24,15 @@ class Part(StrEnum):
     GATEWAY = "gateway"
 
 
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """A person's word that they know of a problem: who, when, and until when nobody is called for it (wall micros)."""
+
+    by: str
+    at: WallMicros
+    silent_until: WallMicros = 0
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
     """One thing that is wrong.
@@ -37,6 +46,7 @@ class Problem:
         subject: which input of it, "" where there is but one.
         lanes: names of the lanes that cannot admit vehicles or let them out because of it.
         since: wall micros since when; 0 while that is not known.
+        acknowledged: who knows of it, None for nobody.
     """
 
     kind: ProblemKind
@@ -47,6 +57,7 @@ class Problem:
     subject: str = ""
     lanes: tuple[str, ...] = ()
     since: WallMicros = 0
+    acknowledged: Acknowledgement | None = None
 
     @property
     def sentence(self) -> str:

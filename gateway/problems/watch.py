@@ -1,21 +1,25 @@
-"""The watch over the site's problems: since when each is there, and an event as one begins and as it ends."""
+"""The watch over the site's problems: since when each is there, who knows of it, and events of its begin and end."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import json
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
-from gateway.domain.events import Event, EventKind
+from gateway.domain.errors import NotFoundError
+from gateway.domain.events import Event, EventKind, RecordedEvent, Scalar
 from gateway.domain.problems import ProblemKind as K
 from gateway.problems.found import SiteState, verdict
-from gateway.problems.problem import Part, Problem, Verdict
+from gateway.problems.problem import Acknowledgement, Part, Problem, Verdict
 from gateway.runtime.clock import Clock
 from gateway.store.engine.changes import Changes
 
 _LOOK_SECONDS = 1.0
 _LASTS_SECONDS = 2.0
 """A problem that is over sooner gets no event."""
+_RECALL_SECONDS = 60.0
+"""A problem that is not there again so long after a start is over, and so is what was said of it."""
 _TOLD_BY_OWNER = frozenset(
     {
         K.GATE_OFFLINE,
@@ -79,16 +83,46 @@ class ProblemWatch:
         self._clock = clock
         self._tell = tell
         self._seen: dict[tuple[str, ...], _Seen] = {}
+        self._acknowledged: dict[tuple[str, ...], Acknowledgement] = {}
+        self._recalls_until = float("-inf")
 
     def now(self) -> Verdict:
-        """Return the verdict, with the moment that each problem was first seen."""
+        """Return the verdict, with the moment that each problem was first seen, and who knows of it."""
         found, stamp = verdict(self._state()), self._clock.wall().micros
         problems = []
         for problem in found.problems:
             seen = self._seen.get(problem.key)
             since = problem.since or (stamp if seen is None else seen.problem.since)
-            problems.append(replace(problem, since=since))
+            problems.append(replace(problem, since=since, acknowledged=self._acknowledged.get(problem.key)))
         return replace(found, problems=tuple(problems))
+
+    def acknowledge(self, key: tuple[str, ...], *, by: str, silent_seconds: float = 0.0) -> None:
+        """Note, and record, that a person knows of a problem until it is over. Raises NotFoundError when it is."""
+        problem = next((one for one in self.now().problems if one.key == key), None)
+        if problem is None:
+            raise NotFoundError("this problem is over")
+        stamp = self._clock.wall().micros
+        until = stamp + int(silent_seconds * 1_000_000) if silent_seconds else 0
+        self._acknowledged[key] = Acknowledgement(by, stamp, until)
+        self._record(
+            EventKind.PROBLEM_ACKNOWLEDGED,
+            f"{by} knows of it: {problem.text}",
+            problem,
+            by=by,
+            part=problem.part.value,
+            id=problem.id,
+            silent_until=until,
+        )
+        self._changes.bump()
+
+    def recall(self, newest_first: Iterable[RecordedEvent]) -> None:
+        """Restore what was acknowledged before a restart, from the events that say so."""
+        self._recalls_until = self._clock.monotonic() + _RECALL_SECONDS
+        for event in newest_first:
+            data = json.loads(event.data)
+            key = (data["problem"], data["part"], data["id"], data["subject"])
+            said = Acknowledgement(data["by"], event.date_at, data["silent_until"])
+            self._acknowledged.setdefault(key, said)
 
     async def run(self) -> None:
         """Look at each change, at most once a second, and record what begins and ends."""
@@ -105,6 +139,7 @@ class ProblemWatch:
         problems = {problem.key: problem for problem in self.now().problems}
         for key in self._seen.keys() - problems.keys():
             over = self._seen.pop(key)
+            self._acknowledged.pop(key, None)
             if over.told:
                 self._record(EventKind.PROBLEM_ENDED, f"over: {over.problem.text}", over.problem)
         for key, problem in problems.items():
@@ -116,7 +151,10 @@ class ProblemWatch:
                 told = True
             self._seen[key] = _Seen(problem, first_at, told)
 
-    def _record(self, kind: EventKind, text: str, problem: Problem) -> None:
+        if now > self._recalls_until:
+            self._acknowledged = {key: said for key, said in self._acknowledged.items() if key in problems}
+
+    def _record(self, kind: EventKind, text: str, problem: Problem, **more: Scalar) -> None:
         stamp = self._clock.wall()
         self._tell(
             Event(
@@ -126,6 +164,6 @@ class ProblemWatch:
                 description=text,
                 device_id=int(problem.id) if problem.part in {Part.DEVICE, Part.CAMERA} else 0,
                 lane_id=problem.id if problem.part is Part.LANE else "",
-                data={"problem": problem.kind.value, "subject": problem.subject},
+                data={"problem": problem.kind.value, "subject": problem.subject, **more},
             )
         )

@@ -20,6 +20,7 @@ from gateway.domain.writes import RecordWriter
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
 from gateway.lanes.grants import SiteGrants
+from gateway.lanes.incidents import Incidents
 from gateway.lanes.presence import Areas
 from gateway.problems.found import SiteState
 from gateway.problems.problem import Verdict
@@ -67,11 +68,13 @@ from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.consumers import StatusConsumers
 from gateway.web.status.event_history import EventHistory
 from gateway.web.status.event_states import EventStates
+from gateway.web.status.incidents import StatusIncidents
 from gateway.web.status.lines import StatusLines
 from gateway.web.status.live import Live
 from gateway.web.status.orders import StatusOrders
 from gateway.web.status.outbox import RefusedActions, StatusOutbox
 from gateway.web.status.page import StatusPage
+from gateway.web.status.problems import Acknowledge, StatusProblems
 from gateway.web.status.proof_packages import ProofPackages
 from gateway.web.status.snapshot import DemoCard
 from gateway.web.status.sync import Central, StatusSync
@@ -101,6 +104,8 @@ class Interface:
         data: the data folder.
         verdict: the problems of the site, as they are now.
         site_state: the state of its parts that they follow from.
+        acknowledge: notes that a person knows of a problem.
+        incidents: what lanes did around each alarm.
         webhooks: receivers of the site's events.
         outbox: decisions on records that central refused.
         relay: the way to central for what only central answers; None for a site that stands alone.
@@ -122,6 +127,8 @@ class Interface:
     data: Path
     verdict: Callable[[], Verdict]
     site_state: Callable[[], SiteState]
+    acknowledge: Acknowledge
+    incidents: Incidents
     webhooks: WebhookActions
     outbox: RefusedActions
     relay: Relay | None = None
@@ -330,6 +337,8 @@ class Interface:
                 places=self._places,
                 zone=self._zone,
             ).routes(),
+            *StatusProblems(acknowledge=self.acknowledge).routes(),
+            *StatusIncidents(incidents=self.incidents).routes(),
             *StatusLines(state=self.site_state).routes(),
             *StatusOutbox(actions=self.outbox, outbox=store.outbox, refused=store.refused).routes(),
             *StatusSync(central=self.central).routes(),

@@ -16,7 +16,19 @@ from gateway.web.operations.camera_events import operations as camera_events
 from gateway.web.operations.cameras import operations as cameras
 from gateway.web.operations.cards import operations as cards
 from gateway.web.operations.entries import operations as entries
-from gateway.web.status import consumers, event_history, lines, live, orders, outbox, page, proof_packages, sync
+from gateway.web.status import (
+    consumers,
+    event_history,
+    incidents,
+    lines,
+    live,
+    orders,
+    outbox,
+    page,
+    problems,
+    proof_packages,
+    sync,
+)
 from gateway.web.status import webhooks as receivers
 
 
@@ -28,7 +40,9 @@ def _operations(*families: ModuleType) -> tuple[Operation, ...]:
 
 LEGACY = _operations(access, devices, video, webhooks)
 """The family under `/api/v1`, entered by the key of a program."""
-PAGE = _operations(page, live, event_history, lines, orders, proof_packages, receivers, outbox, sync, consumers)
+PAGE = _operations(
+    page, live, event_history, incidents, lines, problems, orders, proof_packages, receivers, outbox, sync, consumers
+)
 """Operations of the site's own page; the interface has none of these."""
 RELAYED = relayed.OPERATIONS
 """What central answers through this gateway."""

@@ -12,6 +12,7 @@ class ProblemAnswer(Answer):
     """A problem of the site: what is wrong since when, what it means for drivers, and what to do.
 
     `id` is that of its lane, line, device or camera, `subject` the input concerned. `lanes` cannot work because of it.
+    `acknowledged_by` knows of it since then; nobody is called for it until `silent_until`.
     """
 
     kind: str
@@ -26,10 +27,14 @@ class ProblemAnswer(Answer):
     severity: str
     means: str
     steps: tuple[str, ...]
+    acknowledged_by: str
+    acknowledged_at: str | None
+    silent_until: str | None
 
 
 def problem_fields(problem: Problem) -> JsonObject:
     """Return the fields of a `ProblemAnswer`."""
+    said = problem.acknowledged
     return {
         "kind": problem.kind.value,
         "part": problem.part.value,
@@ -43,6 +48,9 @@ def problem_fields(problem: Problem) -> JsonObject:
         "severity": problem.severity.name.lower(),
         "means": problem.means,
         "steps": list(problem.steps),
+        "acknowledged_by": "" if said is None else said.by,
+        "acknowledged_at": None if said is None else iso_utc(said.at),
+        "silent_until": iso_utc(said.silent_until) if said is not None and said.silent_until else None,
     }
 
 

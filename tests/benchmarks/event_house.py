@@ -52,6 +52,8 @@ async def real(folder: Path) -> None:
         data=folder,
         verdict=lambda: Verdict((), lanes=0),
         site_state=unused,
+        acknowledge=unused,
+        incidents=unused,
     ).build()
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     serving = asyncio.get_running_loop().create_task(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from gateway.domain.central_status import CentralStatus
-from gateway.domain.events import EventKind
+from gateway.domain.errors import NotFoundError
+from gateway.domain.events import EventKind, RecordedEvent
 from gateway.problems.found import SiteState
+from gateway.problems.problem import Acknowledgement
 from gateway.problems.watch import ProblemWatch
 from gateway.runtime.clock import Stamp
 from gateway.store.engine.changes import Changes
@@ -117,3 +120,62 @@ def test_owner_that_records_its_own_events_is_not_repeated(site):
         site.after(1)
     assert [problem.kind.value for problem in site.watch.now().problems] == ["store_failing", "central_offline"]
     assert site.told == []
+
+
+CLOCK = ("clock_not_set", "gateway", "", "")
+
+
+def acknowledged(site):
+    return [problem.acknowledged for problem in site.watch.now().problems]
+
+
+def test_who_knows_of_a_problem_is_kept_and_recorded_until_it_is_over(site):
+    site.state = UNSET
+    site.after(1)
+    site.watch.acknowledge(CLOCK, by="user:ana", silent_seconds=3600)
+    at = site.clock.wall().micros
+    assert acknowledged(site) == [Acknowledgement("user:ana", at, at + 3_600_000_000)]
+    assert site.told[-1].kind is EventKind.PROBLEM_ACKNOWLEDGED
+    assert site.told[-1].data["by"] == "user:ana"
+    site.state = WELL
+    site.after(1)
+    site.state = UNSET
+    site.after(1)
+    assert acknowledged(site) == [None], "it came anew"
+
+
+def test_a_problem_that_is_over_cannot_be_acknowledged(site):
+    with pytest.raises(NotFoundError, match="this problem is over"):
+        site.watch.acknowledge(CLOCK, by="user:ana")
+
+
+def recorded(event, number):
+    return RecordedEvent(
+        id=number,
+        device_id=event.device_id,
+        type=event.kind,
+        category=event.category,
+        subcategory=event.severity,
+        name=event.name,
+        description=event.description,
+        date_at=event.date_at,
+        clock_trusted=True,
+        lane_id=event.lane_id,
+        data=json.dumps(event.data),
+    )
+
+
+@pytest.mark.parametrize(("back_after", "by"), [(30, "user:bo"), (90, None)], ids=["soon", "too late"])
+def test_what_was_acknowledged_before_a_restart_counts_for_what_is_still_there(site, back_after, by):
+    site.state = UNSET
+    site.after(1)
+    for name in ("user:ana", "user:bo"):
+        site.watch.acknowledge(CLOCK, by=name)
+    said = [recorded(event, number) for number, event in enumerate(site.told) if event.kind == 423]
+    again = WatchedSite()
+    again.watch.recall(reversed(said))
+    again.after(back_after)
+    again.state = UNSET
+    again.after(1)
+    (found,) = acknowledged(again)
+    assert (found and found.by) == by

@@ -27,6 +27,7 @@ BODIES = {
     "/status/lane/order": {"lane_id": "entry", "order": "lock_down"},
     "/status/lane/stop": {"lane_id": "entry"},
     "/status/area/count": {"area_id": "garage", "count": 1},
+    "/status/incident/save": {"lane_id": "entry"},
     "/status/outbox/retry": {"id": 1},
     "/status/outbox/settle": {"id": 1, "not_there": True},
     "/status/outbox/drop": {"id": 1},
@@ -49,6 +50,8 @@ HELD = [item for item in OPERATIONS if item.rule.session]
 SHUT = [item for item in OPERATIONS if item.rule.groups]
 BY_OTHERS = (
     "/status/event/one/",
+    "/status/incident/file/",
+    "/status/problem/",
     "/v1/auth/mfa",
     "/status/live",
     "/status/webhook/",

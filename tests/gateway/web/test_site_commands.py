@@ -162,3 +162,19 @@ async def test_a_card_is_found_shown_suspended_resumed_and_added(gateway, call):
     assert (await call("cards", "find", "nobody has this"))[0] == 1
     with pytest.raises(ConfigError, match="a card needs --number or --plate"):
         await call("cards", "add", "--holder", "A. Dupont")
+
+
+async def test_what_a_lane_did_is_saved_fetched_and_replayed(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert await call("incidents", "list") == (0, "no lane has recorded an alarm\n")
+    _, out = await call("incidents", "save", "Main entry")
+    name = out.partition(":")[0]
+    status, out = await call("incidents", "list")
+    assert (status, out.split()[0]) == (0, name)
+    (tmp_path / name).unlink()
+    await call("incidents", "fetch", name)
+    done = await asyncio.to_thread(CliRunner().invoke, app, ["replay", name, "--verbose"], obj=Invocation())
+    assert done.exit_code == 0
+    assert "all 1 events are answered as they were" in done.stdout
+    with pytest.raises(GatewayError, match="there is no incident"):
+        await call("incidents", "fetch", "nothing.incident")

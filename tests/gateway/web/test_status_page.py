@@ -402,3 +402,23 @@ async def test_lane_that_cannot_work_is_red_and_so_is_the_header(gateway, browse
             await expect(lane.locator(".phase")).to_contain_text("Idle")
             await expect(page.locator("#pill-gateway")).to_have_text("The lane works")
             await expect(page.locator("#problems-section")).to_be_hidden()
+
+
+async def test_a_problem_is_acknowledged_with_ones_name_and_silenced(gateway, browser_page):
+    text = "the clock is not set by a time server"
+    gateway.problems.append(
+        Problem(kind=ProblemKind.CLOCK_NOT_SET, part=Part.GATEWAY, id="", name="Gateway", text=text, since=1)
+    )
+    async with browser_page() as page:
+        await sign_in(page, gateway)
+        problem = page.locator(".problem").filter(has_text=text)
+        await problem.locator("summary").click()
+        await problem.get_by_role("button", name="I know of it").click()
+        await expect(problem).to_contain_text("chief knows of it since ")
+        await problem.get_by_role("button", name="Silence for 8 hours").click()
+        await expect(problem).to_contain_text(", silent until ")
+        await expect(problem.get_by_role("button", name="I know of it")).to_be_hidden()
+    status, answer = await gateway.call(
+        "/status/problem/acknowledge", {"kind": "line_down", "part": "line", "id": "yard"}
+    )
+    assert (status, answer["error"]) == (404, "this problem is over")

@@ -1,4 +1,6 @@
 // Problems of the site, the worst first: what is wrong, what it means for drivers, and what to do.
+import { Refused, post } from "./api.js";
+import { toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { clock, lasting, seconds } from "./time.js";
 
@@ -12,12 +14,12 @@ export function setUpProblems() {
   });
 }
 
-export function showProblems({ problems }) {
+export function showProblems({ problems, user }) {
   byId("problems-section").hidden = problems.length === 0;
   keyed(byId("problems"), problems, {
     key: (problem) => [problem.kind, problem.part, problem.id, problem.subject].join("/"),
-    create: () => fromTemplate("problem-row"),
-    update,
+    create,
+    update: (node, problem) => update(node, problem, user),
   });
   byId("problems-more").hidden = problems.length <= MOST_SHOWN;
   label();
@@ -36,8 +38,31 @@ function label() {
   setText(byId("problems-more"), all ? "Show the worst alone" : `Show all ${byId("problems").children.length}`);
 }
 
-function update(node, problem) {
-  setClass(node, `problem ${COLOURS[problem.severity] ?? ""}`);
+function create() {
+  const node = fromTemplate("problem-row");
+  node.querySelector(".know").addEventListener("click", () => acknowledge(node.problem, 0));
+  node.querySelector(".silence").addEventListener("click", () => acknowledge(node.problem, 8));
+  return node;
+}
+
+async function acknowledge({ kind, part, id, subject }, silent_hours) {
+  try {
+    await post("/status/problem/acknowledge", { kind, part, id, subject, silent_hours });
+    toast("Recorded with your name.");
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    toast(error.message, true);
+  }
+}
+
+function update(node, problem, user) {
+  node.problem = problem;
+  const known = problem.acknowledged_by !== "";
+  setClass(node, `problem ${COLOURS[problem.severity] ?? ""}${known ? " known" : ""}`);
+  const silent = problem.silent_until ? `, silent until ${clock(problem.silent_until)}` : "";
+  setText(node.querySelector(".known-by"), known ? `${problem.acknowledged_by} knows of it since ${clock(problem.acknowledged_at)}${silent}` : "");
+  node.querySelector(".know").hidden = known || !user.control_devices;
+  node.querySelector(".silence").hidden = Boolean(problem.silent_until) || !user.control_devices;
   setText(node.querySelector(".problem-title"), problem.title);
   setText(node.querySelector(".problem-text"), problem.text);
   setText(node.querySelector(".problem-means"), problem.means);

@@ -10,11 +10,16 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
+from gateway.lanes.machine import machine
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.rules import LaneRules
+from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
+from gateway.lanes.tape import Incident, TapedStep
 from gateway.runtime.clock import Stamp, SystemClock
 from gateway.store import Entry, Store
-from tests.gateway.web.setups.site import START
+from tests.gateway.web.setups.site import SITE, START
 
 ASKED_LINE = LineQuality(
     name="yard",
@@ -91,6 +96,14 @@ class FieldInMemory:
 
     def devices(self) -> tuple[DeviceSnapshot, ...]:
         return (self.gate, self.reader)
+
+    def incident(self, lane_id: str) -> Incident:
+        if lane_id != self.lane.lane_id:
+            raise NotFoundError(f"no lane '{lane_id}' at this site")
+        rules, now = LaneRules.of(SITE, SITE.lanes[0], boot="b"), m.Now(1.0, Stamp(START, trusted=True))
+        state = LaneState.at_start(now)
+        step = machine.handle(rules, state, m.Ticked(), now)
+        return Incident(rules, state, (TapedStep(now, m.Ticked(), step.commands),))
 
     def show(self, **lane: object) -> None:
         self.lane = replace(self.lane, **lane)  # type: ignore[arg-type]  # fields of the snapshot

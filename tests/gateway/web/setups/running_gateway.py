@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from ipaddress import ip_network
 from pathlib import Path
@@ -19,14 +19,16 @@ from wired import central_writes, parked_rows
 
 from gateway.central.client.client import CentralClient
 from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment
+from gateway.lanes.incidents import Incidents
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
-from gateway.problems.problem import Problem, Verdict
+from gateway.problems.problem import Acknowledgement, Problem, Verdict
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.incoming import EvidenceLimits
 from gateway.recording.viewing import Viewing
@@ -224,6 +226,17 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         areas = Areas(site=SITE, cards=store.cards, rows=store.presence, recorder=recorder, clock=clock)
         recording_lanes = loop.create_task(recorder.run())
         problems: list[Problem] = []
+
+        def acknowledge(key: tuple[str, ...], *, by: str, silent_seconds: float = 0.0) -> None:
+            if key not in [problem.key for problem in problems]:
+                raise NotFoundError("this problem is over")
+            now = clock.wall().micros
+            said = Acknowledgement(by, now, now + int(silent_seconds * 1e6) if silent_seconds else 0)
+            problems[:] = [
+                replace(problem, acknowledged=said) if problem.key == key else problem for problem in problems
+            ]
+            store.changes.bump()
+
         receiver_client = ReceiverClient(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=2)
         app = Interface(
             site=site if people is None else site.model_copy(update={"central": CENTRAL}),
@@ -237,6 +250,8 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             accounts=accounts,
             data=tmp_path,
             verdict=lambda: Verdict(tuple(problems), lanes=len(SITE.lanes)),
+            acknowledge=acknowledge,
+            incidents=Incidents(folder=tmp_path / "incidents", clock=clock, incident=board.incident),
             site_state=lambda: SiteState(
                 lanes=board.lanes(),
                 devices=board.devices(),

@@ -1,0 +1,120 @@
+"""`edge-gateway incidents` and `replay`: what a lane did around an alarm, fetched, and run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.cli.client import Answer, save
+from gateway.cli.printing import print_answers
+from gateway.cli.site_now import site_now
+from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
+from gateway.domain.errors import ConfigError
+from gateway.lanes.incident_files import read_incident
+from gateway.lanes.tape import Incident, TapedStep, replayed
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="List and fetch what lanes did around each alarm, and save what one did just now.\n\n"
+    "Example: edge-gateway incidents list",
+)
+_DIFFERS = 1
+
+
+class SavedIncident(Answer):
+    """A file of an incident."""
+
+    name: str
+    size: int
+
+
+class _Saved(Answer):
+    incident: SavedIncident
+
+
+class _List(Answer):
+    incidents: tuple[SavedIncident, ...]
+
+
+@app.command("list")
+def show(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) -> None:
+    """List the saved incidents, the newest first. A lane's last two minutes are saved at each of its alarms.
+
+    Example: edge-gateway incidents list
+    """
+    with connected(data, url) as gateway:
+        found = gateway.answer_of(_List, "/status/incident/list", None).incidents
+    if as_json:
+        print_answers(found)
+        return
+    for one in found:
+        typer.echo(f"{one.name}  {one.size / 1000:.0f} kB")
+    if not found:
+        typer.echo("no lane has recorded an alarm")
+
+
+@app.command("fetch")
+def fetch(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name that `incidents list` shows.")],
+    data: Data = USUAL_DATA,
+    url: Url = "",
+) -> None:
+    """Fetch a saved incident into this folder.
+
+    Example: edge-gateway incidents fetch 2026-01-31T12-00-00.000Z_entry.incident
+    """
+    with connected(data, url) as gateway:
+        save(gateway, f"/status/incident/file/{name}", Path(name))
+    typer.echo(f"{name}: run it again with `edge-gateway replay {name}`")
+
+
+@app.command("save")
+def save_now(
+    lane: Annotated[str, typer.Argument(metavar="LANE", help="The lane's id or name.")],
+    data: Data = USUAL_DATA,
+    url: Url = "",
+) -> None:
+    """Save what a lane did in the last two minutes, and fetch it into this folder.
+
+    Example: edge-gateway incidents save north-entry
+    """
+    with connected(data, url) as gateway:
+        lane_id = site_now(gateway).lane(lane).lane_id
+        saved = gateway.answer_of(_Saved, "/status/incident/save", {"lane_id": lane_id}).incident
+        save(gateway, f"/status/incident/file/{saved.name}", Path(saved.name))
+    typer.echo(f"{saved.name}: run it again with `edge-gateway replay {saved.name}`")
+
+
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A saved incident.")],
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each event and answer.")] = False,
+) -> None:
+    """Run an incident through the lane machine of this release, and compare its answers with those of then.
+
+    No device and no gateway is needed. The exit status is 1 when an answer differs.
+
+    Example: edge-gateway replay 2026-01-31T12-00-00.000Z_entry.incident
+    """
+    try:
+        incident = read_incident(file.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+    if verbose:
+        for place, step in enumerate(incident.steps):
+            typer.echo(_line(incident, place, step))
+    difference = replayed(incident)
+    if difference is None:
+        typer.echo(f"{incident.rules.lane.name}: all {len(incident.steps)} events are answered as they were")
+        return
+    typer.echo(f"{incident.rules.lane.name}: the answer differs at")
+    typer.echo(_line(incident, difference.place, incident.steps[difference.place]))
+    typer.echo(f"now:  {list(difference.now)}")
+    raise typer.Exit(_DIFFERS)
+
+
+def _line(incident: Incident, place: int, step: TapedStep) -> str:
+    at = step.now.at - incident.steps[0].now.at
+    answer = "".join(f"\n      -> {command}" for command in step.commands)
+    return f"{place:5}  {at:7.3f} s  {step.event}{answer}"

@@ -1,0 +1,126 @@
+"""Incidents as files: every value with the name of its class, so that it is read back as it was.
+
+What was typed at a keypad is a secret. Digits are written as zeros, in the machine's answers too.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import math
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import BaseModel, ValidationError
+
+from gateway.domain.errors import ConfigError
+from gateway.lanes.tape import Incident
+
+_CLASS = "class"
+_OURS = re.compile(r"^(gateway|drivers)(\.[a-z_]+)+$")
+_SECRET_NAMES = frozenset({"pin", "keys"})
+
+
+@runtime_checkable
+class _NamedTuple(Protocol):
+    """What a `typing.NamedTuple` has and a plain tuple lacks."""
+
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+_LARGEST = 64 * 1024 * 1024
+
+
+def incident_file(incident: Incident) -> bytes:
+    """Return an incident as a file's content. Takes some hundred milliseconds: not for the event loop."""
+    return gzip.compress(json.dumps(_plain(incident), separators=(",", ":")).encode(), mtime=0)
+
+
+def read_incident(content: bytes) -> Incident:
+    """Return the incident of a file. Raises ConfigError when it is none, or of another release."""
+    try:
+        unpacked = zlib.decompressobj(wbits=31).decompress(content, _LARGEST)
+        found = _read(json.loads(unpacked))
+    except (zlib.error, ValueError, TypeError, KeyError, AttributeError, ImportError, ValidationError) as error:
+        raise ConfigError("this is no incident of a lane, or one of another release") from error
+    if not isinstance(found, Incident):
+        raise ConfigError("this is no incident of a lane")
+    return found
+
+
+def _plain(value: object, *, secret: bool = False) -> object:  # noqa: PLR0911 (one per form)
+    match value:
+        case Enum():
+            return _named(value, value=value.value)
+        case str():
+            return re.sub(r"[0-9]", "0", value) if secret else value
+        case bool() | int() | None:
+            return value
+        case float():
+            return value if math.isfinite(value) else {_CLASS: "float", "value": str(value)}
+        case bytes():
+            return {_CLASS: "bytes", "value": value.hex()}
+        case tuple() if isinstance(value, _NamedTuple):
+            return _named(value, **{name: _plain(item) for name, item in value._asdict().items()})
+        case tuple() | list():
+            return [_plain(item, secret=secret) for item in value]
+        case frozenset() | set():
+            return {_CLASS: "frozenset", "items": [_plain(item) for item in value]}
+        case Mapping():
+            return {_CLASS: "mapping", "items": [[_plain(key), _plain(item)] for key, item in value.items()]}
+        case BaseModel():
+            return _named(value, value=value.model_dump(mode="json"))
+        case _:
+            return _named(
+                value,
+                **{
+                    item.name: _plain(getattr(value, item.name), secret=item.name in _SECRET_NAMES)
+                    for item in fields(value)  # type: ignore[arg-type]  # whatever else is in a state is a dataclass
+                },
+            )
+
+
+def _named(whose: object, **members: object) -> dict[str, object]:
+    kind = type(whose)
+    return {_CLASS: f"{kind.__module__}:{kind.__qualname__}", **members}
+
+
+def _read(value: Any) -> Any:  # noqa: PLR0911 (one per form)
+    if isinstance(value, list):
+        return tuple(_read(item) for item in value)
+    if not isinstance(value, dict):
+        return value
+    name = value[_CLASS]
+    match name:
+        case "float":
+            return float(value["value"])
+        case "bytes":
+            return bytes.fromhex(value["value"])
+        case "frozenset":
+            return frozenset(_read(item) for item in value["items"])
+        case "mapping":
+            return {_read(key): _read(item) for key, item in value["items"]}
+    kind = _class_of(name)
+    if issubclass(kind, Enum):
+        return kind(value["value"])
+    if issubclass(kind, BaseModel):
+        return kind.model_validate(value["value"])
+    return kind(**{name: _read(item) for name, item in value.items() if name != _CLASS})
+
+
+def _class_of(name: str) -> Any:
+    """Return one of our own classes of values by its name. Raises ValueError for any other."""
+    module, _, qualified = name.partition(":")
+    if not _OURS.match(module):
+        raise ValueError("not one of the gateway's classes")
+    found: Any = importlib.import_module(module)
+    for part in qualified.split("."):
+        found = getattr(found, part)
+    if not (isinstance(found, type) and (is_dataclass(found) or issubclass(found, Enum | BaseModel | _NamedTuple))):
+        raise ValueError("not a class of values")
+    return found

@@ -1,0 +1,55 @@
+"""Acknowledging a problem of the site, at the page or by command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Protocol
+
+from aiohttp import web
+from pydantic import Field
+
+from gateway.domain.problems import ProblemKind
+from gateway.problems.problem import Part
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import Caller
+from gateway.web.http.bodies import Body, read_body
+from gateway.web.http.envelope import success
+from gateway.web.operation import Operation, needs
+
+_HOUR_SECONDS = 3600.0
+
+PROBLEM_ACKNOWLEDGE = Operation("POST", "/status/problem/acknowledge", needs("can_control_devices"), "problem")
+
+
+class ProblemNamed(Body):
+    """A problem, named as the list of problems names it; for `silent_hours` nobody is called for it."""
+
+    kind: ProblemKind
+    part: Part
+    id: Annotated[str, Field(strict=True, max_length=200)] = ""
+    subject: Annotated[str, Field(strict=True, max_length=1000)] = ""
+    silent_hours: Annotated[float, Field(ge=0, le=168)] = 0.0
+
+
+class Acknowledge(Protocol):
+    """Notes that a person knows of a problem. Raises NotFoundError when it is over."""
+
+    def __call__(self, key: tuple[str, ...], *, by: str, silent_seconds: float = 0.0) -> None:
+        """Note it, and that nobody is called for so many seconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusProblems:
+    """`/status/problem/acknowledge`."""
+
+    acknowledge: Acknowledge
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the operations of this family."""
+        return (Route(PROBLEM_ACKNOWLEDGE, self._acknowledge),)
+
+    async def _acknowledge(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        named = await read_body(request, ProblemNamed)
+        key = (named.kind, named.part, named.id, named.subject)
+        self.acknowledge(key, by=caller.username, silent_seconds=named.silent_hours * _HOUR_SECONDS)
+        return success(problem={"kind": named.kind, "part": named.part, "id": named.id, "subject": named.subject})

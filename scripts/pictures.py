@@ -1,0 +1,62 @@
+"""Take the documents' pictures of the status page, from the demo site: `make pictures`."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from gateway.runtime.unix_sockets import INTERFACE_SOCKET
+
+DOCS = Path(__file__).parent.parent / "docs"
+PORT = 18481
+ADDRESS = f"http://127.0.0.1:{PORT}/status/"
+PICTURES = {"status-page.png": "", "events.png": "events", "lines.png": "lines"}
+_STARTS_SECONDS = 60
+_SETTLES_SECONDS = 30
+
+
+def main() -> None:
+    """Start the demo, wait until vehicles have come by, and take each picture."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["demo", "--data", folder, "--port", str(PORT), "--central-port", "0"]
+        demo = subprocess.Popen([sys.executable, "-m", "gateway", *words], stdout=subprocess.DEVNULL)
+        try:
+            until = time.monotonic() + _STARTS_SECONDS
+            while not (Path(folder) / "gateway" / "run" / INTERFACE_SOCKET).exists():
+                if time.monotonic() > until:
+                    sys.exit("the demo did not start")
+                time.sleep(0.5)  # noqa: TID251 (a program without a loop)
+            time.sleep(_SETTLES_SECONDS)  # noqa: TID251 (likewise)
+            take()
+        finally:
+            demo.send_signal(signal.SIGINT)
+            demo.wait(timeout=30)
+
+
+def take() -> None:
+    """Sign in at the demo and take the pictures."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--headless", "--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 860}, color_scheme="light")
+        page.goto(ADDRESS)
+        page.get_by_label("User name").fill("demo")
+        page.get_by_label("Password").fill("demo")
+        page.keyboard.press("Enter")
+        for name, view in PICTURES.items():
+            page.wait_for_selector("#board:not([hidden])")
+            page.goto(ADDRESS + view)
+            page.wait_for_selector("#board:not([hidden])")
+            page.wait_for_timeout(2000)
+            page.screenshot(path=DOCS / name)
+            print(DOCS / name)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
