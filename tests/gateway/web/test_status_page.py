@@ -422,3 +422,35 @@ async def test_a_problem_is_acknowledged_with_ones_name_and_silenced(gateway, br
         "/status/problem/acknowledge", {"kind": "line_down", "part": "line", "id": "yard"}
     )
     assert (status, answer["error"]) == (404, "this problem is over")
+
+
+async def test_the_title_counts_what_nobody_knows_of_and_an_alarm_calls_by_choice(gateway, browser_page):
+    listen = """() => {
+        globalThis.called = [];
+        globalThis.Notification = class {
+            static permission = "granted";
+            static async requestPermission() { return "granted"; }
+            constructor(title, { body }) { called.push(`${title}: ${body}`); }
+        };
+        globalThis.AudioContext = class extends AudioContext {
+            createOscillator() { called.push("sound"); return super.createOscillator(); }
+        };
+    }"""
+    away = Problem(
+        kind=ProblemKind.GATE_OFFLINE, part=Part.DEVICE, id="101", name="Barrier", text="Barrier is away", since=1
+    )
+    async with browser_page() as page:
+        await page.add_init_script(f"({listen})()")
+        await sign_in(page, gateway)
+        await expect(page).to_have_title("North Yard · Edge gateway")
+        await page.locator("#user summary").click()
+        await page.get_by_label("Notification at alarms").check()
+        await page.get_by_label("Sound at alarms").check()
+        await page.evaluate("called.length = 0")
+        gateway.problems.append(away)
+        gateway.board.show(note="")
+        await expect(page).to_have_title("(1) North Yard · Edge gateway")
+        called = await page.evaluate("called")
+        assert called == ["sound", "sound", "North Yard: Gate controller offline: Barrier is away"]
+        await gateway.call("/status/problem/acknowledge", {"kind": "gate_offline", "part": "device", "id": "101"})
+        await expect(page).to_have_title("North Yard · Edge gateway")

@@ -1,6 +1,7 @@
 // The page's only wiring: signed in or not, and each snapshot to whoever shows a part of it.
 import { setUpAccount, showAccount, showSignIn } from "./account.js";
 import { session } from "./api.js";
+import { forgetAttention, setUpAttention, showAttention } from "./attention.js";
 import { setUpPlayer, setUpQuestions } from "./dialogs.js";
 import { setUpBooks, showBooks } from "./books.js";
 import { setUpMonitor } from "./monitor.js";
@@ -27,6 +28,7 @@ const live = new Live({
     follow(snapshot.now, snapshot.gateway.timezone);
     inTouch(true);
     showBar(snapshot);
+    showAttention(snapshot);
     showProblems(snapshot);
     showLanes(snapshot);
     showAreas(snapshot);
@@ -59,7 +61,6 @@ function inTouch(yes) {
 
 function showBar({ gateway, central, problems, user }) {
   setText(byId("site"), gateway.site);
-  document.title = `${gateway.site} · Edge gateway`;
   setText(byId("pill-gateway"), gateway.headline);
   const colour = gateway.ready && problems.every((problem) => problem.severity === "notice") ? "good" : "warn";
   setClass(byId("pill-gateway"), `pill ${gateway.ready ? colour : "bad"}`);
@@ -75,6 +76,7 @@ function showBar({ gateway, central, problems, user }) {
 
 function signedOut() {
   live.stop();
+  forgetAttention();
   forgetEvents();
   forgetHistory();
   forgetCards();
@@ -96,6 +98,7 @@ async function begin() {
   }
 }
 
+setUpAttention();
 setUpAccount({ signedIn: () => live.start(), signedOut });
 setUpPlayer();
 setUpQuestions();

@@ -1,0 +1,54 @@
+// Calling somebody: how many problems nobody knows of, in the tab's title; by choice a sound and a notification at alarms.
+import { byId } from "./dom.js";
+
+const SOUND = "sound-at-alarms";
+const NOTIFY = "notify-at-alarms";
+const keyOf = (problem) => [problem.kind, problem.part, problem.id, problem.subject].join("/");
+let called = null; // the alarms that were there at the last look; null before the first
+
+export function setUpAttention() {
+  const sound = byId("sound");
+  const notify = byId("notify");
+  sound.checked = localStorage.getItem(SOUND) === "yes";
+  notify.checked = localStorage.getItem(NOTIFY) === "yes" && globalThis.Notification?.permission === "granted";
+  sound.addEventListener("change", () => {
+    localStorage.setItem(SOUND, sound.checked ? "yes" : "no");
+    if (sound.checked) beep(); // so that one knows it, and the browser allows it from now on
+  });
+  notify.addEventListener("change", async () => {
+    if (notify.checked && (await globalThis.Notification?.requestPermission()) !== "granted") notify.checked = false;
+    localStorage.setItem(NOTIFY, notify.checked ? "yes" : "no");
+  });
+}
+
+export function showAttention({ gateway, problems, now }) {
+  const open = problems.filter((problem) => problem.severity !== "notice" && problem.acknowledged_by === "");
+  document.title = `${open.length ? `(${open.length}) ` : ""}${gateway.site} · Edge gateway`;
+  const alarms = problems.filter((problem) => problem.severity === "alarm" && !(problem.silent_until > now));
+  const fresh = called === null ? [] : alarms.filter((problem) => !called.has(keyOf(problem)));
+  called = new Set(alarms.map(keyOf));
+  if (fresh.length === 0) return;
+  if (byId("sound").checked) beep();
+  if (byId("notify").checked) {
+    for (const problem of fresh) new Notification(`${gateway.site}: ${problem.title}`, { body: problem.text, tag: keyOf(problem) });
+  }
+}
+
+export function forgetAttention() {
+  called = null;
+}
+
+function beep() {
+  const audio = new AudioContext();
+  const gain = audio.createGain();
+  gain.gain.value = 0.2;
+  gain.connect(audio.destination);
+  for (const [at, pitch] of [[0, 880], [0.25, 660]]) {
+    const tone = audio.createOscillator();
+    tone.frequency.value = pitch;
+    tone.connect(gain);
+    tone.start(audio.currentTime + at);
+    tone.stop(audio.currentTime + at + 0.2);
+  }
+  setTimeout(() => audio.close(), 1000);
+}
