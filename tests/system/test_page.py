@@ -58,6 +58,7 @@ def page(browser, site):
     with browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True) as context:
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("requestfailed", lambda request: print(f"not loaded: {request.url} ({request.failure})"))
         page.goto(f"{site.api.base}/", wait_until="domcontentloaded")
         page.fill("input[name=username]", "demo")
         page.fill("input[name=password]", "demo")

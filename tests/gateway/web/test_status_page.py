@@ -454,3 +454,11 @@ async def test_the_title_counts_what_nobody_knows_of_and_an_alarm_calls_by_choic
         assert called == ["sound", "sound", "North Yard: Gate controller offline: Barrier is away"]
         await gateway.call("/status/problem/acknowledge", {"kind": "gate_offline", "part": "device", "id": "101"})
         await expect(page).to_have_title("North Yard · Edge gateway")
+
+
+async def test_a_page_that_did_not_come_whole_comes_again(gateway, browser_page):
+    async with browser_page(tolerate=("ERR_FAILED",)) as page:
+        await page.route("**/static/lanes.js", lambda route: route.abort(), times=1)
+        await page.goto(f"{gateway.url}/status/")
+        await expect(page.get_by_role("alert")).to_contain_text("did not come")
+        await expect(page.get_by_label("User name")).to_be_visible()

@@ -1,0 +1,10 @@
+// Load the page anew when a part of it did not come: on a weak line one missing module keeps all others from starting.
+addEventListener(
+  "error",
+  (event) => {
+    if (!(event.target instanceof HTMLScriptElement)) return;
+    document.getElementById("lost").hidden = false;
+    setTimeout(() => location.reload(), 2000);
+  },
+  true, // such an error does not bubble
+);
