@@ -47,6 +47,7 @@ from drivers.link import Connection, LinkSpec, open_link, reconnect_wait
 OPEN_SECONDS = 3.0
 """The longest time for opening a line; then it reports the reason."""
 _PAUSE_LOOK = 0.02
+_SCAN_LOOK = 0.005
 _SETTLE_SECONDS = 0.3
 """The longest wait of a command for the acknowledgement of earlier bytes: time for one packet to be sent again."""
 _SILENT_LIMIT = 10
@@ -111,6 +112,11 @@ class Bus:
         return self._busy_since
 
     @property
+    def spec(self) -> LinkSpec:
+        """Where the line is, and its speed."""
+        return self._spec
+
+    @property
     def silent_units(self) -> frozenset[int]:
         """The units that were asked and do not answer."""
         return self._units.occupancy.silent
@@ -170,6 +176,7 @@ class Bus:
         deadline: MonotonicSeconds,
         timeout: float = 0.3,
         forbidden: Forbidden | None = None,
+        shortest: float = 0.0,
     ) -> Answer[Reply]:
         """Send the request and wait for its answer.
 
@@ -178,12 +185,13 @@ class Bus:
 
         Args:
             exchange: what to send, and how to know the answer.
-            priority: commands go before polls.
+            priority: commands go before polls, scans behind everything.
             deadline: past it the request is not sent any more.
             timeout: seconds from the request to the whole answer; polls are given up earlier where answers of late
                 came much faster.
             forbidden: asked right before the first byte is written, after whoever waited for the answer before it had
                 its turn; a reason given then stops the request.
+            shortest: of a scan, the time-out to which the line may cut it.
 
         Raises:
             LineDown: the line is down or its queue is full; nothing was sent.
@@ -195,7 +203,7 @@ class Bus:
         """
         self._refuse_hopeless(exchange.unit, priority, deadline)
         now = self._monotonic()
-        if priority is not Priority.COMMAND:
+        if priority is Priority.POLL:
             priority = self._units.polled(exchange.unit, allowed=timeout, now=now)
         loop = asyncio.get_running_loop()
         transaction = Transaction(
@@ -206,6 +214,7 @@ class Bus:
             loop.create_future(),
             forbidden,
             added_at=now,
+            shortest=shortest,
         )
         self._queue.add(transaction)
         expiry = loop.call_later(max(0.0, deadline - now), transaction.expire)
@@ -223,7 +232,7 @@ class Bus:
         now = self._monotonic()
         if now >= deadline:
             raise DeadlinePassed(f"the deadline passed before line {self._name} was asked")
-        if priority is not Priority.COMMAND:
+        if priority is Priority.POLL:
             self._units.refuse_resting(unit, now=now)
 
     async def _serve_until_lost(self, connection: Connection) -> bool:
@@ -259,7 +268,8 @@ class Bus:
                 await asyncio.sleep(gap)
                 if connection.has_arrivals:
                     continue
-            transaction = next_turn(self._queue, self._units.occupancy, quiet=self._wire.quiet, now=self._monotonic())
+            quiet, idle = self._wire.quiet, self._wire.idle
+            transaction = next_turn(self._queue, self._units.occupancy, quiet=quiet, idle=idle, now=self._monotonic())
             if transaction is not None:
                 return transaction
             if self._queue:
@@ -267,9 +277,9 @@ class Bus:
         return None
 
     async def _await_pause(self) -> None:
-        """Wait until another request comes, or a probe may go; no pause is long enough for one now."""
+        """Wait until another request comes, or a probe or scan may go; no pause is long enough for one now."""
         try:
-            async with asyncio.timeout(_PAUSE_LOOK):
+            async with asyncio.timeout(_SCAN_LOOK if self._queue.has_scan else _PAUSE_LOOK):
                 await self._wake.wait()
         except TimeoutError:
             return
@@ -294,7 +304,7 @@ class Bus:
         except (TimeoutError, ProtocolViolation, LinkError) as error:
             self._take_back(connection, transaction)
             if isinstance(error, TimeoutError):
-                self._silent += 1
+                self._silent += transaction.is_of_site
                 transaction.fail(self._units.timed_out(transaction, now=self._monotonic()))
             else:
                 transaction.fail(error)
@@ -314,7 +324,7 @@ class Bus:
         if not exchange.tagged:
             doubt = self._units.unproven(transaction, bytes(received), asked_at=written_at, at=at)
         if doubt is None:
-            self._units.answered(exchange.unit, took=at - written_at)
+            self._units.answered(transaction, took=at - written_at)
             transaction.succeed(Answer(reply, written_at, at))
         else:
             self._take_back(connection, transaction)

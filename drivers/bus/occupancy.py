@@ -139,6 +139,11 @@ class Occupancy:
         expected = [at for known in self._units.values() if known.is_live and (at := known.expected_at(now))]
         return min(expected) - now if expected else float("inf")
 
+    def free(self, *, now: MonotonicSeconds) -> float:
+        """Seconds until some live unit is polled at the earliest: 0.0 when a poll is overdue, infinite for no poll."""
+        polled = [unit for unit in self._units.values() if unit.is_live and now - unit.asked_at < _LONGEST_INTERVAL]
+        return min(((unit.expected_at(now) or now) - now for unit in polled), default=float("inf"))
+
     def probe_timeout(self, unit: int, allowed: float, *, pause: float, now: MonotonicSeconds) -> float | None:
         """Return how long to wait for a silent unit that is asked now; None to wait for a longer pause.
 

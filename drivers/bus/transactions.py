@@ -1,6 +1,7 @@
 """Transactions on a shared line, and their order: exchanges, the queue, and the next turn.
 
-Commands go first, then polls, then probes of silent units in the others' pauses.
+Commands go first, then polls, then probes of silent units in the others' pauses. Scans go last: only while nothing
+else waits, and no unit that answers is about to be polled.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from drivers.bus.occupancy import LONGEST_PROBE_WAIT, Occupancy
 from drivers.contract import DeadlinePassed, Forbidden, LineDown, LinkError, MonotonicSeconds
 
 Reply = TypeVar("Reply")
+_SCAN_IDLE = 0.003
+"""Whoever got the last answer has had its turn by then, to ask for more."""
+_SCAN_MARGIN = 0.01
+LONGEST_SCAN_WAIT = 1.0
+_LATE_SCAN_SHARE = 3.0
 
 
 class UnitRests(LinkError):
@@ -25,12 +31,14 @@ class UnitRests(LinkError):
 class Priority(IntEnum):
     """The priority of a transaction. Commands are tried while a unit rests; polls are not.
 
-    The line itself makes a poll of a silent unit a probe, which goes in the pauses of the others.
+    The line itself makes a poll of a silent unit a probe, which goes in the pauses of the others. A scan asks a unit
+    that the site does not use: it says nothing of the line's quality.
     """
 
     COMMAND = 0
     POLL = 1
     PROBE = 2
+    SCAN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +95,10 @@ class Answer(Generic[Reply]):
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """An exchange on its way. It is done when it was answered, refused, or given up by its caller or its deadline."""
+    """An exchange on its way. It is done when it was answered, refused, or given up by its caller or its deadline.
+
+    `shortest` is the shortest time-out of a scan; see `next_turn`.
+    """
 
     exchange: Exchange[object]
     priority: Priority
@@ -97,6 +108,12 @@ class Transaction:
     forbidden: Forbidden | None = None
     sent: bool = False
     added_at: MonotonicSeconds = 0.0
+    shortest: float = 0.0
+
+    @property
+    def is_of_site(self) -> bool:
+        """True unless it is a scan: whether its unit answers says something of the site's line."""
+        return self.priority is not Priority.SCAN
 
     def expire(self) -> None:
         """End the wait at the deadline. A request on the wire stays there."""
@@ -128,6 +145,11 @@ class TransactionQueue:
     def has_untagged(self) -> bool:
         """True when a transaction waits whose frames are separated by silence alone."""
         return any(not waiting.exchange.tagged for queue in self._waiting.values() for waiting in queue)
+
+    @property
+    def has_scan(self) -> bool:
+        """True when a scan waits: pauses that are long enough for one are short."""
+        return bool(self._waiting[Priority.SCAN])
 
     def add(self, transaction: Transaction) -> None:
         """Put it at the end of its kind, or raise LineDown when too many wait."""
@@ -161,12 +183,13 @@ class TransactionQueue:
 
 
 def next_turn(
-    queue: TransactionQueue, occupancy: Occupancy, *, quiet: float, now: MonotonicSeconds
+    queue: TransactionQueue, occupancy: Occupancy, *, quiet: float, idle: float, now: MonotonicSeconds
 ) -> Transaction | None:
-    """Take the next transaction out of the queue and set its time-out; None when only probes wait, or nothing.
+    """Take the next transaction out of the queue and set its time-out; None when only probes or scans wait, or nothing.
 
-    A probe that waited long goes before polls, but no second one before a poll that waits. `quiet` is what the line
-    needs to fall silent after a time-out.
+    A probe that waited long goes before polls, but no second one before a poll that waits. A scan never goes while
+    anything else waits, however long it does. `quiet` is what the line needs to fall silent after a time-out, `idle`
+    for how long nothing was on it.
     """
     command = queue.first(Priority.COMMAND, now=now)
     if command is not None:
@@ -179,11 +202,28 @@ def next_turn(
             occupancy.poll_is_owed = poll is not None
             return queue.take(probe)
     if poll is None:
-        return None
+        return None if probe is not None or idle < _SCAN_IDLE else _scan(queue, occupancy, quiet=quiet, now=now)
     occupancy.poll_is_owed = False
     if occupancy.is_live(poll.exchange.unit):
         poll.timeout = occupancy.live_timeout(poll.exchange.unit, poll.timeout)
     return queue.take(poll)
+
+
+def _scan(queue: TransactionQueue, occupancy: Occupancy, *, quiet: float, now: MonotonicSeconds) -> Transaction | None:
+    """Take a scan if the line stays free for it: its time-out is cut to the pause.
+
+    One that waited long is content with a shorter pause, and may delay the next poll by the rest of its own time-out.
+    """
+    scan = queue.first(Priority.SCAN, now=now)
+    if scan is None:
+        return None
+    pause = occupancy.free(now=now)
+    free = pause - quiet - _SCAN_MARGIN
+    is_late = now - scan.added_at >= LONGEST_SCAN_WAIT
+    if free < scan.shortest and not (is_late and pause >= scan.shortest / _LATE_SCAN_SHARE):
+        return None
+    scan.timeout = max(scan.shortest, min(scan.timeout, free))
+    return queue.take(scan)
 
 
 def _probe_timeout(

@@ -48,19 +48,22 @@ class LineUnits:
         self._lateness.take_beside(received, unit=exchange.unit, now=at)
         if self._lateness.is_proven(exchange, received, is_command=is_command, asked_at=asked_at, at=at):
             return None
-        self._answers.failed(exchange.unit, Failure.LATE)
+        if transaction.is_of_site:
+            self._answers.failed(exchange.unit, Failure.LATE)
         reason = self._words(exchange.unit, at)
         return LinkError(reason) if is_command else UnitRests(reason)
 
-    def answered(self, unit: int, *, took: float) -> None:
+    def answered(self, transaction: Transaction, *, took: float) -> None:
         """Note that the unit answered, so many seconds after the request."""
-        self.occupancy.answered(unit, took=took)
-        self._answers.answered(unit, took=took)
+        if transaction.is_of_site:
+            self.occupancy.answered(transaction.exchange.unit, took=took)
+            self._answers.answered(transaction.exchange.unit, took=took)
 
     def timed_out(self, transaction: Transaction, *, now: MonotonicSeconds) -> LinkError:
         """Note that the unit did not answer in time; return the error for its caller."""
         unit, waited = transaction.exchange.unit, transaction.timeout
-        self.occupancy.failed(unit, timeout=waited, now=now)
+        if transaction.is_of_site:
+            self.occupancy.failed(unit, timeout=waited, now=now)
         if self._lateness.late_by(unit, now=now) > waited:
             return TooLate(self._words(unit, now))
         return LinkError(f"unit {unit} on {self._line} did not answer within {waited * 1000:.0f} ms")
@@ -76,7 +79,8 @@ class LineUnits:
     ) -> None:
         """Note a transaction without a proven answer: the answer may still come, or be in `received`."""
         exchange = transaction.exchange
-        if transaction.sent and (failure := failure_of(exchange.request, received, error)) is not None:
+        failure = failure_of(exchange.request, received, error) if transaction.sent else None
+        if failure is not None and transaction.is_of_site:
             self._answers.failed(exchange.unit, failure)
         if exchange.answered and not exchange.tagged and transaction.sent:
             self._lateness.unanswered(exchange, asked_at=asked_at, now=now)

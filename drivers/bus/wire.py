@@ -62,6 +62,11 @@ class Wire:
         """Seconds without a byte after which nothing more of an answer comes."""
         return max(self._spec.frame_gap, _QUIET_FLOOR)
 
+    @property
+    def idle(self) -> float:
+        """Seconds since the last byte."""
+        return self._monotonic() - self._last_byte_at
+
     def gap_left(self) -> float:
         """Seconds until the next frame may begin; zero or less when it may begin now."""
         return self._last_byte_at + self._spec.frame_gap - self._monotonic()

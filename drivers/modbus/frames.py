@@ -17,7 +17,19 @@ from pymodbus.pdu.register_message import ReadInputRegistersRequest, WriteMultip
 from pymodbus.pdu.utils import pack_bitstring, unpack_bitstring
 
 from drivers.contract import ProtocolViolation
-from drivers.modbus.messages import Read, Refusal, Reply, Request, Table, Values, Write, WriteMany, Written
+from drivers.modbus.messages import (
+    FunctionCall,
+    FunctionResult,
+    Read,
+    Refusal,
+    Reply,
+    Request,
+    Table,
+    Values,
+    Write,
+    WriteMany,
+    Written,
+)
 
 Framing = Literal["tcp", "rtu"]
 
@@ -27,6 +39,9 @@ _MBAP = struct.Struct(">HHHB")
 _LONGEST_MBAP_LENGTH = 254
 _PLAIN_REQUEST_BYTES = 5
 _WRITE_MANY = 16
+REPORT_SERVER_ID = 17
+READ_IDENTIFICATION = 43
+_IDENTIFICATION_HEAD = 8
 
 
 _READ_CODES = {Table.COIL: 1, Table.DISCRETE_INPUT: 2, Table.HOLDING_REGISTER: 3, Table.INPUT_REGISTER: 4}
@@ -106,6 +121,8 @@ def encode_reply(framing: Framing, *, asked: Asked, reply: Reply, unit: int | No
             if asked.request is None or isinstance(asked.request, Read):
                 raise ValueError("only a write is echoed")
             pdu = _request_pdu(asked.request)[:_PLAIN_REQUEST_BYTES]
+        case FunctionResult(told):
+            pdu = told
     return _framed(framing, pdu, asked.unit if unit is None else unit, asked.tag)
 
 
@@ -119,6 +136,8 @@ def _request_pdu(request: Request) -> bytes:
         case WriteMany(address, words):
             many = WriteMultipleRegistersRequest(address=address, count=len(words), registers=list(words))
             return bytes((_WRITE_MANY,)) + many.encode()
+        case FunctionCall(pdu):
+            return pdu
 
 
 def _framed(framing: Framing, pdu: bytes, unit: int, tag: int) -> bytes:
@@ -208,6 +227,8 @@ def _reply(request: Request, pdu: bytes) -> Reply:
             if table.holds_bits:
                 return Values(tuple(int(bit) for bit in unpack_bitstring(pdu[2:])[:count]))
             return Values(struct.unpack(f">{count}H", pdu[2:]))
+        case FunctionCall():
+            return FunctionResult(pdu)
 
 
 def _function(request: Request) -> int:
@@ -218,14 +239,26 @@ def _function(request: Request) -> int:
             return 5 if table is Table.COIL else 6
         case WriteMany():
             return _WRITE_MANY
+        case FunctionCall(pdu):
+            return pdu[0]
 
 
 def _rtu_reply_length(frame: bytes) -> int:
     """Return how long a frame with these first three bytes is; no answer is shorter than that of an exception."""
     function = frame[1]
-    if function in _READ_TABLES:
+    if function in _READ_TABLES or function == REPORT_SERVER_ID:
         return frame[2] + 5
+    if function == READ_IDENTIFICATION:
+        return _identification_length(frame)
     return 8 if function in {5, 6, 15, 16} else 5
+
+
+def _identification_length(frame: bytes) -> int:
+    """Return how long an answer to function 43 is, or at least: its objects tell their own lengths."""
+    end = _IDENTIFICATION_HEAD
+    for _ in range(frame[end - 1] if len(frame) >= end else 0):
+        end += 2 + (frame[end + 1] if len(frame) > end + 1 else 0)
+    return end + 2
 
 
 def _rtu_request_length(frame: bytes) -> int | None:
@@ -234,6 +267,8 @@ def _rtu_request_length(frame: bytes) -> int | None:
         return frame[6] + 9 if len(frame) > 6 else None
     if 1 <= function <= 6:
         return 8
+    if function in {REPORT_SERVER_ID, READ_IDENTIFICATION}:
+        return 4 if function == REPORT_SERVER_ID else 7
     raise ProtocolViolation(f"request with function code {function}")
 
 
@@ -247,6 +282,8 @@ def _asked(pdu: bytes) -> Request | None:
         _, address, count, size = struct.unpack(">BHHB", pdu[:6])
         fits = count > 0 and size == 2 * count == len(pdu) - 6
         return WriteMany(address, struct.unpack(f">{count}H", pdu[6:])) if fits else None
+    if (pdu[0], len(pdu)) in {(REPORT_SERVER_ID, 1), (READ_IDENTIFICATION, 4)}:
+        return FunctionCall(pdu)
     if len(pdu) != _PLAIN_REQUEST_BYTES:
         return None
     function, address, value = struct.unpack(">BHH", pdu)

@@ -57,7 +57,14 @@ class WriteMany:
     values: tuple[int, ...]
 
 
-Request = Read | Write | WriteMany
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """Any other function, as its code and what goes with it."""
+
+    pdu: bytes
+
+
+Request = Read | Write | WriteMany | FunctionCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,14 @@ class Refusal:
         return _REFUSALS.get(self.code, f"exception code {self.code}")
 
 
-Reply = Values | Written | Refusal
+@dataclass(frozen=True, slots=True)
+class FunctionResult:
+    """The answer to a `FunctionCall`, from the function code on."""
+
+    pdu: bytes
+
+
+Reply = Values | Written | Refusal | FunctionResult
 
 ACKNOWLEDGED = 5
 UNREACHABLE = frozenset({10, 11})

@@ -13,6 +13,8 @@ from drivers.modbus.frames import Framing, encode_request, parse_reply
 from drivers.modbus.messages import (
     ACKNOWLEDGED,
     UNREACHABLE,
+    FunctionCall,
+    FunctionResult,
     Read,
     Refusal,
     Reply,
@@ -27,8 +29,13 @@ from drivers.modbus.messages import (
 class Session:
     """Reads and writes of one unit, each a single transaction that is never repeated."""
 
-    def __init__(self, *, bus: Bus, unit: int, framing: Framing, timeout: float) -> None:
+    def __init__(
+        self, *, bus: Bus, unit: int, framing: Framing, timeout: float, scan_shortest: float | None = None
+    ) -> None:
+        """`scan_shortest`: reads are scans, and the line may cut their time-out to this."""
         self._bus = bus
+        self._reads_as = Priority.POLL if scan_shortest is None else Priority.SCAN
+        self._shortest = scan_shortest or 0.0
         self._unit = unit
         self._framing = framing
         self._timeout = timeout
@@ -42,10 +49,17 @@ class Session:
 
         Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
         """
-        answer = await self._ask(read, Priority.POLL, deadline)
+        answer = await self._ask(read, self._reads_as, deadline)
         if not isinstance(answer.reply, Values):
             raise self._refused(answer.reply, f"reading {read.table} {read.address}")
         return answer.reply.values, answer.written_at
+
+    async def call(self, call: FunctionCall, *, deadline: MonotonicSeconds) -> bytes:
+        """Call a function that reads, and return its answer from the function code on. Raises as `read` does."""
+        answer = await self._ask(call, self._reads_as, deadline)
+        if not isinstance(answer.reply, FunctionResult):
+            raise self._refused(answer.reply, f"function {call.pdu[0]}")
+        return answer.reply.pdu
 
     async def write(
         self, write: Write | WriteMany, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None
@@ -66,7 +80,7 @@ class Session:
 
         Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
         """
-        self._judge((await self._ask(write, Priority.POLL, deadline)).reply, write)
+        self._judge((await self._ask(write, self._reads_as, deadline)).reply, write)
 
     def _judge(self, reply: Reply, write: Write | WriteMany) -> None:
         if isinstance(reply, Refusal) and reply.code != ACKNOWLEDGED:
@@ -84,7 +98,12 @@ class Session:
             tagged=self._framing == "tcp",
         )
         return await self._bus.transact(
-            exchange, priority=priority, deadline=deadline, timeout=self._timeout, forbidden=forbidden
+            exchange,
+            priority=priority,
+            deadline=deadline,
+            timeout=self._timeout,
+            forbidden=forbidden,
+            shortest=self._shortest,
         )
 
     def _refused(self, reply: Reply, what: str) -> Exception:

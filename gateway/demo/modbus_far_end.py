@@ -15,7 +15,7 @@ from typing import Protocol
 
 from drivers.contract import ProtocolViolation
 from drivers.modbus.frames import Asked, Framing, decode_request, encode_reply
-from drivers.modbus.messages import Read, Refusal, Reply, Request, Write, WriteMany
+from drivers.modbus.messages import FunctionCall, Read, Refusal, Reply, Request, Write, WriteMany
 from gateway.demo.barrier import Wish
 from gateway.demo.modbus_wiring import Wiring
 from gateway.demo.pseudo_terminal import PseudoTerminal
@@ -192,7 +192,7 @@ class ModbusFarEnd:
                 return wiring.read(request, now=now)
             case Write() | WriteMany():
                 return wiring.write(request, now=now)
-            case None:
+            case FunctionCall() | None:
                 return _ILLEGAL_FUNCTION
 
 

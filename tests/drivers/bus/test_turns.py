@@ -30,7 +30,7 @@ async def line():
         queue.add(Transaction(exchange, priority, at + 5, 0.3, answer, added_at=at))
 
     def turns(at, count):
-        taken = [next_turn(queue, occupancy, quiet=0.002, now=at) for _ in range(count)]
+        taken = [next_turn(queue, occupancy, quiet=0.002, idle=1.0, now=at) for _ in range(count)]
         return [(item.exchange.unit, item.timeout) if item else None for item in taken]
 
     return ask, turns
