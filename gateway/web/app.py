@@ -22,6 +22,7 @@ from gateway.lanes.access_rules import places_of
 from gateway.lanes.grants import SiteGrants
 from gateway.lanes.incidents import Incidents
 from gateway.lanes.presence import Areas
+from gateway.lines.scans import LineScans
 from gateway.problems.found import SiteState
 from gateway.problems.problem import Verdict
 from gateway.recording import Recording
@@ -106,6 +107,7 @@ class Interface:
         site_state: the state of its parts that they follow from.
         acknowledge: notes that a person knows of a problem.
         incidents: what lanes did around each alarm.
+        line_scans: scans for units on the site's lines.
         webhooks: receivers of the site's events.
         outbox: decisions on records that central refused.
         relay: the way to central for what only central answers; None for a site that stands alone.
@@ -129,6 +131,7 @@ class Interface:
     site_state: Callable[[], SiteState]
     acknowledge: Acknowledge
     incidents: Incidents
+    line_scans: LineScans
     webhooks: WebhookActions
     outbox: RefusedActions
     relay: Relay | None = None
@@ -339,7 +342,7 @@ class Interface:
             ).routes(),
             *StatusProblems(acknowledge=self.acknowledge).routes(),
             *StatusIncidents(incidents=self.incidents).routes(),
-            *StatusLines(state=self.site_state).routes(),
+            *StatusLines(state=self.site_state, scans=self.line_scans).routes(),
             *StatusOutbox(actions=self.outbox, outbox=store.outbox, refused=store.refused).routes(),
             *StatusSync(central=self.central).routes(),
             *self._status_consumers.routes(),

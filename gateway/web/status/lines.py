@@ -1,38 +1,85 @@
-"""Lines of the site for the page: how each unit answers."""
+"""Lines of the site for the page: how each unit answers, and scans for units."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Annotated, Self
 
 from aiohttp import web
+from pydantic import Field, model_validator
 
 from drivers.bus.line_quality import REPLY_BOUNDS, UnitQuality
 from gateway.domain.writes import JsonObject
+from gateway.lines.scans import HIGHEST_UNIT, LOWEST_UNIT, LineScans
 from gateway.problems.found import SiteState
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
+from gateway.web.http.bodies import Body, Text, read_body
 from gateway.web.http.envelope import success
 from gateway.web.operation import Operation, needs
 
 LINE_LIST = Operation("GET", "/status/line/list", needs("can_view_devices"), "lines")
+LINE_SCAN = Operation("POST", "/status/line/scan", needs("can_control_devices"), "scan")
+LINE_SCAN_STOP = Operation("POST", "/status/line/scan/stop", needs("can_control_devices"), "scan")
+
+_Unit = Annotated[int, Field(strict=True, ge=LOWEST_UNIT, le=HIGHEST_UNIT)]
+
+
+class LineNamed(Body):
+    """A line, by the id of its link."""
+
+    line: Text
+
+
+class ScanWanted(LineNamed):
+    """The line and the addresses to ask, from the first to the last.
+
+    `through_converter`: also where a converter waits for units that are not there, and the site's units wait with it.
+    """
+
+    first: _Unit = LOWEST_UNIT
+    last: _Unit = HIGHEST_UNIT
+    through_converter: bool = False
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.last < self.first:
+            raise ValueError("last: must not be below first")
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatusLines:
-    """`/status/line/list`: lines with their units. Times are in milliseconds."""
+    """`/status/line/…`: lines with their units, and scans for units. Times are in milliseconds."""
 
     state: Callable[[], SiteState]
+    scans: LineScans
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
-        return (Route(LINE_LIST, self._list),)
+        return (
+            Route(LINE_LIST, self._list),
+            Route(LINE_SCAN, self._scan),
+            Route(LINE_SCAN_STOP, self._stop_scan),
+        )
 
     async def _list(self, _: web.Request, __: Caller) -> web.StreamResponse:
-        return success(lines=list(_lines(self.state())), bounds=[bound * 1000 for bound in REPLY_BOUNDS])
+        lines = list(_lines(self.state(), self.scans))
+        return success(lines=lines, bounds=[bound * 1000 for bound in REPLY_BOUNDS])
+
+    async def _scan(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """Begin a scan; `/status/line/list` tells how it goes on."""
+        wanted = await read_body(request, ScanWanted)
+        units = range(wanted.first, wanted.last + 1)
+        scan = self.scans.start(wanted.line, units, through_converter=wanted.through_converter)
+        return success(scan=asdict(scan))
+
+    async def _stop_scan(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        return success(scan=asdict(self.scans.stop((await read_body(request, LineNamed)).line)))
 
 
-def _lines(site: SiteState) -> Iterator[JsonObject]:
+def _lines(site: SiteState, scans: LineScans) -> Iterator[JsonObject]:
     names = {device.device_id: device.name for device in site.devices}
     for line in site.lines:
         devices = {unit: [names[number] for number in numbers] for unit, numbers in line.devices.items()}
@@ -40,6 +87,7 @@ def _lines(site: SiteState) -> Iterator[JsonObject]:
             "name": line.name,
             "down": line.quality.down_reason,
             "strays": line.quality.strays,
+            "scan": None if (scan := scans.of(line.name)) is None else asdict(scan),
             "units": [_unit(unit, devices.get(unit.unit, [])) for unit in line.quality.units],
         }
 

@@ -28,6 +28,8 @@ BODIES = {
     "/status/lane/stop": {"lane_id": "entry"},
     "/status/area/count": {"area_id": "garage", "count": 1},
     "/status/incident/save": {"lane_id": "entry"},
+    "/status/line/scan": {"line": "yard"},
+    "/status/line/scan/stop": {"line": "yard"},
     "/status/outbox/retry": {"id": 1},
     "/status/outbox/settle": {"id": 1, "not_there": True},
     "/status/outbox/drop": {"id": 1},
@@ -51,6 +53,7 @@ SHUT = [item for item in OPERATIONS if item.rule.groups]
 BY_OTHERS = (
     "/status/event/one/",
     "/status/incident/file/",
+    "/status/line/scan",
     "/status/problem/",
     "/v1/auth/mfa",
     "/status/live",

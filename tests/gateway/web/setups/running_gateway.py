@@ -26,6 +26,7 @@ from gateway.domain.passages import Moment
 from gateway.lanes.incidents import Incidents
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
+from gateway.lines.scans import LineScans
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
 from gateway.problems.problem import Acknowledgement, Problem, Verdict
@@ -252,6 +253,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             verdict=lambda: Verdict(tuple(problems), lanes=len(SITE.lanes)),
             acknowledge=acknowledge,
             incidents=Incidents(folder=tmp_path / "incidents", clock=clock, incident=board.incident),
+            line_scans=LineScans(lines={}, clock=clock),
             site_state=lambda: SiteState(
                 lanes=board.lanes(),
                 devices=board.devices(),

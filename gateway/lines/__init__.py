@@ -1,0 +1,1 @@
+"""What technicians ask of the site's lines: scans for units."""

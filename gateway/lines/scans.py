@@ -1,0 +1,225 @@
+"""Scans for units on lines that work: one at a time on each, bounded, in idle turns alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from drivers.bus.bus import Bus
+from drivers.contract import DeadlinePassed, LineDown
+from drivers.modbus.frames import Framing
+from drivers.modbus.scan import Sighting, sight
+from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.runtime.clock import Clock
+
+LOWEST_UNIT, HIGHEST_UNIT = 1, 247
+LONGEST_SECONDS = 600.0
+_EACH_SECONDS = 2.5
+_MOST_UNASKED_IN_A_ROW = 8
+_MOST_FAILURES = 2
+_LOOK_SECONDS = 0.2
+
+DONE = "every address was asked"
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedUnit:
+    """A unit on the line: one that was found, or one that the site uses, which is not asked.
+
+    Attributes:
+        unit: its address.
+        devices: the names of the site's devices at this address; none for a new unit.
+        answer: how it answered.
+        identity: what it says that it is, "" when it does not say.
+        is_clear: False when its answer was garbled.
+    """
+
+    unit: int
+    devices: tuple[str, ...]
+    answer: str
+    identity: str = ""
+    is_clear: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A scan, under way or ended.
+
+    Attributes:
+        line: the link's id.
+        began_at: when, wall micros.
+        asked: how many addresses were asked by now, or are known from their polls.
+        total: how many are to be.
+        unasked: those for which the line had no turn to spare.
+        units: what is there.
+        ended: why it ended, "" while it goes on.
+    """
+
+    line: str
+    began_at: int
+    total: int
+    asked: int = 0
+    unasked: tuple[int, ...] = ()
+    units: tuple[ScannedUnit, ...] = ()
+    ended: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScannableLine:
+    """A line as a scan needs it.
+
+    Attributes:
+        bus: its owner.
+        framing: that of its Modbus devices; None when it has none.
+        names: the names of the site's devices, by unit.
+        is_moving: whether a gate on it moves now: its polls are fast then, and nothing may delay them.
+    """
+
+    bus: Bus
+    framing: Framing | None
+    names: Mapping[int, tuple[str, ...]]
+    is_moving: Callable[[], bool]
+
+
+class LineScans:
+    """The scans of the site's lines. `run` owns them; the last one of each line is remembered."""
+
+    def __init__(self, *, lines: Mapping[str, ScannableLine], clock: Clock) -> None:
+        self._lines = lines
+        self._clock = clock
+        self._scans: dict[str, Scan] = {}
+        self._asked: asyncio.Queue[tuple[str, tuple[int, ...]]] = asyncio.Queue()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def of(self, line: str) -> Scan | None:
+        """Return the last scan of a line, None before the first."""
+        return self._scans.get(line)
+
+    def start(self, name: str, units: Iterable[int], *, through_converter: bool = False) -> Scan:
+        """Begin a scan. Raises NotFoundError, and CommandRefused for a line that cannot be scanned now.
+
+        `through_converter`: also where a converter waits for units that are not there, and so delays the others.
+        """
+        line = self._lines.get(name)
+        if line is None:
+            raise NotFoundError(f"no line {name!r} with units that are polled")
+        if line.framing is None:
+            raise CommandRefused(f"line {name} has no Modbus devices")
+        if line.framing == "tcp" and not through_converter:
+            raise CommandRefused(
+                f"line {name} speaks Modbus TCP: a converter waits by itself for each unit that is not there, and the"
+                " units of the site wait with it; scan it only while no vehicle waits, and say that it may be delayed"
+            )
+        known = self._scans.get(name)
+        if known is not None and not known.ended:
+            raise CommandRefused(f"line {name} is being scanned already")
+        if line.bus.down_reason is not None:
+            raise CommandRefused(f"line {name} is down: {line.bus.down_reason}")
+        wanted = tuple(dict.fromkeys(units))
+        scan = Scan(line=name, began_at=self._clock.wall().micros, total=len(wanted))
+        self._scans[name] = scan
+        self._asked.put_nowait((name, wanted))
+        return scan
+
+    def stop(self, name: str) -> Scan:
+        """End the scan of a line; what was found remains. Raises NotFoundError when there is none."""
+        scan = self._scans.get(name)
+        if scan is None:
+            raise NotFoundError(f"line {name!r} was not scanned")
+        if not scan.ended:
+            scan = self._scans[name] = replace(scan, ended="it was stopped")
+            if (task := self._tasks.get(name)) is not None:
+                task.cancel()
+        return scan
+
+    async def run(self) -> None:
+        """Carry out scans until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    name, units = await self._asked.get()
+                    if not self._scans[name].ended:
+                        task = group.create_task(self._scan(name, units), name=f"scan-{name}")
+                        self._tasks[name] = task
+        finally:
+            for name, scan in self._scans.items():
+                if not scan.ended:
+                    self._scans[name] = replace(scan, ended="the gateway stops")
+
+    async def _scan(self, name: str, units: tuple[int, ...]) -> None:
+        line = self._lines[name]
+        ended = "it took too long"
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                ended = await self._ask_all(name, line, units)
+        except TimeoutError:
+            pass
+        except LineDown as error:
+            ended = f"the line was lost: {error}"
+        if not self._scans[name].ended:
+            self._scans[name] = replace(self._scans[name], ended=ended)
+
+    async def _ask_all(self, name: str, line: ScannableLine, units: tuple[int, ...]) -> str:
+        """Ask each address; return why it ended."""
+        before = _failed(line.bus)
+        unasked_in_a_row = 0
+        for unit in units:
+            if unit in line.names:
+                self._note(name, _in_use(line, unit))
+                continue
+            await _at_rest(line)
+            try:
+                seen = await sight(line.bus, unit, framing=line.framing or "rtu", within=_EACH_SECONDS)
+            except DeadlinePassed:
+                unasked_in_a_row += 1
+                self._skip(name, unit)
+                if unasked_in_a_row >= _MOST_UNASKED_IN_A_ROW:
+                    return "the line has no turn to spare: its units need all of its time; a higher speed would help"
+                continue
+            unasked_in_a_row = 0
+            self._note(name, None if seen is None else _new(seen))
+            now = _failed(line.bus)
+            if sum(now[used] - count for used, count in before.items()) >= _MOST_FAILURES:
+                return "units of the site answered worse meanwhile, so that it was stopped"
+        return DONE
+
+    def _note(self, name: str, unit: ScannedUnit | None) -> None:
+        scan = self._scans[name]
+        units = scan.units if unit is None else (*scan.units, unit)
+        self._scans[name] = replace(scan, asked=scan.asked + 1, units=units)
+
+    def _skip(self, name: str, unit: int) -> None:
+        scan = self._scans[name]
+        self._scans[name] = replace(scan, unasked=(*scan.unasked, unit))
+
+
+async def _at_rest(line: ScannableLine) -> None:
+    """Wait until no gate on the line moves."""
+    while True:
+        if not line.is_moving():
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _new(seen: Sighting) -> ScannedUnit:
+    return ScannedUnit(seen.unit, (), seen.answer, seen.identity, seen.is_clear)
+
+
+def _in_use(line: ScannableLine, unit: int) -> ScannedUnit:
+    """Tell of a unit that the site polls what its polls tell."""
+    polled = next((one for one in line.bus.quality().units if one.unit == unit), None)
+    if polled is None or polled.reply_seconds is None:
+        answer = "does not answer its polls"
+    elif polled.failing is not None:
+        answer = f"fails now: {polled.failing.value}"
+    else:
+        answer = f"answers its polls after {polled.reply_seconds * 1000:.0f} ms"
+    return ScannedUnit(unit, line.names[unit], answer)
+
+
+def _failed(bus: Bus) -> Counter[int]:
+    """Count the requests that each unit failed which answers."""
+    units = bus.quality().units
+    return Counter({unit.unit: sum(unit.failed.values()) for unit in units if unit.reply_seconds is not None})
