@@ -52,6 +52,7 @@ class EventKind(IntEnum):
     GATE_REOPENED = 113
     PLATE_IGNORED = 114
     READING_UNUSABLE = 115
+    CARD_TESTED = 116
     COMMAND_RECORDED = 120
     COMMAND_SENT = 121
     COMMAND_ACKNOWLEDGED = 122
@@ -169,6 +170,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.CARD_IGNORED: ("Card ignored", Category.LANE, Severity.NOTICE),
         EventKind.PLATE_IGNORED: ("Plate ignored", Category.LANE, Severity.INFO),
         EventKind.READING_UNUSABLE: ("Card or plate not usable", Category.LANE, Severity.WARNING),
+        EventKind.CARD_TESTED: ("Card tested", Category.LANE, Severity.INFO),
         EventKind.GATE_REOPENED: ("Gate opened again while closing", Category.LANE, Severity.WARNING),
         EventKind.COMMAND_RECORDED: ("Command recorded", Category.LANE, Severity.INFO),
         EventKind.COMMAND_SENT: ("Command sent", Category.LANE, Severity.INFO),

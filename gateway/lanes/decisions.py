@@ -20,7 +20,7 @@ from gateway.domain.access import (
     sentence_of,
     store_unavailable,
 )
-from gateway.domain.credentials import Card, plate_alias
+from gateway.domain.credentials import Card, Credential, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.grants import LaneGrants, listed_id, without_code
@@ -130,6 +130,11 @@ class Decisions:
             return store_unavailable(rules)
         return self._judge(wanted, cards, plates)
 
+    async def tried(self, credential: Credential, direction: str, *, arrived: Stamp) -> Decision:
+        """Decide as if the credential were read now, and remember nothing of it. Raises StoreError."""
+        wanted = m.Decide(0, credential, direction, arrived)
+        return self._judge(wanted, await self._cards.matching(credential.aliases()), (), is_test=True)
+
     def noticed(self, wanted: m.Decide, decision: Decision) -> Iterator[Entry]:
         """Yield what a person should hear of beside the decision."""
         stamp, shown = self._clock.wall(), without_code(wanted.credential, decision.card).shown()
@@ -170,7 +175,9 @@ class Decisions:
             self._pin_tries.right(decision.card.card_id)
         return False
 
-    def _judge(self, wanted: m.Decide, cards: Sequence[Card], plates: tuple[Card, ...]) -> Decision:
+    def _judge(
+        self, wanted: m.Decide, cards: Sequence[Card], plates: tuple[Card, ...], *, is_test: bool = False
+    ) -> Decision:
         rules, stamp, now = self._rules[wanted.direction], self._clock.wall(), self._clock.monotonic()
         plate = wanted.credential.plate
         near: tuple[NearPlate, ...] = self._cards.near(plate) if plate and rules.near_plates and not cards else ()
@@ -197,7 +204,7 @@ class Decisions:
             ),
             grants=self._grants(rules.lane_id),
         )
-        if decision.reason is Reason.SECOND_CREDENTIAL_AWAITED and decision.card and first is None:
+        if decision.reason is Reason.SECOND_CREDENTIAL_AWAITED and decision.card and first is None and not is_test:
             card = replace(decision.card, duress=Reason.DURESS in decision.notices)
             self._first = (wanted.arrived, card, now)
         return decision

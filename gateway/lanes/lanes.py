@@ -16,6 +16,7 @@ from drivers.contract import (
 )
 from gateway.domain.access import Coming
 from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.problems import ProblemKind
@@ -29,9 +30,10 @@ from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.restored_state import last_grants, last_order, last_stop
 from gateway.lanes.runner import LaneRunner
-from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
+from gateway.lanes.snapshots import DeviceSnapshot, LanePoint, LaneSnapshot, LaneTrouble
 from gateway.lanes.tape import Incident
 from gateway.lanes.timetable import timetable_of
+from gateway.lanes.trial import Trial
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import LaneSection, Site
@@ -209,15 +211,40 @@ class Lanes:
         Returns once it is on disk. Raises NotFoundError for an id that is no lane of this site, StoreError when it
         cannot be recorded in time: it holds all the same, and is recorded as soon as the disk takes it.
         """
-        runner = next((runner for runner in self._runners if runner.rules.lane.id == lane_id), None)
-        if runner is None:
-            raise NotFoundError(f"no lane '{lane_id}' at this site")
+        runner = self._of(lane_id)
         lost = self.recorder.lost
         order = None if kind is None else Order(kind=kind, by=source, reason=reason[:_LONGEST_REASON])
         runner.post(m.OrderGiven(order=order, by=source))
         handled = await runner.caught_up(within=_RECORDED_WITHIN)
         if not handled or not await self.recorder.recorded(lost=lost, within=_RECORDED_WITHIN):
             raise StoreError("the order is in force, but could not be recorded: it may be lost at a restart")
+
+    def points(self, lane_id: str) -> tuple[LanePoint, ...]:
+        """Return the gate and the inputs of a lane. Raises NotFoundError."""
+        return self._of(lane_id).points()
+
+    async def try_card(self, credential: Credential, *, lane_id: str, direction: str, by: str) -> Trial:
+        """Decide on a card as if it were read at a lane now, and record that; nothing is opened.
+
+        Raises NotFoundError for no lane or a direction that it does not have, StoreError when cards cannot be read.
+        """
+        runner = self._of(lane_id)
+        lane = runner.rules.lane
+        wanted = direction or ("exit" if lane.direction == "exit" else "entry")
+        if lane.direction not in {wanted, "two-way"}:
+            raise NotFoundError(f"lane '{lane_id}' has no {direction}")
+        decision = await runner.tried(credential, wanted)
+        trial = Trial(decision, hindered=runner.locked_down if decision.granted else "")
+        stamp = self._clock.wall()
+        self.recorder.put(Entry(events=(trial.event(credential, lane_id=lane_id, by=by, stamp=stamp),)))
+        self._store.changes.bump()
+        return trial
+
+    def _of(self, lane_id: str) -> LaneRunner:
+        runner = next((runner for runner in self._runners if runner.rules.lane.id == lane_id), None)
+        if runner is None:
+            raise NotFoundError(f"no lane '{lane_id}' at this site")
+        return runner
 
     def report(self, report: Report) -> None:
         """Take a driver's report. Called on the loop's thread; never blocks."""

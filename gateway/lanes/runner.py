@@ -23,7 +23,8 @@ from drivers.contract import (
     ShowingReader,
 )
 from gateway.domain.access import Coming, Decision
-from gateway.domain.commands import GateAction
+from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.credentials import Credential
 from gateway.domain.events import Severity
 from gateway.lanes.decisions import Decisions
 from gateway.lanes.machine import machine
@@ -34,8 +35,9 @@ from gateway.lanes.machine.state.inputs import NEVER
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.troubles import lasting, why_unable
 from gateway.lanes.machine.visits import granted, granted_vehicles
+from gateway.lanes.points import lane_points
 from gateway.lanes.recorder import Recorder
-from gateway.lanes.snapshots import LaneSnapshot
+from gateway.lanes.snapshots import CommandSnapshot, LanePoint, LaneSnapshot
 from gateway.lanes.tape import LaneTape
 from gateway.lanes.timetable import Timetable
 from gateway.runtime.clock import Clock
@@ -94,6 +96,7 @@ class LaneRunner:
         self._state = LaneState.at_start(self._now())
         self._latest = LaneState()
         self._newest = ""
+        self._commanded: Command | None = None
         self._about_to_come: tuple[Coming, ...] = ()
         self.overflowed = 0
 
@@ -119,12 +122,12 @@ class LaneRunner:
                 now = self._now()
                 step = machine.handle(self.rules, self._state, event, now)
                 self.tape.add(self._state, now, event, step.commands)
-                shown = self._shown_part(self._state) != self._shown_part(step.state)
+                before = self._shown_part(self._state)
                 self._state = step.state
                 self._watch_closing()
                 for command in step.commands:
                     self._carry_out(group, command)
-                if shown:
+                if self._shown_part(self._state) != before:
                     self._changed()
                 if event is not _TICK:
                     self._inbox.task_done()
@@ -157,7 +160,13 @@ class LaneRunner:
             order_text="" if state.orders.in_force is None else state.orders.in_force.sentence(),
             unable=tuple(why_unable(self.rules, state, now)),
             troubles=tuple(lasting(state)),
+            command=None if self._commanded is None else CommandSnapshot.of(self._commanded),
+            cameras=self.rules.lane.cameras,
         )
+
+    def points(self) -> tuple[LanePoint, ...]:
+        """Return the gate and every input of the lane, as they count now and as old as they are."""
+        return lane_points(self.rules, self._state.inputs, self._clock.monotonic())
 
     def _watch_closing(self) -> None:
         """Poll the safety points as fast as their lines allow while the gate closes or may close soon."""
@@ -198,11 +207,20 @@ class LaneRunner:
             case m.Record():
                 if any(event.severity is Severity.ALARM for event in command.entry.events):
                     self._alarmed()
+                for reached in command.entry.commands:
+                    self._reached(reached)
                 self._recorder.put(self._decisions.with_movement(command.entry))
             case m.Show():
                 reader = self._showing.get(command.reader_id)
                 if reader is not None:
                     reader.show(command.feedback)
+
+    def _reached(self, command: Command) -> None:
+        """Keep how far the last command has come; of one whose place a later one took, nobody needs to know."""
+        last = self._commanded
+        is_last = last is None or command.command_id == last.command_id or command.requested_at > last.requested_at
+        if is_last or command.state is CommandState.SENT:
+            self._commanded = command
 
     def _decide(self, group: asyncio.TaskGroup, wish: m.Decide) -> None:
         """Decide at once when the cards are in memory, else beside the lane."""
@@ -255,6 +273,10 @@ class LaneRunner:
         """The reason of a lock-down, in one sentence; "" for none."""
         return self._latest.locked_down
 
+    async def tried(self, credential: Credential, direction: str) -> Decision:
+        """Return the decision that a credential would get here now. Nothing follows from it."""
+        return await self._decisions.tried(credential, direction, arrived=self._now().stamp)
+
     def granted_vehicles(self) -> Iterator[Coming]:
         """Yield the vehicles that were granted a way here and have not passed yet."""
         yield from granted_vehicles(self.rules, self._state, self._decisions.rules)
@@ -294,4 +316,5 @@ class LaneRunner:
             state.stop_sentence,
             state.orders.in_force,
             state.troubles.present,
+            self._commanded,
         )

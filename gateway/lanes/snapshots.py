@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from drivers.contract import GatePosition, PointState
+from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.problems import ProblemKind
 from gateway.domain.wall_time import WallMicros
 
@@ -82,6 +83,45 @@ class LaneTrouble:
 
 
 @dataclass(frozen=True, slots=True)
+class CommandSnapshot:
+    """The last command to a lane's gate: how far it has come, and why it went no further."""
+
+    id: str
+    action: GateAction
+    state: CommandState
+    by: str
+    requested_at: WallMicros
+    detail: str
+
+    @classmethod
+    def of(cls, command: Command) -> CommandSnapshot:
+        """Return a command as it is now."""
+        by = command.source.removeprefix("user:")
+        return cls(command.command_id, command.action, command.state, by, command.requested_at, command.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class LanePoint:
+    """An input of a lane, or its gate.
+
+    Attributes:
+        role: its role in the lane, "gate" for the gate's position.
+        device_id: the device that reports it.
+        name: its name at the device, "" for the position.
+        state: as it counts now: unknown once its report is too old.
+        since: for how many seconds it has been so, None if it was never read.
+        age: how many seconds old the last report is, None if there is none.
+    """
+
+    role: str
+    device_id: int
+    name: str
+    state: PointState | GatePosition
+    since: float | None
+    age: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class LaneSnapshot:
     """A lane as it is now.
 
@@ -101,6 +141,8 @@ class LaneSnapshot:
         order_text: the same in one sentence, with who gave it and why.
         unable: why it cannot admit vehicles or let them out; empty while it can.
         troubles: what is wrong and lasts; first that a person stopped the gate.
+        command: the last command to its gate since the gateway started.
+        cameras: the ids of the cameras that see it.
     """
 
     lane_id: str
@@ -118,6 +160,8 @@ class LaneSnapshot:
     order_text: str = ""
     troubles: tuple[LaneTrouble, ...] = ()
     unable: tuple[LaneTrouble, ...] = ()
+    command: CommandSnapshot | None = None
+    cameras: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,10 +66,12 @@ from gateway.web.register.socket import listening
 from gateway.web.relayed.ids import RelayedIds
 from gateway.web.relayed.relay import Relay, Relayed
 from gateway.web.spreadsheets import Spreadsheets
+from gateway.web.status.card_desk import StatusCards
 from gateway.web.status.consumers import StatusConsumers
 from gateway.web.status.event_history import EventHistory
 from gateway.web.status.event_states import EventStates
 from gateway.web.status.incidents import StatusIncidents
+from gateway.web.status.lane_view import StatusLane
 from gateway.web.status.lines import StatusLines
 from gateway.web.status.live import Live
 from gateway.web.status.orders import StatusOrders
@@ -343,6 +345,8 @@ class Interface:
             *StatusProblems(acknowledge=self.acknowledge).routes(),
             *StatusIncidents(incidents=self.incidents).routes(),
             *StatusLines(state=self.site_state, scans=self.line_scans).routes(),
+            *StatusCards(events=store.events, refused=store.refused, clock=self.clock).routes(),
+            *StatusLane(lanes=self.lanes, cards=store.cards, events=store.events, states=self._event_states).routes(),
             *StatusOutbox(actions=self.outbox, outbox=store.outbox, refused=store.refused).routes(),
             *StatusSync(central=self.central).routes(),
             *self._status_consumers.routes(),

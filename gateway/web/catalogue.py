@@ -17,9 +17,11 @@ from gateway.web.operations.cameras import operations as cameras
 from gateway.web.operations.cards import operations as cards
 from gateway.web.operations.entries import operations as entries
 from gateway.web.status import (
+    card_desk,
     consumers,
     event_history,
     incidents,
+    lane_view,
     lines,
     live,
     orders,
@@ -41,7 +43,20 @@ def _operations(*families: ModuleType) -> tuple[Operation, ...]:
 LEGACY = _operations(access, devices, video, webhooks)
 """The family under `/api/v1`, entered by the key of a program."""
 PAGE = _operations(
-    page, live, event_history, incidents, lines, problems, orders, proof_packages, receivers, outbox, sync, consumers
+    page,
+    live,
+    event_history,
+    incidents,
+    lane_view,
+    card_desk,
+    lines,
+    problems,
+    orders,
+    proof_packages,
+    receivers,
+    outbox,
+    sync,
+    consumers,
 )
 """Operations of the site's own page; the interface has none of these."""
 RELAYED = relayed.OPERATIONS

@@ -115,6 +115,10 @@ class Decision:
     holder: str = ""
     opens: bool = False
 
+    def traced(self) -> str:
+        """Write each rule with its result, as events keep it."""
+        return "; ".join(f"{rule.rule}: {'passed' if rule.passed else 'FAILED'} ({rule.seen})" for rule in self.trace)
+
     def sentence(self) -> str:
         """Write the reason for people."""
         if self.reason is Reason.RECORD_UNREADABLE and self.card is not None:

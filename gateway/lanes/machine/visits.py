@@ -283,7 +283,6 @@ def _tell_decision(lane: Transition, visit: Visit) -> None:
     if decision is None:
         return
     shown = visit.credential.shown() if visit.credential else ""
-    trace = "; ".join(f"{rule.rule}: {'passed' if rule.passed else 'FAILED'} ({rule.seen})" for rule in decision.trace)
     holder = f" of {decision.card.holder}" if decision.granted and decision.card and decision.card.holder else ""
     raw = visit.credential.read_as() if visit.credential else ""
     unknown = decision.reason is Reason.UNKNOWN_CREDENTIAL and raw
@@ -310,7 +309,7 @@ def _tell_decision(lane: Transition, visit: Visit) -> None:
         holder=decision.holder,
         opens=decision.opens,
         reason=decision.reason,
-        trace=trace,
+        trace=decision.traced(),
     )
 
 

@@ -42,14 +42,15 @@ class RefusedRows:
         self._database = database
         self._changes = changes
 
-    async def page(self, *, after: int = 0, limit: int = 100, refused: bool = True) -> tuple[OutboxRow, ...]:
-        """Return rows by id, above `after`; only those that central `refused`, or all."""
-        which = "parked = 1 AND" if refused else ""
+    async def page(
+        self, *, after: int = 0, limit: int = 100, refused: bool = True, kind: str = ""
+    ) -> tuple[OutboxRow, ...]:
+        """Return rows by id, above `after`; only those that central `refused`, or all; of one kind, or of all."""
+        which = ("parked = 1 AND " if refused else "") + ("kind = ? AND" if kind else "")
+        given = (kind, after, limit) if kind else (after, limit)
 
         def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
-            rows = connection.execute(
-                f"SELECT {COLUMNS} FROM outbox WHERE {which} id > ? ORDER BY id LIMIT ?", (after, limit)
-            )
+            rows = connection.execute(f"SELECT {COLUMNS} FROM outbox WHERE {which} id > ? ORDER BY id LIMIT ?", given)
             return tuple(as_row(row) for row in rows)
 
         return await self._database.read(query)

@@ -17,7 +17,15 @@ STATUS_SESSION = Operation("GET", "/status/session", OPEN, "user")
 
 
 STATIC = Path(__file__).parent / "static"
-VIEW_ADDRESSES = ("/status/events", "/status/events/{id}", "/status/cards", "/status/lines", "/status/health")
+VIEW_ADDRESSES = (
+    "/status/events",
+    "/status/events/{id}",
+    "/status/lanes/{id}",
+    "/status/cards",
+    "/status/lines",
+    "/status/health",
+    "/status/wall",
+)
 """Addresses of the page's views; the page itself shows the one that was asked for (`views.js`)."""
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated
 
 from pydantic import PlainSerializer
 
+from gateway.domain.access import Reason, sentence_of
 from gateway.domain.central_status import CentralStatus
+from gateway.domain.enrolment import enrolment
 from gateway.domain.events import EventKind, RecordedEvent, Severity
 from gateway.domain.footage import Extent, Missing, extent_of
 from gateway.domain.passages import CameraEvent
@@ -58,6 +60,30 @@ class FootageState:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ReadState:
+    """A card or plate that was decided on.
+
+    Attributes:
+        credential: the reading for people.
+        reason: why it was let in or refused, as a code.
+        why: the same for people, "" for a code without a sentence.
+        card_id: the card that answers to it.
+        enrol: the fields of a card that would answer to it, where none does.
+    """
+
+    credential: str
+    reason: str
+    why: str
+    card_id: int | None
+    enrol: Mapping[str, str]
+
+    @property
+    def is_unknown(self) -> bool:
+        """True if no card answers to it."""
+        return self.reason == Reason.UNKNOWN_CREDENTIAL
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class EventState:
     """An event. `passed_back`: the card that anti-passback refused, which may be forgiven."""
 
@@ -72,6 +98,7 @@ class EventState:
     lane_id: str
     trace: tuple[str, ...]
     passed_back: int | None
+    read: ReadState | None
     footage: tuple[FootageState, ...]
 
 
@@ -107,6 +134,9 @@ class UserState:
     add_cards: bool
     edit_cards: bool
     delete_cards: bool
+
+
+_REASONS = frozenset(Reason)
 
 
 def books_fields(books: Books) -> dict[str, int]:
@@ -193,6 +223,7 @@ def event_state(event: RecordedEvent, footage: tuple[FootageState, ...]) -> Even
         lane_id=event.lane_id,
         trace=trace_of(event),
         passed_back=_passed_back(event),
+        read=read_of(event),
         footage=footage,
     )
 
@@ -203,6 +234,24 @@ def trace_of(event: RecordedEvent) -> tuple[str, ...]:
         return ()
     trace = json.loads(event.data).get("trace")
     return tuple(trace.split("; ")) if isinstance(trace, str) else ()
+
+
+def read_of(event: RecordedEvent) -> ReadState | None:
+    """Return the reading that a decision was about; None for other events."""
+    if event.type not in {EventKind.ACCESS_GRANTED, EventKind.ACCESS_DENIED} or '"credential"' not in event.data:
+        return None
+    data = json.loads(event.data)
+    shown, reason, card_id = (data.get(name) for name in ("credential", "reason", "card_id"))
+    plate = shown if event.description.startswith(f"plate {shown}:") else ""  # the data does not tell it from a card
+    return ReadState(
+        credential=str(shown),
+        reason=str(reason or ""),
+        why=sentence_of(Reason(reason)) if reason in _REASONS else "",
+        card_id=card_id if isinstance(card_id, int) else None,
+        enrol=enrolment(str(shown), read_as=data.get("read_as") or "", plate=str(plate))
+        if reason == Reason.UNKNOWN_CREDENTIAL
+        else {},
+    )
 
 
 def _passed_back(event: RecordedEvent) -> int | None:

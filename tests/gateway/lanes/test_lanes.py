@@ -24,8 +24,8 @@ from drivers.contract import (
     PointState,
     TamperChanged,
 )
-from gateway.domain.commands import GateAction
-from gateway.domain.credentials import Card, plate_alias
+from gateway.domain.commands import CommandState, GateAction
+from gateway.domain.credentials import Card, Credential, plate_alias, text_alias
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event
 from gateway.domain.events import EventKind as E
@@ -571,3 +571,54 @@ async def test_what_the_disk_refuses_is_not_granted_and_revoking_holds_all_the_s
     monkeypatch.undo()
     await granting(house).revoke(grant.access_id, by="key:till")  # said again once the disk takes it
     assert E.GRANT_REVOKED in await house.events()
+
+
+async def test_a_command_is_followed_until_the_gate_has_moved(house):
+    command = await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
+    await house.until(lambda: house.lane().command and house.lane().command.state is CommandState.ACKNOWLEDGED)
+    house.report(GateMoved, GatePosition.OPENING)
+    await house.until(lambda: house.lane().command.state is CommandState.DONE)
+    shown = house.lane().command
+    assert (shown.id, shown.by, shown.action, shown.detail) == (command.command_id, "guard", GateAction.OPEN, "")
+
+
+async def test_of_two_commands_the_later_one_is_followed(house):
+    house.gate.free.clear()
+    await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
+    await house.until(lambda: house.gate.asked == [GateAction.OPEN])
+    stop = await house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard")
+    await house.until(lambda: house.lane().command.id == stop.command_id)
+    house.gate.free.set()
+    await house.until(lambda: house.lane().command.state is CommandState.ACKNOWLEDGED)
+    assert await house.told(E.COMMAND_REFUSED)
+    assert house.lane().command.id == stop.command_id
+
+
+async def test_points_of_a_lane_are_told_with_their_age(house):
+    points = {point.role: point for point in house.lanes.points("main")}
+    assert points.keys() == {"gate", "arming", "far", "closing", "fire", "local"}
+    await house.until(lambda: house.lanes.points("main")[1].state is PointState.OFF)
+    arming = house.lanes.points("main")[1]
+    assert (arming.device_id, arming.name) == (101, "near")
+    assert arming.age is not None
+    assert 0 <= arming.age < 60
+    with pytest.raises(NotFoundError):
+        house.lanes.points("roof")
+
+
+async def test_a_trial_decides_as_the_lane_would_and_opens_nothing(house):
+    await house.store.cards.apply(
+        put=[CardRecord(Card(7, "0007", holder="Ada", aliases=(text_alias("0007"),)), "{}")], now=0
+    )
+    card = Credential(text="0007")
+    trial = await house.lanes.try_card(card, lane_id="main", direction="", by="guard")
+    assert trial.opens
+    assert await house.told(E.CARD_TESTED) == "test by guard: card 0007 would be let in: the card is valid"
+    await house.lanes.order(lane_id="main", kind=OrderKind.LOCK_DOWN, reason="", source="user:guard")
+    trial = await house.lanes.try_card(card, lane_id="main", direction="exit", by="guard")
+    assert not trial.opens
+    assert trial.sentence() == "the lane is locked down by guard"
+    assert house.gate.asked == []
+    assert house.lane().phase is Phase.IDLE
+    with pytest.raises(NotFoundError):
+        await house.lanes.try_card(card, lane_id="roof", direction="", by="guard")

@@ -26,6 +26,7 @@ BODIES = {
     "PATCH /v1/entry": {"id": 2_000_000_000, "note": "seen"},  # the one that was just made
     "/status/lane/order": {"lane_id": "entry", "order": "lock_down"},
     "/status/lane/stop": {"lane_id": "entry"},
+    "/status/lane/try": {"lane_id": "entry", "card": "00111572"},
     "/status/area/count": {"area_id": "garage", "count": 1},
     "/status/incident/save": {"lane_id": "entry"},
     "/status/line/scan": {"line": "yard"},
@@ -76,7 +77,7 @@ def body_of(operation: Operation) -> dict:
 def address(operation: Operation) -> str:
     number = "2000000000" if "/event/" in operation.path else "1" if "/proof/" in operation.path else "201"
     asked = "?after=1&before=3" if "/chain/" in operation.path else ""
-    return operation.path.replace("{id}", number).replace("{file}", "master.m3u8") + asked
+    return operation.path.replace("{id}", number).replace("{file}", "master.m3u8").replace("{lane}", "entry") + asked
 
 
 async def test_an_operation_without_a_session_says_so(gateway):

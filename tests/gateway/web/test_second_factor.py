@@ -86,7 +86,12 @@ async def test_nothing_is_answered_before_the_second_factor(gateway, ada):
         if operation.rule.whole and not (
             operation.by_key or operation.path.startswith("/api/")
         ):  # those know no sessions
-            path = operation.path.replace("{id}", "1").replace("{file}", "1.ts").replace("{number}", "1")
+            path = (
+                operation.path.replace("{id}", "1")
+                .replace("{file}", "1.ts")
+                .replace("{number}", "1")
+                .replace("{lane}", "1")
+            )
             status, refused = await sent(gateway, headers, path, {}, method=operation.method)
             assert (status, refused["error"]) == (500, expected), operation.path
     status, shown = await sent(gateway, headers, "/status/session", method="GET")

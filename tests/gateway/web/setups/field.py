@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from drivers.bus.line_quality import Failure, LineQuality, UnitQuality
 from drivers.contract import GatePosition, PointState
+from gateway.domain.access import decide
 from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.machine import machine
@@ -15,8 +17,16 @@ from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.orders import Order, OrderKind
-from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
+from gateway.lanes.snapshots import (
+    CommandSnapshot,
+    DeviceSnapshot,
+    LanePoint,
+    LaneSnapshot,
+    Phase,
+    PointSnapshot,
+)
 from gateway.lanes.tape import Incident, TapedStep
+from gateway.lanes.trial import Trial
 from gateway.runtime.clock import Stamp, SystemClock
 from gateway.store import Entry, Store
 from tests.gateway.web.setups.site import SITE, START
@@ -76,6 +86,7 @@ class FieldInMemory:
             under=PointState.OFF,
             note="",
             can_stop=True,
+            cameras=(201,),
         )
         self.gate = DeviceSnapshot(
             device_id=101,
@@ -114,6 +125,24 @@ class FieldInMemory:
         self.gate = replace(self.gate, online=False, detail=reason)
         self._store.changes.bump()
 
+    def points(self, lane_id: str) -> tuple[LanePoint, ...]:
+        if lane_id != self.lane.lane_id:
+            raise NotFoundError(f"no lane '{lane_id}' at this site")
+        loops = (("arming", self.lane.vehicle), ("closing", self.lane.under))
+        return (
+            LanePoint("gate", 101, "", self.lane.position, 61.0, 0.4),
+            *(LanePoint(role, 101, role, state, 3.0, 0.2) for role, state in loops),
+        )
+
+    async def try_card(self, credential: Credential, *, lane_id: str, direction: str, by: str) -> Trial:
+        if lane_id != self.lane.lane_id:
+            raise NotFoundError(f"no lane {lane_id!r} at this site")
+        cards = await self._store.cards.matching(credential.aliases())
+        stamp = self._clock.wall()
+        trial = Trial(decide(credential, cards, now=stamp.micros), hindered="")
+        await self._store.journal.record(Entry(events=(trial.event(credential, lane_id=lane_id, by=by, stamp=stamp),)))
+        return trial
+
     async def order(self, *, lane_id: str, kind: OrderKind | None, reason: str, source: str) -> None:
         if lane_id != self.lane.lane_id:
             raise NotFoundError(f"no lane {lane_id!r} at this site")
@@ -139,5 +168,6 @@ class FieldInMemory:
         await self._store.journal.record(Entry(events=(recorded,), commands=(command,)))
         self.commands.append(replace(command, state=CommandState.SENT))
         positions = {GateAction.OPEN: GatePosition.OPEN, GateAction.STOP: GatePosition.STOPPED}
-        self.show(position=positions.get(action, GatePosition.CLOSED))
+        done = CommandSnapshot.of(replace(command, state=CommandState.DONE))
+        self.show(position=positions.get(action, GatePosition.CLOSED), command=done)
         return replace(command, recorded=self.records)

@@ -1,0 +1,96 @@
+"""Cards at the page beside the list: unknown reads, what waits for central, and what was changed on both sides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from gateway.domain.events import EventKind, RecordedEvent
+from gateway.runtime.clock import Clock, iso_utc
+from gateway.store import EventFilter
+from gateway.store.events.events import Events
+from gateway.store.outbox.refused import RefusedRows
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import Caller
+from gateway.web.http.envelope import success
+from gateway.web.operation import Operation, needs
+from gateway.web.operations.cards import operations as cards
+from gateway.web.operations.cards.handlers import KIND
+from gateway.web.operations.records import Record
+from gateway.web.status.outbox import row_record
+from gateway.web.status.snapshot import read_of
+
+_DAY = 86_400_000_000
+_PAGE = 500
+_MOST_EVENTS = 5_000
+_MOST_SHOWN = 50
+
+CARD_UNKNOWN = Operation("GET", "/status/card/unknown", cards.ACCESS_LIST.rule & needs("can_view_events"), "reads")
+CARD_SYNC = Operation("GET", "/status/card/sync", cards.ACCESS_LIST.rule, "sync")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusCards:
+    """`/status/card/unknown` and `/status/card/sync`."""
+
+    events: Events
+    refused: RefusedRows
+    clock: Clock
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the operations of this family."""
+        return (Route(CARD_UNKNOWN, self._unknown), Route(CARD_SYNC, self._sync))
+
+    async def _unknown(self, _: web.Request, __: Caller) -> web.StreamResponse:
+        """Answer with the unknown cards and plates of the last day, the last one first, each once."""
+        wanted = EventFilter(types=(EventKind.ACCESS_DENIED,), date_from=self.clock.wall().micros - _DAY)
+        found: list[RecordedEvent] = []
+        before: int | None = 0
+        while before is not None and len(found) < _MOST_EVENTS:
+            page = await self.events.page(wanted, before=before, limit=_PAGE)
+            found += page.events
+            before = page.next_cursor
+        return success(reads=list(_unknown_reads(found))[:_MOST_SHOWN])
+
+    async def _sync(self, _: web.Request, __: Caller) -> web.StreamResponse:
+        """Answer with the cards' changes that wait for central or were refused, and the latest changed on both sides.
+
+        The side that counts is said by the event.
+        """
+        waiting = await self.refused.page(kind=KIND, limit=_MOST_SHOWN, refused=False)
+        both = await self.events.page(EventFilter(types=(EventKind.CHANGED_ON_BOTH_SIDES,)), limit=_PAGE)
+        conflicts: list[Record] = []
+        for event in both.events:
+            data = json.loads(event.data)
+            if data.get("kind") == KIND:
+                conflicts.append(
+                    {
+                        "event_id": event.id,
+                        "card_id": data.get("record_id"),
+                        "date_at": iso_utc(event.date_at),
+                        "text": event.description,
+                    }
+                )
+        return success(sync={"waiting": [row_record(row) for row in waiting], "conflicts": conflicts[:_MOST_SHOWN]})
+
+
+def _unknown_reads(events: Sequence[RecordedEvent]) -> Iterator[Record]:
+    """Yield each unknown reading once, with its last event and how often it came."""
+    times: dict[str, list[RecordedEvent]] = {}
+    for event in events:
+        read = read_of(event)
+        if read is not None and read.is_unknown:
+            times.setdefault(read.credential, []).append(event)
+    for credential, same in times.items():
+        read = read_of(same[0])
+        yield {
+            "credential": credential,
+            "event_id": same[0].id,
+            "lane_id": same[0].lane_id,
+            "date_at": iso_utc(same[0].date_at),
+            "times": len(same),
+            "enrol": dict(read.enrol) if read else {},
+        }

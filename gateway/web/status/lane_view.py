@@ -1,0 +1,106 @@
+"""One lane at the page: its inputs with their age, what passed last, and a card's trial."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Literal
+
+from aiohttp import web
+from pydantic import Field, TypeAdapter
+
+from gateway.domain.enrolment import readings_of
+from gateway.domain.errors import NotFoundError
+from gateway.domain.events import EventKind
+from gateway.lanes import Lanes
+from gateway.store.cards.cards import Cards
+from gateway.store.events.events import Events
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import Caller
+from gateway.web.http.bodies import Body, Text, read_body
+from gateway.web.http.envelope import success
+from gateway.web.operation import Operation, needs
+from gateway.web.status.event_states import EventStates
+from gateway.web.status.snapshot import EventState, user_state, visible_events
+
+_PASSED = (
+    EventKind.VEHICLE_PASSED,
+    EventKind.VEHICLE_BACKED_OUT,
+    EventKind.UNAUTHORISED_PASSAGE,
+    EventKind.VEHICLE_TAILGATED,
+    EventKind.WRONG_WAY,
+)
+_READ = (EventKind.ACCESS_GRANTED, EventKind.ACCESS_DENIED)
+_LAST = 12
+
+LANE_POINTS = Operation("GET", "/status/lane/points/{lane}", needs("can_view_devices"), "points")
+LANE_PAST = Operation(
+    "GET", "/status/lane/past/{lane}", needs("can_view_devices") & needs("can_view_events"), "passages"
+)
+LANE_TRY = Operation("POST", "/status/lane/try", needs("can_control_devices") & needs("can_view_events"), "trial")
+
+
+class CardTrial(Body):
+    """A card to try at a lane, by its number or plate. `direction`: of a two-way lane, else its own."""
+
+    lane_id: Text
+    card: Annotated[str, Field(strict=True, min_length=1, max_length=120, pattern=r"\S")]
+    direction: Literal["", "entry", "exit"] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusLane:
+    """`/status/lane/points`, `/status/lane/past` and `/status/lane/try`."""
+
+    lanes: Lanes
+    cards: Cards
+    events: Events
+    states: EventStates
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the operations of this family."""
+        return (Route(LANE_POINTS, self._points), Route(LANE_PAST, self._past), Route(LANE_TRY, self._try))
+
+    async def _points(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        names = {device.device_id: device.name for device in self.lanes.devices()}
+        points = self.lanes.points(request.match_info["lane"])
+        return success(points=[{**asdict(point), "device": names.get(point.device_id, "")} for point in points])
+
+    async def _past(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Answer with the lane's last passages, newest first, and the last card or plate that was decided on."""
+        lane_id = request.match_info["lane"]
+        if lane_id not in {lane.lane_id for lane in self.lanes.lanes()}:
+            raise NotFoundError(f"no lane '{lane_id}' at this site")
+        passed = await self.events.lately(types=_PASSED, lane_id=lane_id, limit=_LAST)
+        read = await self.events.newest(types=_READ, lane_id=lane_id)
+        states = await self.states.of((*reversed(passed[-_LAST:]), *(() if read is None else (read,))))
+        shown = visible_events(states, user_state(caller))
+        split = len(shown) - (read is not None)
+        fields = {"passages": shown[:split], "read": shown[split] if read is not None else None}
+        return web.Response(body=b'{"success":true,%b' % _PAST.dump_json(fields)[1:], content_type="application/json")
+
+    async def _try(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Decide as if the card were read now; nothing is opened, and an event marked as a test says so."""
+        wanted = await read_body(request, CardTrial)
+        readings = tuple(readings_of(wanted.card))
+        credential = readings[0]
+        for one in readings:
+            if await self.cards.matching(one.aliases()):
+                credential = one
+                break
+        trial = await self.lanes.try_card(
+            credential, lane_id=wanted.lane_id, direction=wanted.direction, by=caller.username
+        )
+        decision = trial.decision
+        return success(
+            trial={
+                "opens": trial.opens,
+                "text": trial.sentence(),
+                "read": credential.shown(),
+                "holder": decision.card.holder if decision.card else "",
+                "trace": [{"rule": rule.rule, "passed": rule.passed, "seen": rule.seen} for rule in decision.trace],
+            }
+        )
+
+
+_PAST = TypeAdapter(Mapping[str, tuple[EventState, ...] | EventState | None])

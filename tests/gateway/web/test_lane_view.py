@@ -1,0 +1,67 @@
+"""One lane at the page: inputs with their age, the last passages and reading, and a card's trial."""
+
+from __future__ import annotations
+
+import json
+
+from gateway.domain.credentials import Credential, h10301_bits
+from gateway.domain.events import EventKind
+from gateway.store import EventFilter
+
+READING = Credential(26, h10301_bits(255, 65000))
+UNKNOWN = {"credential": READING.shown(), "read_as": READING.read_as(), "reason": "unknown_credential"}
+
+
+async def test_points_are_told_with_their_age(gateway):
+    status, answer = await gateway.call("/status/lane/points/entry", method="GET")
+    assert status == 200
+    gate, arming, _closing = answer["points"]
+    assert (gate["role"], gate["device"], gate["state"], gate["age"], gate["since"]) == (
+        "gate", "Entry barrier", "closed", 0.4, 61.0,
+    )  # fmt: skip
+    assert (arming["role"], arming["name"], arming["state"]) == ("arming", "arming", "off")
+    status, answer = await gateway.call("/status/lane/points/roof", method="GET")
+    assert (status, answer["error"]) == (404, "no lane 'roof' at this site")
+
+
+async def test_the_last_passages_come_newest_first_with_the_last_reading(gateway):
+    await gateway.passed("A van passed.")
+    await gateway.happened("card 255,65000: no card", kind=EventKind.ACCESS_DENIED, data=UNKNOWN)
+    status, answer = await gateway.call("/status/lane/past/entry", method="GET")
+    assert status == 200
+    assert [event["description"] for event in answer["passages"]] == ["A van passed.", "A vehicle passed."]
+    assert all(event["footage"] for event in answer["passages"])
+    assert answer["read"]["read"] == {
+        "credential": "255,65000", "reason": "unknown_credential",
+        "why": "no card has this number or plate", "card_id": None, "enrol": {"number": "255,65000"},
+    }  # fmt: skip
+    _, answer = await gateway.call("/status/lane/past/entry", method="GET", user="guard")
+    assert not any(event["footage"] for event in answer["passages"])
+    assert (await gateway.call("/status/lane/past/roof", method="GET"))[0] == 404
+
+
+async def test_a_lane_where_nothing_was_read_has_no_last_reading(gateway):
+    _, answer = await gateway.call("/status/lane/past/entry", method="GET")
+    assert answer["read"] is None
+
+
+async def test_a_card_is_tried_by_number_or_plate_and_opens_nothing(gateway):
+    for typed in ("00111572", "dm 001"):
+        status, answer = await gateway.call("/status/lane/try", {"lane_id": "entry", "card": typed})
+        assert status == 200
+        assert answer["trial"]["opens"] is True
+        assert answer["trial"]["holder"] == "Ada"
+        assert answer["trial"]["trace"][0] == {"rule": "known", "passed": True, "seen": "card 4001"}
+    status, answer = await gateway.call("/status/lane/try", {"lane_id": "entry", "card": "0815"})
+    assert answer["trial"]["opens"] is False
+    assert answer["trial"]["text"] == "no card has this number or plate"
+    assert gateway.board.commands == []
+    page = await gateway.store.events.page(EventFilter(types=(EventKind.CARD_TESTED,)))
+    assert page.events[0].description == "test by chief: card 0815 would be refused: no card has this number or plate"
+    assert all(json.loads(event.data)["test"] is True for event in page.events)
+
+
+async def test_what_is_no_card_to_try_is_refused(gateway):
+    for body in ({"lane_id": "entry"}, {"lane_id": "entry", "card": " "}, {"lane_id": "entry", "card": "x" * 121}):
+        assert (await gateway.call("/status/lane/try", body))[0] == 400
+    assert (await gateway.call("/status/lane/try", {"lane_id": "roof", "card": "1"}))[0] == 404
