@@ -84,16 +84,16 @@ def test_chromium_shows_a_camera_live(browser, site):
 
 def test_a_technician_watches_a_camera_on_the_page(page):
     page.locator("#cameras button.picture").first.click()
-    expect(page.locator("#monitor-state")).to_have_text("Live", timeout=15_000)
-    shown = "(({videoWidth, paused}) => [videoWidth, paused])(document.getElementById('monitor-video'))"
+    expect(page.locator("#cameras .live-state").first).to_have_text("Live", timeout=15_000)
+    shown = "(({videoWidth, paused}) => [videoWidth, paused])(document.querySelector('#cameras video'))"
     size = page.evaluate(shown)
     assert size[0] > 0
     assert size[1] is False
     if folder := os.environ.get("PICTURES"):
         page.wait_for_timeout(1000)
         page.screenshot(path=f"{folder}/live-phone.png")
-    page.click("#monitor-close")
-    expect(page.locator("#monitor")).to_be_hidden()
+    page.locator("#cameras button.picture").first.click()
+    expect(page.locator("#cameras .live-state").first).to_be_hidden()
 
 
 def test_a_technician_sends_a_vehicle_and_watches_its_clip(page):

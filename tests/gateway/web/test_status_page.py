@@ -158,9 +158,9 @@ async def test_a_clip_plays_in_the_page(gateway, browser_page):
         await sign_in(page, gateway)
         await page.get_by_role("button", name="Play Vehicle passed, Entry overview").click()
         async with asyncio.timeout(30):
-            while await page.evaluate("document.querySelector('video').currentTime") < 0.3:
+            while await page.evaluate("document.querySelector('#video').currentTime") < 0.3:
                 await asyncio.sleep(0.05)
-        assert await page.evaluate("document.querySelector('video').duration") == pytest.approx(2, abs=0.2)
+        assert await page.evaluate("document.querySelector('#video').duration") == pytest.approx(2, abs=0.2)
         await expect(page.locator(".clip img")).to_be_visible()
         await page.keyboard.press("Escape")
         await expect(page.locator("#player")).to_be_hidden()

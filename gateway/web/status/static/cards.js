@@ -1,7 +1,8 @@
 // Access cards: look one up, see its state and why it opens no gate, enrol, edit, suspend and delete it.
 import { Refused, call, post } from "./api.js";
+import { askDesk, showReads } from "./card_desk.js";
 import { confirmed, toast } from "./dialogs.js";
-import { byId, fromTemplate, keyed, setClass, setText } from "./dom.js";
+import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { clock } from "./time.js";
 import { onEnter } from "./views.js";
 
@@ -9,6 +10,7 @@ const PAGE = 25;
 const COLOURS = { active: "good", suspended: "warn", expired: "warn", lost: "bad", blocked: "bad" };
 const SYNC = { waiting: "waits for central", refused: "refused by central" };
 const FIELDS = ["number", "plate", "holder_name", "valid_until"];
+const READ_FIELDS = ["uid", "facility_code", "card_number", "card_format"]; // what a reading says and nobody types
 let user = null;
 let found = [];
 let count = 0;
@@ -24,7 +26,10 @@ export function setUpCards() {
   byId("card-cancel").addEventListener("click", () => byId("card-dialog").close());
   onEnter("cards", () => {
     byId("card-search").focus();
-    if (user?.view_cards) find();
+    if (!user?.view_cards) return;
+    find();
+    askDesk(user);
+    enrolAsked();
   });
 }
 
@@ -32,6 +37,34 @@ export function showCards(snapshot) {
   user = snapshot.user;
   for (const link of byId("views").querySelectorAll('[href="/status/cards"]')) link.hidden = !user.view_cards;
   byId("card-new").hidden = !user.add_cards;
+  if (user.view_cards) showReads(snapshot, findRead);
+}
+
+// The fields of a new card may stand in the address: a link to enrol what was read.
+function enrolAsked() {
+  const asked = new URLSearchParams(location.search);
+  const fields = [...FIELDS, ...READ_FIELDS].filter((name) => asked.has(name)).map((name) => [name, asked.get(name)]);
+  if (fields.length === 0 || !user.add_cards) return;
+  history.replaceState(null, "", location.pathname); // not once more when the page is loaded again
+  edit(null, Object.fromEntries(fields));
+}
+
+// A reading's card by its id: what readers tell is not always what is printed.
+async function findRead(read) {
+  byId("card-search").value = read.card_id === null ? read.credential : "";
+  if (read.card_id === null) return find();
+  const own = ++asking;
+  try {
+    const { access_card: card } = await post("/v1/access", { id: read.card_id });
+    if (own !== asking) return;
+    found = [card];
+    count = 1;
+    setText(byId("card-fault"), "");
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (own === asking) setText(byId("card-fault"), error.message);
+  }
+  render();
 }
 
 export function forgetCards() {
@@ -39,6 +72,7 @@ export function forgetCards() {
   found = [];
   count = 0;
   byId("card-form").reset();
+  for (const id of ["card-reads-list", "unknown-reads", "card-waiting", "card-conflicts"]) byId(id).replaceChildren();
   byId("cards").replaceChildren();
 }
 
@@ -71,6 +105,7 @@ function create() {
   node.querySelector(".edit").addEventListener("click", () => edit(node.card));
   node.querySelector(".suspend").addEventListener("click", () => suspend(node.card));
   node.querySelector(".delete").addEventListener("click", () => remove(node.card));
+  node.querySelector(".about").addEventListener("toggle", () => about(node));
   return node;
 }
 
@@ -96,6 +131,24 @@ function update(node, card) {
   }
 }
 
+// Why it opens a gate or does not, as far as the card itself says; its events say the rest.
+async function about(node) {
+  const { card } = node;
+  if (!node.querySelector(".about").open) return;
+  const list = node.querySelector(".about ul");
+  const events = make("a", "", "What happened with it");
+  events.href = `/status/events?${new URLSearchParams({ search: card.number || card.plate || card.holder_name || String(card.id) })}`;
+  try {
+    const { warnings } = await post("/v1/access", { id: card.id });
+    const said = warnings.length ? warnings : ["Nothing about the card itself keeps it from opening a gate."];
+    list.replaceChildren(...said.map((text) => make("li", "", text)), make("li"));
+    list.lastChild.append(events);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    list.replaceChildren(make("li", "fault", error.message));
+  }
+}
+
 async function suspend(card) {
   const status = card.decided_as === "suspended" ? "active" : "suspended";
   await done(() => call("PATCH", "/v1/access/lifecycle", { id: card.id, status }), `${nameOf(card)}: ${status}.`);
@@ -115,26 +168,31 @@ async function done(act, text) {
     toast(error.message, true);
   }
   await find();
+  askDesk(user);
 }
 
 // A new card, or another one's fields. What is refused is said in the dialog, which stays open.
-function edit(card) {
+function edit(card, read = {}) {
   const form = byId("card-fields");
   setText(byId("card-dialog-title"), card ? `Card of ${nameOf(card)}` : "New card");
   setText(byId("card-save"), card ? "Save" : "Add the card");
   setText(byId("card-dialog-fault"), "");
-  for (const name of FIELDS) form.elements[name].value = card?.[name] ? String(card[name]).slice(0, name === "valid_until" ? 10 : undefined) : "";
+  const fromReader = READ_FIELDS.filter((name) => read[name]);
+  setText(byId("card-read-as"), fromReader.map((name) => `${name.replace("_", " ")} ${read[name]}`).join(", "));
+  for (const name of FIELDS) form.elements[name].value = String(card?.[name] ?? read[name] ?? "").slice(0, name === "valid_until" ? 10 : undefined);
   form.onsubmit = async (event) => {
     event.preventDefault();
     const typed = Object.fromEntries(FIELDS.map((name) => [name, form.elements[name].value.trim()]));
     const before = Object.fromEntries(FIELDS.map((name) => [name, card?.[name] ? String(card[name]) : ""]));
     const changed = FIELDS.filter((name) => typed[name] !== (name === "valid_until" ? before[name].slice(0, 10) : before[name]));
     const body = Object.fromEntries(changed.map((name) => [name, typed[name] || null]));
+    for (const name of fromReader) body[name] = read[name];
     try {
-      if (changed.length) await (card ? call("PATCH", "/v1/access", { id: card.id, ...body }) : call("PUT", "/v1/access", body));
+      if (Object.keys(body).length) await (card ? call("PATCH", "/v1/access", { id: card.id, ...body }) : call("PUT", "/v1/access", body));
       byId("card-dialog").close();
       toast(card ? "Saved." : "Added: it counts at once.");
       await find();
+      askDesk(user);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       setText(byId("card-dialog-fault"), error.message);

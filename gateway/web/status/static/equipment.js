@@ -1,11 +1,10 @@
 // Cameras, devices, central and the gateway itself.
 import { Refused, post } from "./api.js";
 import { toast } from "./dialogs.js";
-import { showLive } from "./monitor.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
+import { LivePicture } from "./live_picture.js";
 import { clock, lasting, seconds } from "./time.js";
 
-const PICTURE_EVERY = 10000;
 const CONDITIONS = {
   starting: ["Starting", "busy"], recording: ["Recording", "good"], unreachable: ["Unreachable", "bad"],
   refused: ["Refused", "bad"], stalled: ["Stalled", "warn"], disk_failed: ["Disk failed", "bad"],
@@ -59,23 +58,14 @@ export function ageEquipment() {
 
 function createCamera() {
   const node = fromTemplate("camera-card");
-  const picture = node.querySelector("img");
-  picture.addEventListener("load", () => {
-    picture.hidden = false;
-  });
-  picture.addEventListener("error", () => {
-    picture.hidden = true;
-  });
-  node.takenAt = 0;
-  node.querySelector("button.picture").addEventListener("click", () => showLive(node.camera));
+  node.live = new LivePicture();
+  node.prepend(node.live.node);
   return node;
 }
 
 function updateCamera(node, camera) {
-  node.camera = camera;
   const [word, kind] = CONDITIONS[camera.condition] || [camera.condition, ""];
   const pill = node.querySelector(".condition");
-  const picture = node.querySelector("img");
   setText(node.querySelector("h3"), camera.name);
   setText(pill, word);
   setClass(pill, `pill condition ${kind}`);
@@ -85,15 +75,8 @@ function updateCamera(node, camera) {
     camera.reconnects ? `${camera.reconnects} reconnect${camera.reconnects === 1 ? "" : "s"}` : "",
   ];
   setText(node.querySelector(".figures"), figures.filter(Boolean).join(" · "));
-  setText(node.querySelector(".fault"), camera.detail);
-  node.querySelector("button.picture").setAttribute("aria-label", `Watch ${camera.name} live`);
-  picture.alt = `Latest picture of ${camera.name}`;
-  const due = Date.now() - node.takenAt > PICTURE_EVERY && document.visibilityState === "visible";
-  if (camera.last_segment_at && camera.last_segment_at !== node.taken && due) {
-    node.taken = camera.last_segment_at;
-    node.takenAt = Date.now();
-    picture.src = `/v1/camera/thumbnail/${camera.camera_id}?at=${encodeURIComponent(camera.last_segment_at)}`;
-  }
+  setText(node.querySelector(".camera-text .fault"), camera.detail);
+  node.live.show(camera);
 }
 
 function updateDevice(node, device) {

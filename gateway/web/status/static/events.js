@@ -65,11 +65,17 @@ export function updateEvent(node, event, site) {
   time.title = event.clock_trusted ? "" : "The gateway's clock was not synchronised when this was stamped";
   node.querySelector(".forgive").hidden = event.passed_back === null || !site.user.correct_counts;
   setText(node.querySelector(".marks"), nameOf(site.lanes, "lane_id", event.lane_id) || "");
-  keyed(node.querySelector(".clips"), event.footage, {
+  showClips(node.querySelector(".clips"), event, site);
+}
+
+// A button for each camera's clip of an event, with its picture.
+export function showClips(box, event, site) {
+  const nameOf = (id) => site.cameras.find((camera) => camera.camera_id === id)?.name;
+  keyed(box, event.footage, {
     key: (footage) => footage.id,
     create: (footage) => clip(event, footage),
     update: (button, footage) => {
-      const name = nameOf(site.cameras, "camera_id", footage.camera_id) || `Camera ${footage.camera_id}`;
+      const name = nameOf(footage.camera_id) || `Camera ${footage.camera_id}`;
       const picture = button.querySelector("img");
       const playable = footage.ready && footage.footage !== "none";
       button.disabled = !playable;

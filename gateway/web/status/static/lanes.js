@@ -2,13 +2,16 @@
 import { Refused, post } from "./api.js";
 import { asked, confirmed, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
-import { lasting, seconds } from "./time.js";
+import { showFollowed } from "./followed.js";
+import { clock, lasting, seconds } from "./time.js";
 
 const PHASES = {
   idle: ["Idle", ""], armed: ["Vehicle waiting", "busy"], deciding: ["Deciding", "busy"], opening: ["Opening", "busy"],
   open: ["Open", "good"], passing: ["Passing", "busy"], cleared: ["Cleared", "good"], closing: ["Closing", "busy"],
   fault: ["Fault", "bad"],
 };
+let orderNumber = 0;
+const addressOf = (lane) => `/status/lanes/${encodeURIComponent(lane.lane_id)}`;
 const CANNOT_WORK = "Cannot work";
 const LOOPS = { on: "occupied", off: "free", unknown: "unknown" };
 const GATES = {
@@ -16,20 +19,27 @@ const GATES = {
   unknown: "Gate position unknown",
 };
 
+const decisions = new Map(); // the last reading that was decided on, by lane: it outlives the list of events
+
 export function showLanes(snapshot) {
+  for (const event of snapshot.events.toReversed()) if (event.read) decisions.set(event.lane_id, event);
   byId("lanes-section").hidden = !snapshot.user.view_devices;
   keyed(byId("lanes"), snapshot.lanes, {
     key: (lane) => lane.lane_id,
-    create: create,
-    update: (node, lane) => update(node, lane, snapshot),
+    create: createLane,
+    update: (node, lane) => updateLane(node, lane, snapshot),
   });
 }
 
 export function ageLanes() {
-  for (const node of byId("lanes").children) age(node);
+  for (const node of byId("lanes").children) ageOf(node);
 }
 
-function create(lane) {
+export function forgetLanes() {
+  decisions.clear();
+}
+
+export function createLane(lane) {
   const node = fromTemplate("lane-card");
   node.querySelector(".open").addEventListener("click", () => command(node, "open"));
   node.querySelector(".close").addEventListener("click", async () => {
@@ -39,19 +49,21 @@ function create(lane) {
     if (sure) command(node, "close");
   });
   node.querySelector(".stop").addEventListener("click", () => command(node, "stop"));
+  node.querySelector(".hold").addEventListener("click", () => order(node, node.lane.order === "hold_open" ? "" : "hold_open"));
   const orders = node.querySelector(".orders");
-  orders.id = `order-${lane.lane_id}`;
+  orders.id = `order-${++orderNumber}`;
   node.querySelector(".controls label").htmlFor = orders.id;
-  orders.addEventListener("change", () => order(node, orders));
+  orders.addEventListener("change", () => order(node, orders.value));
   node.lane = lane;
   return node;
 }
 
-function update(node, lane, { user, demo }) {
+export function updateLane(node, lane, { user, demo }) {
   node.lane = lane;
   const moving = lane.position === "opening" || lane.position === "closing";
   const car = lane.under === "on" ? "at-closing" : lane.vehicle === "on" ? "at-arming" : "";
   setText(node.querySelector(".lane-name"), lane.name);
+  node.querySelector(".lane-name").setAttribute("href", addressOf(lane));
   setText(node.querySelector(".lane-way"), lane.name.toLowerCase().includes(lane.direction) ? "" : lane.direction);
   const unable = lane.phase === "fault" || lane.unable.length > 0;
   const [word, kind] = unable && lane.phase === "idle" ? [CANNOT_WORK, "bad"] : PHASES[lane.phase] || [lane.phase, ""];
@@ -89,6 +101,10 @@ function update(node, lane, { user, demo }) {
   node.querySelector(".close").setAttribute("aria-label", `Close ${lane.name}`);
   node.querySelector(".stop").hidden = !lane.can_stop;
   node.querySelector(".stop").setAttribute("aria-label", `Stop ${lane.name}`);
+  const hold = node.querySelector(".hold");
+  setText(hold, lane.order === "hold_open" ? "End hold" : "Hold");
+  hold.setAttribute("aria-label", `${hold.textContent} ${lane.order === "hold_open" ? "of " : ""}${lane.name}${lane.order === "hold_open" ? "" : " open"}`);
+  decided(node.querySelector(".decision"), decisions.get(lane.lane_id), user);
   node.querySelector(".demo").hidden = !demo;
   keyed(node.querySelector(".cards"), demo ? demo.cards : [], {
     key: (card) => card.card,
@@ -101,16 +117,33 @@ function update(node, lane, { user, demo }) {
     },
     update: (button, card) => button.setAttribute("aria-label", `Present ${card.label} at ${lane.name}`),
   });
-  age(node);
+  ageOf(node);
 }
 
-function age(node) {
+export function ageOf(node) {
   const pill = node.querySelector(".phase");
   const since = pill.dataset.word === CANNOT_WORK ? "" : ` · ${lasting(seconds(node.lane.since))}`; // of the vehicle's phase
   setText(pill, `${pill.dataset.word}${since}`);
+  showFollowed(node.querySelector(".followed"), node.lane);
 }
 
-async function command(node, action) {
+// The last card or plate: its decision and why, and where nobody knows it the way to enrol it.
+function decided(line, event, user) {
+  line.hidden = !event || !user.view_events;
+  if (line.hidden) return;
+  setText(line.querySelector("time"), clock(event.date_at));
+  setText(line.querySelector("span"), event.description);
+  enrolLink(line.querySelector(".enrol"), event.read, user);
+}
+
+export function enrolLink(link, read, user) {
+  const fields = new URLSearchParams(read?.enrol);
+  link.hidden = !user.add_cards || fields.size === 0;
+  link.href = `/status/cards?${fields}`;
+  setText(link, read?.enrol.plate ? "Enrol this plate" : "Enrol this card");
+}
+
+export async function command(node, action) {
   const buttons = node.querySelectorAll(".controls button");
   for (const button of buttons) button.disabled = true;
   try {
@@ -136,9 +169,9 @@ const ORDERS = {
   "": ["Let", "work as scheduled", "A person's order ends, and the schedule counts again."],
 };
 
-async function order(node, select) {
+async function order(node, wanted) {
   const { lane_id, name } = node.lane;
-  const wanted = select.value; // snapshots set the select back while the question is open
+  const select = node.querySelector(".orders"); // snapshots set it back while the question is open
   const [verb, rest, meaning] = ORDERS[wanted];
   const done = await asked({
     title: `${verb} ${name} ${rest}?`, text: meaning, label: "Why (kept with the event)", yes: `${verb} ${rest}`,
