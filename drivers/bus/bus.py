@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
 from drivers.bus.line_quality import LineQuality
+from drivers.bus.recent import Turn
 from drivers.bus.transactions import (
     Answer,
     Exchange,
@@ -124,6 +125,10 @@ class Bus:
     def quality(self) -> LineQuality:
         """Return how the units on the line answer."""
         return self._units.quality(down_reason=self.down_reason or "", now=self._monotonic())
+
+    def turns_since(self, number: int) -> tuple[Turn, ...]:
+        """Return the last transactions after this number, oldest first."""
+        return self._units.recent.since(number)
 
     @property
     def last_command_written_at(self) -> MonotonicSeconds | None:
@@ -317,6 +322,7 @@ class Bus:
             transaction.fail(LinkError(f"line {self._name} closes"))
             raise
         if not exchange.answered:
+            self._units.answered(transaction, b"", asked_at=written_at, at=at)
             transaction.succeed(Answer(reply, written_at, at))
             return False
         self._silent = 0
@@ -324,7 +330,7 @@ class Bus:
         if not exchange.tagged:
             doubt = self._units.unproven(transaction, bytes(received), asked_at=written_at, at=at)
         if doubt is None:
-            self._units.answered(transaction, took=at - written_at)
+            self._units.answered(transaction, bytes(received), asked_at=written_at, at=at)
             transaction.succeed(Answer(reply, written_at, at))
         else:
             self._take_back(connection, transaction)

@@ -1,7 +1,7 @@
 """Judgement of units' answers: which unit may be asked, whose answer is proven, and how late one comes.
 
 It uses `drivers.bus.occupancy` (who answers, and how fast), `drivers.bus.late_answers` (whose answers come late) and
-`drivers.bus.line_quality` (what people are told of it).
+`drivers.bus.line_quality` and `drivers.bus.recent` (what people are told of it).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from drivers.bus.late_answers import Lateness
 from drivers.bus.line_quality import Failure, LineAnswers, LineQuality, failure_of
 from drivers.bus.occupancy import Occupancy
+from drivers.bus.recent import RecentTurns
 from drivers.bus.transactions import Priority, Transaction, UnitRests
 from drivers.contract import LinkError, MonotonicSeconds, TooLate
 
@@ -21,6 +22,7 @@ class LineUnits:
         self._lateness = Lateness()
         self._answers = LineAnswers(line=line)
         self.occupancy = Occupancy()
+        self.recent = RecentTurns()
 
     def refuse_resting(self, unit: int, *, now: MonotonicSeconds) -> None:
         """Raise UnitRests when the unit may not be polled now."""
@@ -48,16 +50,20 @@ class LineUnits:
         self._lateness.take_beside(received, unit=exchange.unit, now=at)
         if self._lateness.is_proven(exchange, received, is_command=is_command, asked_at=asked_at, at=at):
             return None
+        self._note(transaction, received, asked_at=asked_at, at=at, failure=Failure.LATE)
         if transaction.is_of_site:
             self._answers.failed(exchange.unit, Failure.LATE)
         reason = self._words(exchange.unit, at)
         return LinkError(reason) if is_command else UnitRests(reason)
 
-    def answered(self, transaction: Transaction, *, took: float) -> None:
-        """Note that the unit answered, so many seconds after the request."""
-        if transaction.is_of_site:
-            self.occupancy.answered(transaction.exchange.unit, took=took)
-            self._answers.answered(transaction.exchange.unit, took=took)
+    def answered(
+        self, transaction: Transaction, received: bytes, *, asked_at: MonotonicSeconds, at: MonotonicSeconds
+    ) -> None:
+        """Note an answer that counts; nothing is received from a unit that never answers."""
+        self._note(transaction, received, asked_at=asked_at, at=at)
+        if transaction.is_of_site and transaction.exchange.answered:
+            self.occupancy.answered(transaction.exchange.unit, took=at - asked_at)
+            self._answers.answered(transaction.exchange.unit, took=at - asked_at)
 
     def timed_out(self, transaction: Transaction, *, now: MonotonicSeconds) -> LinkError:
         """Note that the unit did not answer in time; return the error for its caller."""
@@ -80,6 +86,8 @@ class LineUnits:
         """Note a transaction without a proven answer: the answer may still come, or be in `received`."""
         exchange = transaction.exchange
         failure = failure_of(exchange.request, received, error) if transaction.sent else None
+        if failure is not None:
+            self._note(transaction, received, asked_at=asked_at, at=now, failure=failure)
         if failure is not None and transaction.is_of_site:
             self._answers.failed(exchange.unit, failure)
         if exchange.answered and not exchange.tagged and transaction.sent:
@@ -89,7 +97,9 @@ class LineUnits:
     def take(self, data: bytes, *, now: MonotonicSeconds) -> bool:
         """Take bytes that no request waits for; return whether they are an answer that was awaited before."""
         if self._lateness.take(data, now=now):
+            self.recent.note(now, received=data, failure=Failure.LATE)
             return True
+        self.recent.note(now, received=data)
         self._answers.stray(now=now)
         return False
 
@@ -100,6 +110,26 @@ class LineUnits:
     def forget_late_answers(self) -> None:
         """Forget all late answers: the line was opened anew."""
         self._lateness.forget()
+
+    def _note(
+        self,
+        transaction: Transaction,
+        received: bytes,
+        *,
+        asked_at: MonotonicSeconds,
+        at: MonotonicSeconds,
+        failure: Failure | None = None,
+    ) -> None:
+        exchange = transaction.exchange
+        self.recent.note(
+            asked_at,
+            took=at - asked_at,
+            unit=exchange.unit,
+            priority=transaction.priority,
+            request=exchange.request,
+            received=received,
+            failure=failure,
+        )
 
     def _words(self, unit: int, now: MonotonicSeconds) -> str:
         return f"unit {unit} on {self._line} {self._lateness.words(unit, now=now)}"

@@ -16,7 +16,7 @@ from gateway.app.central import central_parts
 from gateway.app.device_registration import DeviceRegistration
 from gateway.app.devices import build_field
 from gateway.app.expiry import event_keeping
-from gateway.app.lines import scannable_lines
+from gateway.app.polled_lines import polled_lines
 from gateway.app.site_state import SiteStateReader
 from gateway.app.systemd import Notify
 from gateway.app.watchdog import Watchdog, feed_watchdog
@@ -25,7 +25,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
 from gateway.lanes.incidents import Incidents
-from gateway.lines.scans import LineScans
+from gateway.lines.site_lines import SiteLines
 from gateway.problems.watch import ProblemWatch
 from gateway.recording import Recording
 from gateway.runtime.clock import SystemClock, boot_id, offset_of
@@ -143,9 +143,8 @@ class Gateway:
             alarmed=self._lane_alarmed,
         )
         self._incidents = Incidents(folder=folder.path / "incidents", clock=self._clock, incident=self._lanes.incident)
-        self._line_scans = LineScans(
-            lines=scannable_lines(site, self._field.buses, devices=self._lanes.devices), clock=self._clock
-        )
+        polled = polled_lines(site, self._field.buses, devices=self._lanes.devices)
+        self._lines = SiteLines.of(polled, clock=self._clock)
         self._recording = _recording_of(
             site, store=self._store, folder=folder, clock=self._clock, progress=self._progress, secrets=secrets
         )
@@ -232,7 +231,7 @@ class Gateway:
             services.keep("relay", self._central.relay.run)
         services.keep("problems", self._problems.run)
         services.keep("incidents", self._incidents.run)
-        services.keep("line scans", self._line_scans.run)
+        services.keep("line scans", self._lines.scans.run)
         services.keep("site file", self._reload_when_asked)
         services.keep("web", self._serve)
         services.once("readiness", self._tell_when_ready())
@@ -263,7 +262,7 @@ class Gateway:
             site_state=self._site_state.now,
             acknowledge=self._problems.acknowledge,
             incidents=self._incidents,
-            line_scans=self._line_scans,
+            lines=self._lines,
             webhooks=self._webhook_registry,
             outbox=self._central.parked,
             relay=self._central.relay,

@@ -1,1 +1,1 @@
-"""What technicians ask of the site's lines: scans for units."""
+"""What technicians ask of the site's lines: scans for units, and frames in words."""

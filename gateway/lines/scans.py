@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from drivers.bus.bus import Bus
 from drivers.contract import DeadlinePassed, LineDown
-from drivers.modbus.frames import Framing
 from drivers.modbus.scan import Sighting, sight
 from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.lines.line import PolledLine
 from gateway.runtime.clock import Clock
 
 LOWEST_UNIT, HIGHEST_UNIT = 1, 247
@@ -66,27 +66,10 @@ class Scan:
     ended: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ScannableLine:
-    """A line as a scan needs it.
-
-    Attributes:
-        bus: its owner.
-        framing: that of its Modbus devices; None when it has none.
-        names: the names of the site's devices, by unit.
-        is_moving: whether a gate on it moves now: its polls are fast then, and nothing may delay them.
-    """
-
-    bus: Bus
-    framing: Framing | None
-    names: Mapping[int, tuple[str, ...]]
-    is_moving: Callable[[], bool]
-
-
 class LineScans:
     """The scans of the site's lines. `run` owns them; the last one of each line is remembered."""
 
-    def __init__(self, *, lines: Mapping[str, ScannableLine], clock: Clock) -> None:
+    def __init__(self, *, lines: Mapping[str, PolledLine], clock: Clock) -> None:
         self._lines = lines
         self._clock = clock
         self._scans: dict[str, Scan] = {}
@@ -161,7 +144,7 @@ class LineScans:
         if not self._scans[name].ended:
             self._scans[name] = replace(self._scans[name], ended=ended)
 
-    async def _ask_all(self, name: str, line: ScannableLine, units: tuple[int, ...]) -> str:
+    async def _ask_all(self, name: str, line: PolledLine, units: tuple[int, ...]) -> str:
         """Ask each address; return why it ended."""
         before = _failed(line.bus)
         unasked_in_a_row = 0
@@ -195,7 +178,7 @@ class LineScans:
         self._scans[name] = replace(scan, unasked=(*scan.unasked, unit))
 
 
-async def _at_rest(line: ScannableLine) -> None:
+async def _at_rest(line: PolledLine) -> None:
     """Wait until no gate on the line moves."""
     while True:
         if not line.is_moving():
@@ -207,7 +190,7 @@ def _new(seen: Sighting) -> ScannedUnit:
     return ScannedUnit(seen.unit, (), seen.answer, seen.identity, seen.is_clear)
 
 
-def _in_use(line: ScannableLine, unit: int) -> ScannedUnit:
+def _in_use(line: PolledLine, unit: int) -> ScannedUnit:
     """Tell of a unit that the site polls what its polls tell."""
     polled = next((one for one in line.bus.quality().units if one.unit == unit), None)
     if polled is None or polled.reply_seconds is None:

@@ -22,7 +22,7 @@ from gateway.lanes.access_rules import places_of
 from gateway.lanes.grants import SiteGrants
 from gateway.lanes.incidents import Incidents
 from gateway.lanes.presence import Areas
-from gateway.lines.scans import LineScans
+from gateway.lines.site_lines import SiteLines
 from gateway.problems.found import SiteState
 from gateway.problems.problem import Verdict
 from gateway.recording import Recording
@@ -109,7 +109,7 @@ class Interface:
         site_state: the state of its parts that they follow from.
         acknowledge: notes that a person knows of a problem.
         incidents: what lanes did around each alarm.
-        line_scans: scans for units on the site's lines.
+        lines: the polled lines, their scans and frames.
         webhooks: receivers of the site's events.
         outbox: decisions on records that central refused.
         relay: the way to central for what only central answers; None for a site that stands alone.
@@ -133,7 +133,7 @@ class Interface:
     site_state: Callable[[], SiteState]
     acknowledge: Acknowledge
     incidents: Incidents
-    line_scans: LineScans
+    lines: SiteLines
     webhooks: WebhookActions
     outbox: RefusedActions
     relay: Relay | None = None
@@ -344,7 +344,7 @@ class Interface:
             ).routes(),
             *StatusProblems(acknowledge=self.acknowledge).routes(),
             *StatusIncidents(incidents=self.incidents).routes(),
-            *StatusLines(state=self.site_state, scans=self.line_scans).routes(),
+            *StatusLines(state=self.site_state, lines=self.lines).routes(),
             *StatusCards(events=store.events, refused=store.refused, clock=self.clock).routes(),
             *StatusLane(lanes=self.lanes, cards=store.cards, events=store.events, states=self._event_states).routes(),
             *StatusOutbox(actions=self.outbox, outbox=store.outbox, refused=store.refused).routes(),

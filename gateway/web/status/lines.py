@@ -1,4 +1,4 @@
-"""Lines of the site for the page: how each unit answers, and scans for units."""
+"""Lines of the site for the page: how each unit answers, the last frames, and scans for units."""
 
 from __future__ import annotations
 
@@ -7,19 +7,31 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Self
 
 from aiohttp import web
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from drivers.bus.line_quality import REPLY_BOUNDS, UnitQuality
 from gateway.domain.writes import JsonObject
-from gateway.lines.scans import HIGHEST_UNIT, LOWEST_UNIT, LineScans
+from gateway.lines.scans import HIGHEST_UNIT, LOWEST_UNIT
+from gateway.lines.site_lines import SiteLines
 from gateway.problems.found import SiteState
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, Text, read_body
+from gateway.web.http.bodies import Body, Text, read_body, read_query
 from gateway.web.http.envelope import success
 from gateway.web.operation import Operation, needs
 
+
+class FramesQuery(BaseModel):
+    """Of which line, and after which number."""
+
+    model_config = ConfigDict(frozen=True)
+
+    line: Annotated[str, Field(max_length=120)] = ""
+    after: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+
+
 LINE_LIST = Operation("GET", "/status/line/list", needs("can_view_devices"), "lines")
+LINE_FRAMES = Operation("GET", "/status/line/frames", needs("can_view_devices"), "frames", query=FramesQuery)
 LINE_SCAN = Operation("POST", "/status/line/scan", needs("can_control_devices"), "scan")
 LINE_SCAN_STOP = Operation("POST", "/status/line/scan/stop", needs("can_control_devices"), "scan")
 
@@ -51,35 +63,40 @@ class ScanWanted(LineNamed):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusLines:
-    """`/status/line/…`: lines with their units, and scans for units. Times are in milliseconds."""
+    """`/status/line/…`: lines with their units, the last frames, and scans. Times are in milliseconds."""
 
     state: Callable[[], SiteState]
-    scans: LineScans
+    lines: SiteLines
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
         return (
             Route(LINE_LIST, self._list),
+            Route(LINE_FRAMES, self._frames),
             Route(LINE_SCAN, self._scan),
             Route(LINE_SCAN_STOP, self._stop_scan),
         )
 
     async def _list(self, _: web.Request, __: Caller) -> web.StreamResponse:
-        lines = list(_lines(self.state(), self.scans))
+        lines = list(_lines(self.state(), self.lines))
         return success(lines=lines, bounds=[bound * 1000 for bound in REPLY_BOUNDS])
+
+    async def _frames(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        asked = read_query(request, FramesQuery)
+        return success(frames=[asdict(frame) for frame in self.lines.frames.since(asked.line, asked.after)])
 
     async def _scan(self, request: web.Request, _: Caller) -> web.StreamResponse:
         """Begin a scan; `/status/line/list` tells how it goes on."""
         wanted = await read_body(request, ScanWanted)
         units = range(wanted.first, wanted.last + 1)
-        scan = self.scans.start(wanted.line, units, through_converter=wanted.through_converter)
+        scan = self.lines.scans.start(wanted.line, units, through_converter=wanted.through_converter)
         return success(scan=asdict(scan))
 
     async def _stop_scan(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        return success(scan=asdict(self.scans.stop((await read_body(request, LineNamed)).line)))
+        return success(scan=asdict(self.lines.scans.stop((await read_body(request, LineNamed)).line)))
 
 
-def _lines(site: SiteState, scans: LineScans) -> Iterator[JsonObject]:
+def _lines(site: SiteState, known: SiteLines) -> Iterator[JsonObject]:
     names = {device.device_id: device.name for device in site.devices}
     for line in site.lines:
         devices = {unit: [names[number] for number in numbers] for unit, numbers in line.devices.items()}
@@ -87,7 +104,9 @@ def _lines(site: SiteState, scans: LineScans) -> Iterator[JsonObject]:
             "name": line.name,
             "down": line.quality.down_reason,
             "strays": line.quality.strays,
-            "scan": None if (scan := scans.of(line.name)) is None else asdict(scan),
+            "url": polled.bus.spec.url if (polled := known.polled.get(line.name)) else "",
+            "scannable": polled is not None and polled.framing == "rtu",
+            "scan": None if (scan := known.scans.of(line.name)) is None else asdict(scan),
             "units": [_unit(unit, devices.get(unit.unit, [])) for unit in line.quality.units],
         }
 

@@ -18,7 +18,8 @@ from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
 from gateway.domain.errors import CommandRefused, NotFoundError
-from gateway.lines.scans import DONE, LineScans, ScannableLine
+from gateway.lines.line import PolledLine
+from gateway.lines.scans import DONE, LineScans
 from gateway.runtime.clock import SystemClock
 
 USED, NEW = 1, 5
@@ -49,7 +50,9 @@ async def yard(tmp_path):
     async with far_end.serial(path=tmp_path / "port") as terminal, asyncio.TaskGroup() as group:
         bus = Bus(name="yard", spec=LinkSpec(f"serial:{terminal.path}", baud=115_200))
         moving = []
-        line = ScannableLine(bus=bus, framing="rtu", names={USED: ("Barrier",)}, is_moving=lambda: bool(moving))
+        line = PolledLine(
+            bus=bus, framing="rtu", names={USED: ("Barrier",)}, card_units=frozenset(), is_moving=lambda: bool(moving)
+        )
         scans = LineScans(lines={"yard": line}, clock=SystemClock())
         tasks = [group.create_task(body) for body in (bus.run(), keep_polling(bus), scans.run())]
         await until(lambda: bus.quality().units and bus.quality().units[0].reply_seconds)
@@ -116,7 +119,7 @@ async def test_it_ends_when_the_line_is_lost(yard):
 @asynccontextmanager
 async def scans_of(framing):
     bus = Bus(name="yard", spec=LinkSpec("tcp://127.0.0.1:9"))
-    line = ScannableLine(bus=bus, framing=framing, names={}, is_moving=lambda: False)
+    line = PolledLine(bus=bus, framing=framing, names={}, card_units=frozenset(), is_moving=lambda: False)
     yield LineScans(lines={"yard": line}, clock=SystemClock())
 
 

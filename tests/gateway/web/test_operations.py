@@ -54,6 +54,7 @@ SHUT = [item for item in OPERATIONS if item.rule.groups]
 BY_OTHERS = (
     "/status/event/one/",
     "/status/incident/file/",
+    "/status/line/frames",
     "/status/line/scan",
     "/status/problem/",
     "/v1/auth/mfa",

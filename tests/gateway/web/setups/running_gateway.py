@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -26,7 +26,8 @@ from gateway.domain.passages import Moment
 from gateway.lanes.incidents import Incidents
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
-from gateway.lines.scans import LineScans
+from gateway.lines.line import PolledLine
+from gateway.lines.site_lines import SiteLines
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
 from gateway.problems.problem import Acknowledgement, Problem, Verdict
@@ -212,6 +213,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         client: CentralClient | None = None,
         people: CentralAccounts | None = None,
         tls: Pair | None = None,
+        lines: Mapping[str, PolledLine] | None = None,
     ) -> AsyncIterator[Gateway]:
         loop = asyncio.get_running_loop()
         clock = SetClock()
@@ -253,7 +255,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             verdict=lambda: Verdict(tuple(problems), lanes=len(SITE.lanes)),
             acknowledge=acknowledge,
             incidents=Incidents(folder=tmp_path / "incidents", clock=clock, incident=board.incident),
-            line_scans=LineScans(lines={}, clock=clock),
+            lines=SiteLines.of(lines or {}, clock=clock),
             site_state=lambda: SiteState(
                 lanes=board.lanes(),
                 devices=board.devices(),

@@ -1,0 +1,38 @@
+"""The site's polled lines as technicians' tools need them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+from drivers.bus.bus import Bus
+from drivers.contract import GatePosition
+from gateway.lanes.snapshots import DeviceSnapshot
+from gateway.lines.line import PolledLine
+from gateway.site import ModbusDevice, SerialGateDevice, SerialTagReaderDevice, Site
+
+_MOVING = frozenset({GatePosition.OPENING, GatePosition.CLOSING})
+
+
+def polled_lines(
+    site: Site, buses: Mapping[str, Bus], *, devices: Callable[[], Iterable[DeviceSnapshot]]
+) -> dict[str, PolledLine]:
+    """Return the lines that units share, by name; `devices` tells which gates move."""
+    return {name: _polled(site, name, bus, devices) for name, bus in buses.items()}
+
+
+def _polled(site: Site, name: str, bus: Bus, devices: Callable[[], Iterable[DeviceSnapshot]]) -> PolledLine:
+    kinds = ModbusDevice | SerialGateDevice | SerialTagReaderDevice
+    own = [device for device in site.devices if isinstance(device, kinds) and device.link == name]
+    ids = frozenset(device.id for device in own)
+    return PolledLine(
+        bus=bus,
+        framing=next((device.framing for device in own if isinstance(device, ModbusDevice)), None),
+        names={unit: tuple(one.name for one in own if one.unit == unit) for unit in {one.unit for one in own}},
+        card_units=frozenset(one.unit for one in own if isinstance(one, SerialTagReaderDevice)),
+        is_moving=partial(_is_moving, ids, devices),
+    )
+
+
+def _is_moving(ids: frozenset[int], devices: Callable[[], Iterable[DeviceSnapshot]]) -> bool:
+    return any(device.device_id in ids and device.position in _MOVING for device in devices())

@@ -1,0 +1,113 @@
+"""The last frames of a line, in words. They are decoded when somebody looks; until then a line keeps bytes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drivers.bus.line_quality import Failure
+from drivers.bus.recent import Turn
+from drivers.modbus.words import reply_words, request_words, stray_words
+from gateway.domain.errors import NotFoundError
+from gateway.lines.line import PolledLine
+from gateway.runtime.clock import Clock
+
+MOST_FRAMES = 200
+_LONGEST_TEXT = 80
+_PRINTABLE_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A request and what came of it, or bytes that nobody asked for.
+
+    Attributes:
+        number: counts up; that of the last one asks for what came since.
+        at: when, wall micros.
+        unit: who was asked, None for bytes that nobody asked for.
+        devices: the names of the site's devices there.
+        purpose: poll, command, probe (of a silent unit), scan, or stray.
+        asked: the request in words.
+        told: the answer, or what is wrong with it, in words.
+        good: whether the answer counts.
+        milliseconds: until the answer, or until it was given up.
+        sent: the request in hexadecimal, "" where it may not be shown.
+        received: what came in hexadecimal, "" where it may not be shown.
+    """
+
+    number: int
+    at: int
+    unit: int | None
+    devices: tuple[str, ...]
+    purpose: str
+    asked: str
+    told: str
+    good: bool
+    milliseconds: float
+    sent: str
+    received: str
+
+
+class LineFrames:
+    """The frames of the site's lines."""
+
+    def __init__(self, *, lines: Mapping[str, PolledLine], clock: Clock) -> None:
+        self._lines = lines
+        self._clock = clock
+
+    def since(self, name: str, number: int) -> tuple[Frame, ...]:
+        """Return the last frames of a line after this number, oldest first. Raises NotFoundError for no line."""
+        line = self._lines.get(name)
+        if line is None:
+            raise NotFoundError(f"no line {name!r} with units that are polled")
+        turns = line.bus.turns_since(number)[-MOST_FRAMES:]
+        offset = self._clock.wall().micros - round(self._clock.monotonic() * 1_000_000)
+        return tuple(_frame(line, turn, at=offset + round(turn.at * 1_000_000)) for turn in turns)
+
+
+def _frame(line: PolledLine, turn: Turn, *, at: int) -> Frame:
+    asked, told = _words(line, turn)
+    is_shown = turn.unit not in line.card_units and (turn.unit is not None or not line.card_units)
+    return Frame(
+        number=turn.number,
+        at=at,
+        unit=turn.unit,
+        devices=() if turn.unit is None else line.names.get(turn.unit, ()),
+        purpose="stray" if turn.priority is None else turn.priority.name.lower(),
+        asked=asked,
+        told=told,
+        good=turn.failure is None and turn.unit is not None,
+        milliseconds=round(turn.took * 1000, 1),
+        sent=turn.request.hex(" ") if is_shown else "",
+        received=turn.received.hex(" ") if is_shown else "",
+    )
+
+
+def _words(line: PolledLine, turn: Turn) -> tuple[str, str]:
+    if line.framing is None or turn.unit in line.card_units:
+        return _other_words(line, turn)
+    if turn.unit is None:
+        return "", stray_words(line.framing, turn.received, turn.failure)
+    told = reply_words(line.framing, turn.request, turn.received, turn.failure, took=turn.took)
+    return request_words(line.framing, turn.request), told
+
+
+def _other_words(line: PolledLine, turn: Turn) -> tuple[str, str]:
+    """Tell of a frame that is no Modbus: its text where it is text, and nothing of what may hold a card's number."""
+    if turn.failure is Failure.SILENT:
+        told = f"no answer within {turn.took * 1000:.0f} ms"
+    elif line.card_units:
+        told = f"{len(turn.received)} bytes, not shown: they may hold the number of a card"
+    else:
+        told = _text(turn.received)
+    if turn.failure in {Failure.GARBLED, Failure.LATE, Failure.ECHOED}:
+        told = f"{told} ({turn.failure.value})"
+    return ("" if turn.unit is None else "a question" if line.card_units else _text(turn.request)), told
+
+
+def _text(data: bytes) -> str:
+    shown = "".join(chr(byte) if 0x20 <= byte < 0x7F else "·" for byte in data)
+    if not data:
+        return "nothing"
+    is_text = sum(character != "·" for character in shown) >= _PRINTABLE_SHARE * len(shown)
+    return shown[:_LONGEST_TEXT] if is_text else f"{len(data)} bytes"

@@ -1,0 +1,123 @@
+"""Frames of lines at work, and what of them nobody is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import timeit
+
+import pytest
+
+from drivers.bus.bus import Bus
+from drivers.bus.recent import KEPT, RecentTurns
+from drivers.bus.transactions import Exchange, Priority
+from drivers.contract import DriverError
+from drivers.link import LinkSpec
+from drivers.modbus.messages import Read, Table
+from drivers.modbus.session import Session
+from gateway.demo.barrier import Barrier
+from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
+from gateway.demo.modbus_wiring import RelayWiring
+from gateway.domain.errors import NotFoundError
+from gateway.lines.frames import LineFrames
+from gateway.lines.line import PolledLine
+from gateway.runtime.clock import SystemClock
+
+INPUTS = Read(Table.DISCRETE_INPUT, 0, 6)
+GATE, TAGS = 1, 9
+CARD = b"CARD0012345678"
+
+
+@pytest.fixture
+async def yard(tmp_path):
+    """A line with a barrier at address 1, and a way to ask it."""
+    far_end = ModbusFarEnd(units={GATE: RelayWiring(barrier=Barrier(closes_itself=False))}, framing="rtu")
+    async with far_end.serial(path=tmp_path / "port") as terminal, asyncio.TaskGroup() as group:
+        bus = Bus(name="yard", spec=LinkSpec(f"serial:{terminal.path}", baud=115_200))
+        serving = group.create_task(bus.run())
+        async with asyncio.timeout(20):
+            while bus.down_reason is not None:
+                await asyncio.sleep(0.01)
+        yield bus, far_end, terminal
+        serving.cancel()
+
+
+def frames_of(bus, *, card_units=frozenset(), framing="rtu"):
+    line = PolledLine(
+        bus=bus, framing=framing, names={GATE: ("Barrier",)}, card_units=card_units, is_moving=lambda: False
+    )
+    return LineFrames(lines={"yard": line}, clock=SystemClock())
+
+
+async def ask(bus, unit=GATE):
+    session = Session(bus=bus, unit=unit, framing="rtu", timeout=0.1)
+    loop = asyncio.get_running_loop()
+    try:
+        await session.read(INPUTS, deadline=loop.time() + 5)
+    except DriverError as error:
+        return str(error)
+    return ""
+
+
+async def test_each_kind_of_outcome_has_its_words(yard):
+    bus, far_end, terminal = yard
+    frames = frames_of(bus)
+    await ask(bus)
+    far_end.misbehave(GATE, Misbehaviour(exception=4))
+    await ask(bus)
+    far_end.misbehave(GATE, Misbehaviour(corrupt=True))
+    await ask(bus)
+    await ask(bus, unit=77)
+    terminal.write(bytes.fromhex("4d 02 01 00"))
+    async with asyncio.timeout(20):
+        while not [one for one in frames.since("yard", 0) if one.purpose == "stray"]:
+            await ask(bus, unit=78)
+    shown = frames.since("yard", 0)
+    assert [(one.unit, one.asked, one.told.split(":")[0], one.good) for one in shown[:4]] == [
+        (GATE, "read inputs 0-5", "1 0 0 0 0 0", True),
+        (GATE, "read inputs 0-5", "refused", True),
+        (GATE, "read inputs 0-5", "6 bytes that are no answer", False),
+        (77, "read inputs 0-5", shown[3].told, False),
+    ]
+    assert shown[3].told.startswith("no answer within 10")
+    assert shown[0].devices == ("Barrier",)
+    assert shown[0].sent.startswith("01 02 00 00 00 06")
+    (stray,) = [one for one in shown if one.purpose == "stray"]
+    assert stray.told == "4 bytes that nobody asked for, as from unit 77"
+    assert frames.since("yard", shown[-1].number) == ()
+    assert [one.number for one in frames.since("yard", shown[0].number)] == [one.number for one in shown[1:]]
+    with pytest.raises(NotFoundError):
+        frames.since("garage", 0)
+
+
+async def test_numbers_of_cards_are_never_shown(yard):
+    bus, _, _ = yard
+    bus._units.recent.note(1.0, unit=TAGS, priority=Priority.POLL, request=b"\x05Q", received=CARD)
+    bus._units.recent.note(2.0, received=CARD)
+    for framing in (None, "rtu"):
+        shown = frames_of(bus, card_units=frozenset({TAGS}), framing=framing).since("yard", 0)
+        assert len(shown) == 2
+        for secret in (CARD.decode(), CARD.hex(), CARD.hex(" ")):
+            assert secret not in str(shown)
+
+
+async def test_text_is_shown_as_text(yard):
+    bus, _, _ = yard
+    parse = bytes.decode
+    await bus.transact(
+        Exchange(GATE, b"$01OPEN\r", parse, tagged=False, answered=False),
+        priority=Priority.POLL,
+        deadline=asyncio.get_running_loop().time() + 5,
+    )
+    (shown,) = frames_of(bus, framing=None).since("yard", 0)
+    assert (shown.asked, shown.told) == ("$01OPEN·", "nothing")
+
+
+def test_a_line_keeps_a_bounded_number_and_pays_microseconds():
+    recent = RecentTurns()
+    times = timeit.repeat(
+        lambda: recent.note(1.0, took=0.01, unit=1, priority=Priority.POLL, request=b"12345678", received=b"123456"),
+        number=10_000, repeat=5,
+    )  # fmt: skip
+    assert min(times) / 10_000 < 50e-6
+    print(f"{min(times) / 10_000 * 1e6:.2f} us a transaction")
+    assert len(recent.since(0)) == KEPT
