@@ -11,7 +11,7 @@ const PHASES = {
   fault: ["Fault", "bad"],
 };
 let orderNumber = 0;
-const addressOf = (lane) => `/status/lanes/${encodeURIComponent(lane.lane_id)}`;
+export const addressOf = (lane) => `/status/lanes/${encodeURIComponent(lane.lane_id)}`;
 const CANNOT_WORK = "Cannot work";
 const LOOPS = { on: "occupied", off: "free", unknown: "unknown" };
 const GATES = {
@@ -60,21 +60,16 @@ export function createLane(lane) {
 
 export function updateLane(node, lane, { user, demo }) {
   node.lane = lane;
-  const moving = lane.position === "opening" || lane.position === "closing";
-  const car = lane.under === "on" ? "at-closing" : lane.vehicle === "on" ? "at-arming" : "";
   setText(node.querySelector(".lane-name"), lane.name);
   node.querySelector(".lane-name").setAttribute("href", addressOf(lane));
   setText(node.querySelector(".lane-way"), lane.name.toLowerCase().includes(lane.direction) ? "" : lane.direction);
-  const unable = lane.phase === "fault" || lane.unable.length > 0;
-  const [word, kind] = unable && lane.phase === "idle" ? [CANNOT_WORK, "bad"] : PHASES[lane.phase] || [lane.phase, ""];
+  const unable = isUnable(lane);
+  const [word, kind] = stateOf(lane);
   setClass(node.querySelector(".phase"), `pill phase ${kind}`);
   node.querySelector(".phase").dataset.word = word;
   setClass(node, `card lane ${unable ? "fault-now" : ""}`);
-  const scene = node.querySelector(".scene");
-  setClass(scene, `scene p-${lane.position} ${moving ? "moving" : ""} ${car}`);
-  scene.setAttribute("aria-label", `${GATES[lane.position]}; arming loop ${LOOPS[lane.vehicle]}; closing loop ${LOOPS[lane.under]}`);
+  showScene(node.querySelector(".scene"), lane);
   for (const [name, state] of [["arming", lane.vehicle], ["closing", lane.under]]) {
-    setClass(scene.querySelector(`.loop.${name}`), `loop ${name} ${state}`);
     setClass(node.querySelector(`.${name}-lamp`), `lamp ${name}-lamp ${state}`);
     setText(node.querySelector(`.${name}-text`), `${name === "arming" ? "Arming" : "Closing"} loop ${LOOPS[state]}`);
   }
@@ -118,6 +113,25 @@ export function updateLane(node, lane, { user, demo }) {
     update: (button, card) => button.setAttribute("aria-label", `Present ${card.label} at ${lane.name}`),
   });
   ageOf(node);
+}
+
+const isUnable = (lane) => lane.phase === "fault" || lane.unable.length > 0;
+export const decisionOf = (lane) => decisions.get(lane.lane_id);
+
+// The word for a lane's state, and its colour.
+export function stateOf(lane) {
+  return isUnable(lane) && lane.phase === "idle" ? [CANNOT_WORK, "bad"] : PHASES[lane.phase] || [lane.phase, ""];
+}
+
+// The drawing of the gate, its loops and the vehicle.
+export function showScene(scene, lane) {
+  const moving = lane.position === "opening" || lane.position === "closing";
+  const car = lane.under === "on" ? "at-closing" : lane.vehicle === "on" ? "at-arming" : "";
+  setClass(scene, `scene p-${lane.position} ${moving ? "moving" : ""} ${car}`);
+  scene.setAttribute("aria-label", `${GATES[lane.position]}; arming loop ${LOOPS[lane.vehicle]}; closing loop ${LOOPS[lane.under]}`);
+  for (const [name, state] of [["arming", lane.vehicle], ["closing", lane.under]]) {
+    setClass(scene.querySelector(`.loop.${name}`), `loop ${name} ${state}`);
+  }
 }
 
 export function ageOf(node) {

@@ -19,6 +19,7 @@ import { ageConsumers, showConsumers } from "./consumers.js";
 import { ageEquipment, setUpEquipment, showEquipment } from "./equipment.js";
 import { clock, follow } from "./time.js";
 import { setUpViews, show } from "./views.js";
+import { ageWall, forgetWall, setUpWall, showWall } from "./wall.js";
 
 let heardAt = "";
 
@@ -32,6 +33,7 @@ const live = new Live({
     showProblems(snapshot);
     showLanes(snapshot);
     showLane(snapshot);
+    showWall(snapshot);
     showAreas(snapshot);
     showEvents(snapshot);
     showHistory(snapshot);
@@ -81,6 +83,7 @@ function signedOut() {
   forgetEvents();
   forgetLane();
   forgetLanes();
+  forgetWall();
   forgetHistory();
   forgetCards();
   inTouch(true);
@@ -107,6 +110,7 @@ setUpPlayer();
 setUpQuestions();
 setUpEvents();
 setUpLane();
+setUpWall();
 setUpHistory();
 setUpCards();
 setUpLines();
@@ -119,6 +123,7 @@ setInterval(() => {
   if (document.body.classList.contains("stale")) return; // what is not heard of any more does not grow older
   ageLanes();
   ageLane();
+  ageWall();
   ageProblems();
   ageEquipment();
   ageConsumers();

@@ -8,6 +8,8 @@ export function follow(now, timezone) {
   zone = timezone;
 }
 
+export const now = () => Date.now() + offset;
+
 export function seconds(since) {
   return Math.max(0, (Date.now() + offset - Date.parse(since)) / 1000);
 }

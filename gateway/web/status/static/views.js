@@ -4,6 +4,8 @@ import { byId } from "./dom.js";
 const BASE = "/status/";
 const VIEWS = { "": "now", lanes: "lanes", events: "events", cards: "cards", lines: "lines", health: "health", wall: "wall" };
 const entered = {}; // what a view does as it is entered, by its name
+const left = {}; // and as it is left
+let shown = "";
 
 export function setUpViews() {
   document.addEventListener("click", (event) => {
@@ -15,8 +17,9 @@ export function setUpViews() {
   addEventListener("popstate", show);
 }
 
-export function onEnter(view, act) {
+export function onEnter(view, act, leave) {
   entered[view] = act;
+  left[view] = leave;
 }
 
 export function go(address) {
@@ -34,5 +37,7 @@ export function show() {
     if (link.getAttribute("href") === BASE + (view === "now" || view === "lanes" ? "" : name)) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+  if (shown !== view) left[shown]?.();
+  shown = view;
   entered[view]?.(decodeURIComponent(id));
 }
