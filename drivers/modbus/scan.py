@@ -60,7 +60,7 @@ async def sight(
 
     Raises DeadlinePassed when the line had no turn to spare within so many seconds, LineDown when it is down.
     """
-    shortest = _answer_seconds(bus, _PRESENCE_BYTES)
+    shortest = answer_seconds(bus, _PRESENCE_BYTES)
     session = Session(bus=bus, unit=unit, framing=framing, timeout=_WANTED * shortest, scan_shortest=shortest)
     try:
         values, _ = await session.read(_FIRST_REGISTER, deadline=monotonic() + within)
@@ -74,7 +74,7 @@ async def sight(
         answer = str(refusal).rsplit(": ", 1)[-1]
     else:
         answer = f"register 0 holds {values[0]}"
-    longest = _answer_seconds(bus, _IDENTITY_BYTES)
+    longest = answer_seconds(bus, _IDENTITY_BYTES)
     asking = Session(bus=bus, unit=unit, framing=framing, timeout=longest, scan_shortest=longest)
     identity = await _told(asking, IDENTIFICATION, identification_words, deadline=monotonic() + within)
     if not identity:
@@ -94,7 +94,7 @@ async def _told(
         return ""
 
 
-def _answer_seconds(bus: Bus, count: int) -> float:
+def answer_seconds(bus: Bus, count: int) -> float:
     """Return how long a request and its answer may take, for so many bytes, by the line's speed and other units."""
     others = max((unit.reply_seconds or 0.0 for unit in bus.quality().units), default=0.0)
     return max(bus.spec.seconds_for(count) + _TURNAROUND, _SLOWER_THAN_OTHERS * others)

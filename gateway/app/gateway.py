@@ -143,7 +143,7 @@ class Gateway:
             alarmed=self._lane_alarmed,
         )
         self._incidents = Incidents(folder=folder.path / "incidents", clock=self._clock, incident=self._lanes.incident)
-        polled = polled_lines(site, self._field.buses, devices=self._lanes.devices)
+        polled = polled_lines(site, self._field.buses, site_path=site_path, devices=self._lanes.devices)
         self._lines = SiteLines.of(polled, clock=self._clock)
         self._recording = _recording_of(
             site, store=self._store, folder=folder, clock=self._clock, progress=self._progress, secrets=secrets

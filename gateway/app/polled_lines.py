@@ -4,24 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 
 from drivers.bus.bus import Bus
 from drivers.contract import GatePosition
+from drivers.modbus.profile import load_unit_profile
 from gateway.lanes.snapshots import DeviceSnapshot
-from gateway.lines.line import PolledLine
-from gateway.site import ModbusDevice, SerialGateDevice, SerialTagReaderDevice, Site
+from gateway.lines.line import ModbusUnit, PolledLine
+from gateway.site import (
+    ModbusDevice,
+    SerialGateDevice,
+    SerialTagReaderDevice,
+    Site,
+    find_profile,
+    profile_folders,
+)
 
 _MOVING = frozenset({GatePosition.OPENING, GatePosition.CLOSING})
 
 
 def polled_lines(
-    site: Site, buses: Mapping[str, Bus], *, devices: Callable[[], Iterable[DeviceSnapshot]]
+    site: Site, buses: Mapping[str, Bus], *, site_path: Path, devices: Callable[[], Iterable[DeviceSnapshot]]
 ) -> dict[str, PolledLine]:
     """Return the lines that units share, by name; `devices` tells which gates move."""
-    return {name: _polled(site, name, bus, devices) for name, bus in buses.items()}
+    folders = profile_folders(site, site_path)
+    return {name: _polled(site, name, bus, folders, devices) for name, bus in buses.items()}
 
 
-def _polled(site: Site, name: str, bus: Bus, devices: Callable[[], Iterable[DeviceSnapshot]]) -> PolledLine:
+def _polled(
+    site: Site,
+    name: str,
+    bus: Bus,
+    folders: tuple[Path, ...],
+    devices: Callable[[], Iterable[DeviceSnapshot]],
+) -> PolledLine:
     kinds = ModbusDevice | SerialGateDevice | SerialTagReaderDevice
     own = [device for device in site.devices if isinstance(device, kinds) and device.link == name]
     ids = frozenset(device.id for device in own)
@@ -30,6 +46,11 @@ def _polled(site: Site, name: str, bus: Bus, devices: Callable[[], Iterable[Devi
         framing=next((device.framing for device in own if isinstance(device, ModbusDevice)), None),
         names={unit: tuple(one.name for one in own if one.unit == unit) for unit in {one.unit for one in own}},
         card_units=frozenset(one.unit for one in own if isinstance(one, SerialTagReaderDevice)),
+        devices={
+            one.id: ModbusUnit(one.unit, one.framing, load_unit_profile(path))
+            for one in own
+            if isinstance(one, ModbusDevice) and (path := find_profile(one.profile, folders)) is not None
+        },
         is_moving=partial(_is_moving, ids, devices),
     )
 

@@ -74,7 +74,7 @@ NAMED = (
     ),
     Named(
         "probe",
-        "Test a line: listen to a port, scan a bus, or read one device. Shows the raw bytes.",
+        "Test a line: see its units and frames, scan it, listen to a port, or read one device.",
         "gateway.cli.probe:app",
     ),
     Named("events", "List the events of the site, follow them, and export them.", "gateway.cli.events:app"),

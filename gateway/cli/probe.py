@@ -1,85 +1,61 @@
-"""`edge-gateway probe`: look at a port, a bus or one unit, with the raw bytes shown."""
+"""`edge-gateway probe`: look at a port, a bus or one unit; a running gateway is asked, and keeps working."""
 
 from __future__ import annotations
 
-import asyncio
-import math
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from contextlib import suppress
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
-from drivers.bus.bus import Bus
-from drivers.bus.wire import Direction, Trace
-from drivers.contract import DriverError, LinkError
-from drivers.link import LinkSpec, open_link
-from drivers.modbus.frames import Framing
-from drivers.modbus.profile import Command, GateProfile, UnitProfile, load_unit_profile
-from drivers.modbus.session import Session
-from drivers.modbus.survey import Answered, UnitValues, ask_for_unit, line_up, read_unit
-from drivers.modbus.traced_answers import LATE_SECONDS, AnswerTrace, TracedAnswer
+from drivers.modbus.profile import UnitProfile
+from drivers.modbus.survey import Answered, UnitValues
+from gateway.cli.client import Gateway
+from gateway.cli.line_alone import listen, look, profile_of, run_on_line, scan, spec_at, spec_of
 from gateway.cli.line_trace import LineTrace
-from gateway.cli.line_use import is_connected
-from gateway.domain.errors import CommandRefused, ConfigError
+from gateway.cli.printing import print_answers
+from gateway.cli.running_lines import Line, Scan, Unit, device_values, follow, line_named, lines_of, must_have, show
+from gateway.cli.running_lines import scan as scan_running
+from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
+from gateway.domain.errors import CommandRefused, ConfigError, GatewayUnreachable
 from gateway.site import (
     Device,
-    Link,
     ModbusDevice,
     OsdpReaderDevice,
     SerialGateDevice,
     SerialReaderDevice,
     SerialTagReaderDevice,
     Site,
-    find_profile,
     load,
-    profile_folders,
 )
 
-Result = TypeVar("Result")
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="""Test a line: listen to a port, scan a bus, or read one device. Shows the raw bytes.
+    help="""Test a line: see its units and frames, scan it, listen to a port, or read one device.
 
-    Sends no command unless you ask for one. Stop the gateway first: a line that it has open is refused.
+    A running gateway is asked for its own lines, and works on meanwhile; other lines are opened here. Sends no command
+    unless you ask for one.
 
     Example: edge-gateway probe bus serial:/dev/ttyUSB0 --baud 9600,38400 --units 1-32
     """,
 )
-Url = Annotated[str, typer.Argument(metavar="URL", help="serial:/dev/… or tcp://host:port", show_default=False)]
+At = Annotated[
+    str,
+    typer.Argument(
+        metavar="LINE", help="serial:/dev/… or tcp://host:port, or a line of the running gateway.", show_default=False
+    ),
+]
 Parity = Annotated[Literal["none", "even", "odd"], typer.Option(help="Parity of the line.")]
 StopBits = Annotated[int, typer.Option(min=1, max=2, help="Stop bits of the line.")]
 Force = Annotated[
-    bool, typer.Option("--force", help="Use the line even if another program has it open. Answers may get lost.")
+    bool,
+    typer.Option("--force", help="Open the line here even if another program has it open. Answers may get lost."),
 ]
-
-
-def late(answer: TracedAnswer, timeout: float) -> Answered:
-    """Describe, as a line of `probe bus`, a unit that answered late or unasked."""
-    if answer.after is None:
-        words = "heard though it was not asked: another master on the line, or an answer under a wrong address"
-        return Answered(answer.unit, words, is_clear=True)
-    wanted = math.ceil(answer.after * 12) / 10
-    words = f"answers late, after {answer.after:.2f} s: more than --timeout {timeout:g}; try --timeout {wanted:g}"
-    return Answered(answer.unit, words, is_clear=True)
-
-
-def hint_of(traced: AnswerTrace, device: ModbusDevice, profile: UnitProfile) -> str:
-    """Describe what arrived instead of the answer; "" for nothing."""
-    answers = traced.answers()
-    others = ", ".join(str(answer.unit) for answer in answers if answer.unit != device.unit)
-    own = next((answer.after for answer in answers if answer.unit == device.unit), None)
-    if own is not None and own > profile.reply_ms / 1000:
-        return f"its answer came after {own:.2f} s, and profile {device.profile!r} waits {profile.reply_ms} ms"
-    if others:
-        return f"but unit {others} was heard: is {device.unit} the right address of device {device.id}?"
-    return ""
 
 
 def why_not_probed(device: Device, site: Site) -> str:
@@ -98,28 +74,81 @@ def why_not_probed(device: Device, site: Site) -> str:
     return f"{words}; it is on the network at {link.url}: {elsewhere}"
 
 
+@app.command("lines")
+def lines(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) -> None:
+    """Show the lines of the running gateway: how fast and how reliably each unit answers.
+
+    The exit status is 1 when a line is down or a unit fails.
+
+    Example: edge-gateway probe lines
+    """
+    with connected(data, url) as gateway:
+        found = lines_of(gateway)
+    if as_json:
+        print_answers(found)
+    else:
+        for line in found:
+            typer.echo(f"{line.name} ({line.url}): {line.down or 'open'}")
+            for unit in line.units:
+                typer.echo(f"    {_unit_words(unit)}")
+    if any(line.down or any(unit.failing for unit in line.units) for line in found):
+        raise typer.Exit(1)
+
+
+@app.command("follow")
+def follow_frames(
+    line: At,
+    *,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.1, max=86_400, help="How long; until Ctrl-C if left out.")
+    ] = None,
+    data: Data = USUAL_DATA,
+    url: Url = "",
+    as_json: JsonWanted = False,
+) -> None:
+    """Show the frames of a line of the running gateway in words, as they come. Sends nothing.
+
+    Example: edge-gateway probe follow gates --seconds 60
+    """
+    with connected(data, url) as gateway:
+        for frame in follow(gateway, must_have(gateway, line).name, seconds=seconds):
+            if as_json:
+                typer.echo(frame.model_dump_json())
+            else:
+                show(frame)
+
+
 @app.command("port")
 def port(
-    url: Url,
+    line: At,
     *,
     baud: Annotated[int, typer.Option(min=300, max=921_600, help="Bits per second.")] = 9600,
     parity: Parity = "none",
     stop_bits: StopBits = 1,
     seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="How long to listen.")] = 10.0,
     force: Force = False,
+    data: Data = USUAL_DATA,
+    url: Url = "",
 ) -> None:
     """Listen to a port and show every byte, in hexadecimal and as text. Sends nothing.
 
+    Of a line that the running gateway polls its frames are shown in words instead.
+
     Example: edge-gateway probe port serial:/dev/ttyUSB0 --baud 9600 --seconds 30
     """
-    spec = _spec(url, baud=baud, parity=parity, stop_bits=stop_bits, force=force)
-    console = Console()
-    _run(_listen(spec, LineTrace(console=console, characters=True), seconds))
+
+    def ask(gateway: Gateway, known: Line) -> None:
+        for frame in follow(gateway, known.name, seconds=seconds):
+            show(frame)
+
+    if not _asked(line, ask, data=data, url=url, force=force):
+        spec = spec_at(line, baud=baud, parity=parity, stop_bits=stop_bits, force=force)
+        run_on_line(listen(spec, LineTrace(console=Console(), characters=True), seconds))
 
 
 @app.command("bus")
 def bus(
-    url: Url,
+    line: At,
     *,
     baud: Annotated[str, typer.Option(help="One or more speeds, such as 9600,38400. Serial ports only.")] = "9600",
     units: Annotated[str, typer.Option(help="Addresses to ask, such as 1-32 or 1,2,10.")] = "1-32",
@@ -128,22 +157,46 @@ def bus(
     framing: Annotated[Literal["rtu", "tcp"], typer.Option(help="Use tcp for devices that speak Modbus TCP.")] = "rtu",
     timeout: Annotated[float, typer.Option(min=0.02, max=2.0, help="Seconds for each answer.")] = 0.15,
     frames: Annotated[bool, typer.Option("--frames", help="Show the raw bytes too.")] = False,
+    through_converter: Annotated[
+        bool,
+        typer.Option(
+            "--through-converter",
+            help="Scan a Modbus TCP line of the running gateway, though its units may be delayed by it.",
+        ),
+    ] = False,
     force: Force = False,
+    data: Data = USUAL_DATA,
+    url: Url = "",
+    as_json: JsonWanted = False,
 ) -> None:
     """Scan a bus: ask every address at every speed for its first register. A refusal counts as an answer.
 
-    Units that answer later than --timeout are listed too.
+    A line of the running gateway is scanned at its own speed, in turns in which nothing else waits. Units that answer
+    later than --timeout are listed too, where the line is opened here.
 
     Example: edge-gateway probe bus serial:/dev/ttyUSB0 --baud 9600,19200,38400 --parity even --units 1-16
     """
     wanted = _numbers(units, lowest=1, highest=247, option="--units")
     speeds = _numbers(baud, lowest=300, highest=921_600, option="--baud")
-    if not url.startswith("serial:"):
+
+    def ask(gateway: Gateway, known: Line) -> None:
+        typer.echo(f"line {known.name} is the running gateway's: it asks in its idle turns", err=True)
+        done = scan_running(
+            gateway, known.name, first=min(wanted), last=max(wanted), through_converter=through_converter
+        )
+        _show_scan(done, as_json=as_json)
+
+    if _asked(line, ask, data=data, url=url, force=force):
+        return
+    if not line.startswith("serial:"):
         speeds = speeds[:1]
-    specs = [_spec(url, baud=speed, parity=parity, stop_bits=stop_bits, force=force) for speed in speeds]
-    console = Console()
-    found = _run(_scan(specs, wanted, framing=framing, timeout=timeout, console=console, frames=frames))
-    console.print(_found_table(found, is_serial=specs[0].is_serial))
+    specs = [spec_at(line, baud=speed, parity=parity, stop_bits=stop_bits, force=force) for speed in speeds]
+    console = Console(stderr=as_json)
+    found = run_on_line(scan(specs, wanted, framing=framing, timeout=timeout, console=console, frames=frames))
+    if as_json:
+        typer.echo(json.dumps([{"baud": speed, **asdict(answer)} for speed, answer in found], indent=2))
+    else:
+        console.print(_found_table(found, is_serial=specs[0].is_serial))
     if not found:
         raise typer.Exit(1)
 
@@ -160,8 +213,13 @@ def unit(
         typer.Option(help="Send this command first. The gate moves! Only the lane may close it."),
     ] = None,
     force: Force = False,
+    data: Data = USUAL_DATA,
+    url: Url = "",
+    as_json: JsonWanted = False,
 ) -> None:
     """Read one Modbus device of a site file and show its state in words, with the raw bytes.
+
+    A running gateway reads it in idle turns of its line.
 
     Example: edge-gateway probe unit /etc/edge-gateway/site.toml 101
     """
@@ -172,162 +230,53 @@ def unit(
     if not isinstance(chosen, ModbusDevice):
         raise ConfigError(why_not_probed(chosen, read))
     link = next(link for link in read.links if link.id == chosen.link)
-    profile = _profile(read, site, chosen)
-    spec = _spec_of(link, force=force)
-    console = Console()
-    state = _run(_look(spec, chosen, profile, send=send, trace=LineTrace(console=console)))
-    console.print(_state_table(chosen.name, profile, state))
+    profile = profile_of(read, site, chosen)
+
+    def ask(gateway: Gateway, _: Line) -> None:
+        if send is not None:
+            raise CommandRefused(
+                f"the running gateway has line {link.id}: its lane commands the gate, with edge-gateway lanes {send}"
+            )
+        _show_state(chosen.name, profile, device_values(gateway, device), as_json=as_json)
+
+    if _asked(link.url, ask, data=data, url=url, force=force):
+        return
+    trace = LineTrace(console=Console(stderr=as_json))
+    state = run_on_line(look(spec_of(link, force=force), chosen, profile, send=send, trace=trace))
+    _show_state(chosen.name, profile, state, as_json=as_json)
 
 
-async def _listen(spec: LinkSpec, trace: LineTrace, seconds: float) -> None:
-    connection = await open_link(spec)
-    try:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while True:
-                    arrival = await connection.read()
-                    trace(Direction.RECEIVED, arrival.data, arrival.at)
-    finally:
-        await connection.close()
-
-
-async def _scan(
-    specs: list[LinkSpec], units: list[int], *, framing: Framing, timeout: float, console: Console, frames: bool
-) -> list[tuple[int, Answered]]:
-    found: list[tuple[int, Answered]] = []
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("asking", total=len(specs) * len(units))
-        for spec in specs:
-            traced = AnswerTrace(framing=framing)
-            trace = _both(LineTrace(console=console), traced) if frames else traced
-            line = Bus(name=spec.url, spec=spec, trace=trace, silent_limit=len(units) + 1)  # silence is to be expected
-
-            async def ask_all(line: Bus = line, spec: LinkSpec = spec, traced: AnswerTrace = traced) -> None:
-                clear = set()
-                for number in units:
-                    progress.update(task, description=f"unit {number} at {spec.baud}")
-                    answer = await ask_for_unit(line, number, framing=framing, timeout=timeout)
-                    if answer is not None:
-                        clear.add(number)
-                        found.append((spec.baud, answer))
-                    progress.advance(task)
-                if clear != set(units):
-                    await asyncio.sleep(LATE_SECONDS)
-                tardy = (late(answer, timeout) for answer in traced.answers() if answer.unit not in clear)
-                found.extend((spec.baud, answer) for answer in tardy)
-
-            await _beside(line, ask_all)
-    return found
-
-
-async def _look(
-    spec: LinkSpec,
-    device: ModbusDevice,
-    profile: UnitProfile,
-    *,
-    send: Literal["open", "stop"] | None,
-    trace: LineTrace,
-) -> UnitValues:
-    traced = AnswerTrace(framing=device.framing)
-    line = Bus(name=device.link, spec=spec, trace=_both(trace, traced))
-    session = Session(bus=line, unit=device.unit, framing=device.framing, timeout=profile.reply_ms / 1000)
-    seen: list[UnitValues] = []
-
-    async def ask() -> None:
-        await line_up(line)
+def _asked(line: str, ask: Callable[[Gateway, Line], None], *, data: Path, url: str, force: bool) -> bool:
+    """Let the running gateway `ask` on its line; return False when none runs here, or it has no such line."""
+    if force:
+        return False
+    with connected(data, url) as gateway:
         try:
-            if send is not None:
-                await _send(session, profile, send)
-            seen.append(await read_unit(session, profile))
-        except LinkError as error:
-            await asyncio.sleep(LATE_SECONDS)
-            hint = hint_of(traced, device, profile)
-            if not hint:
+            known = must_have(gateway, line) if url else line_named(gateway, line)
+        except GatewayUnreachable:
+            if url:
                 raise
-            raise LinkError(f"{error}; {hint}") from error
-
-    await _beside(line, ask)
-    return seen[0]
-
-
-def _both(one: Trace, other: Trace) -> Trace:
-    def trace(direction: Direction, data: bytes, at: float) -> None:
-        one(direction, data, at)
-        other(direction, data, at)
-
-    return trace
+            known = None
+        if known is None:
+            return False
+        ask(gateway, known)
+    return True
 
 
-async def _send(session: Session, profile: UnitProfile, name: Literal["open", "stop"]) -> None:
-    command: Command | None = None
-    if isinstance(profile, GateProfile):
-        command = profile.commands.open if name == "open" else profile.commands.stop
-    if command is None:
-        raise CommandRefused(f"{profile.name} has no command to {name}")
-    try:
-        await session.write(profile.write_of(command), deadline=time.monotonic() + 2)
-        await asyncio.sleep(command.pulse_seconds or 0.0)
-    finally:
-        if command.pulse_seconds is not None:
-            await session.write(profile.release_of(command), deadline=time.monotonic() + 2)
-
-
-async def _beside(line: Bus, body: Callable[[], Awaitable[None]]) -> None:
-    """Run `body` while the line is served."""
-    async with asyncio.TaskGroup() as group:
-        serving = group.create_task(line.run())
-        try:
-            await body()
-        finally:
-            serving.cancel()
-
-
-def _run(body: Coroutine[None, None, Result]) -> Result:
-    """Run `body` to its end; report a fault of the line in one sentence."""
-    try:
-        return asyncio.run(body)
-    except DriverError as error:
-        raise CommandRefused(str(error)) from error
-    except ExceptionGroup as group:
-        first = _first(group)
-        if isinstance(first, DriverError):
-            raise CommandRefused(str(first)) from group
-        raise
-
-
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
-
-
-def _spec(url: str, *, baud: int, parity: Literal["none", "even", "odd"], stop_bits: int, force: bool) -> LinkSpec:
-    try:
-        link = Link(id="line", url=url, baud=baud, parity=parity, stop_bits=1 if stop_bits == 1 else 2)
-    except ValueError as error:
-        raise ConfigError(f"{url!r} must be serial:/dev/… or tcp://host:port") from error
-    return _spec_of(link, force=force)
-
-
-def _spec_of(link: Link, *, force: bool) -> LinkSpec:
-    """Return the line's settings; refuse a line that another program uses."""
-    if not force and is_connected(link.url):
-        raise CommandRefused(
-            f"{link.url} is open already on this machine, probably by the gateway: stop it, or use --force"
-        )
-    return LinkSpec(
-        url=link.url,
-        baud=link.baud,
-        parity=link.parity,
-        stop_bits=link.stop_bits,
-        echoes=link.echoes,
-        exclusive=not force,
-    )
-
-
-def _profile(site: Site, path: Path, device: ModbusDevice) -> UnitProfile:
-    found = find_profile(device.profile, profile_folders(site, path))
-    if found is None:
-        raise ConfigError(f"no profile {device.profile!r}")
-    return load_unit_profile(found)
+def _show_scan(done: Scan, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(done.model_dump_json(indent=2))
+    else:
+        table = Table("unit", "device", "answer", "it says it is")
+        for one in done.units:
+            answer = one.answer if one.is_clear else f"garbled: {one.answer} (two of one address?)"
+            table.add_row(str(one.unit), ", ".join(one.devices) or "new", answer, one.identity)
+        Console().print(table)
+        typer.echo(f"{done.asked} of {done.total} addresses: {done.ended or 'still under way'}")
+        if done.unasked:
+            typer.echo(f"not asked, for want of an idle turn: {', '.join(map(str, done.unasked))}")
+    if not done.units:
+        raise typer.Exit(1)
 
 
 def _numbers(text: str, *, lowest: int, highest: int, option: str) -> list[int]:
@@ -352,6 +301,23 @@ def _found_table(found: Iterable[tuple[int, Answered]], *, is_serial: bool) -> T
     if not table.row_count:
         table.add_row("none", *(("",) if is_serial else ()), "nobody answered")
     return table
+
+
+def _show_state(name: str, profile: UnitProfile, state: UnitValues, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(asdict(state), indent=2, ensure_ascii=False))
+    else:
+        Console().print(_state_table(name, profile, state))
+
+
+def _unit_words(unit: Unit) -> str:
+    whom = ", ".join(unit.devices) or "no device"
+    reply = "no answer yet" if unit.reply is None else f"{unit.reply:g} ms of {unit.allowed:g} ms allowed"
+    failed = ", ".join(f"{count} {kind}" for kind, count in unit.failed.items() if count)
+    failing = f"FAILS NOW: {unit.failing}; " if unit.failing else ""
+    return f"unit {unit.unit} ({whom}): {failing}{reply}, {sum(unit.reply_times)} answers" + (
+        f", {failed}" if failed else ""
+    )
 
 
 def _state_table(name: str, profile: UnitProfile, state: UnitValues) -> Table:

@@ -9,18 +9,25 @@ from typing import Self
 from gateway.lines.frames import LineFrames
 from gateway.lines.line import PolledLine
 from gateway.lines.scans import LineScans
+from gateway.lines.values import LineValues
 from gateway.runtime.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
 class SiteLines:
-    """The lines by the id of their link, their scans and their frames."""
+    """The lines by the id of their link, their scans, their frames and the values of their devices."""
 
     polled: Mapping[str, PolledLine]
     scans: LineScans
     frames: LineFrames
+    values: LineValues
 
     @classmethod
     def of(cls, polled: Mapping[str, PolledLine], *, clock: Clock) -> Self:
         """Return them for these lines."""
-        return cls(polled, LineScans(lines=polled, clock=clock), LineFrames(lines=polled, clock=clock))
+        return cls(
+            polled=polled,
+            scans=LineScans(lines=polled, clock=clock),
+            frames=LineFrames(lines=polled, clock=clock),
+            values=LineValues(polled),
+        )

@@ -16,7 +16,7 @@ from gateway.lines.site_lines import SiteLines
 from gateway.problems.found import SiteState
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, Text, read_body, read_query
+from gateway.web.http.bodies import Body, ById, Text, read_body, read_query
 from gateway.web.http.envelope import success
 from gateway.web.operation import Operation, needs
 
@@ -32,6 +32,7 @@ class FramesQuery(BaseModel):
 
 LINE_LIST = Operation("GET", "/status/line/list", needs("can_view_devices"), "lines")
 LINE_FRAMES = Operation("GET", "/status/line/frames", needs("can_view_devices"), "frames", query=FramesQuery)
+LINE_VALUES = Operation("POST", "/status/line/values", needs("can_view_devices"), "values", reads=True)
 LINE_SCAN = Operation("POST", "/status/line/scan", needs("can_control_devices"), "scan")
 LINE_SCAN_STOP = Operation("POST", "/status/line/scan/stop", needs("can_control_devices"), "scan")
 
@@ -73,6 +74,7 @@ class StatusLines:
         return (
             Route(LINE_LIST, self._list),
             Route(LINE_FRAMES, self._frames),
+            Route(LINE_VALUES, self._values),
             Route(LINE_SCAN, self._scan),
             Route(LINE_SCAN_STOP, self._stop_scan),
         )
@@ -84,6 +86,11 @@ class StatusLines:
     async def _frames(self, request: web.Request, _: Caller) -> web.StreamResponse:
         asked = read_query(request, FramesQuery)
         return success(frames=[asdict(frame) for frame in self.lines.frames.since(asked.line, asked.after)])
+
+    async def _values(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """Read everything that the device's profile names, in idle turns of its line."""
+        device_id = (await read_body(request, ById)).id
+        return success(values=asdict(await self.lines.values.read(device_id)))
 
     async def _scan(self, request: web.Request, _: Caller) -> web.StreamResponse:
         """Begin a scan; `/status/line/list` tells how it goes on."""

@@ -56,6 +56,7 @@ BY_OTHERS = (
     "/status/incident/file/",
     "/status/line/frames",
     "/status/line/scan",
+    "/status/line/values",
     "/status/problem/",
     "/v1/auth/mfa",
     "/status/live",

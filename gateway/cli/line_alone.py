@@ -1,0 +1,211 @@
+"""A line that a command opens itself, because no gateway has it: listening, scanning, reading one unit."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from rich.console import Console
+from rich.progress import Progress
+
+from drivers.bus.bus import Bus
+from drivers.bus.wire import Direction, Trace
+from drivers.contract import DriverError, LinkError
+from drivers.link import LinkSpec, open_link
+from drivers.modbus.frames import Framing
+from drivers.modbus.profile import Command, GateProfile, UnitProfile, load_unit_profile
+from drivers.modbus.session import Session
+from drivers.modbus.survey import Answered, UnitValues, ask_for_unit, line_up, read_unit
+from drivers.modbus.traced_answers import LATE_SECONDS, AnswerTrace, TracedAnswer
+from gateway.cli.line_trace import LineTrace
+from gateway.cli.line_use import is_connected
+from gateway.domain.errors import CommandRefused, ConfigError
+from gateway.site import Link, ModbusDevice, Site, find_profile, profile_folders
+
+Result = TypeVar("Result")
+
+
+def late(answer: TracedAnswer, timeout: float) -> Answered:
+    """Describe, as a line of `probe bus`, a unit that answered late or unasked."""
+    if answer.after is None:
+        words = "heard though it was not asked: another master on the line, or an answer under a wrong address"
+        return Answered(answer.unit, words, is_clear=True)
+    wanted = math.ceil(answer.after * 12) / 10
+    words = f"answers late, after {answer.after:.2f} s: more than --timeout {timeout:g}; try --timeout {wanted:g}"
+    return Answered(answer.unit, words, is_clear=True)
+
+
+def hint_of(traced: AnswerTrace, device: ModbusDevice, profile: UnitProfile) -> str:
+    """Describe what arrived instead of the answer; "" for nothing."""
+    answers = traced.answers()
+    others = ", ".join(str(answer.unit) for answer in answers if answer.unit != device.unit)
+    own = next((answer.after for answer in answers if answer.unit == device.unit), None)
+    if own is not None and own > profile.reply_ms / 1000:
+        return f"its answer came after {own:.2f} s, and profile {device.profile!r} waits {profile.reply_ms} ms"
+    if others:
+        return f"but unit {others} was heard: is {device.unit} the right address of device {device.id}?"
+    return ""
+
+
+async def listen(spec: LinkSpec, trace: LineTrace, seconds: float) -> None:
+    """Trace what comes for so many seconds. Raises LinkError."""
+    connection = await open_link(spec)
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    arrival = await connection.read()
+                    trace(Direction.RECEIVED, arrival.data, arrival.at)
+    finally:
+        await connection.close()
+
+
+async def scan(
+    specs: list[LinkSpec], units: list[int], *, framing: Framing, timeout: float, console: Console, frames: bool
+) -> list[tuple[int, Answered]]:
+    """Ask all units with each of the specs; return who answered, with the speed. Raises LinkError."""
+    found: list[tuple[int, Answered]] = []
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("asking", total=len(specs) * len(units))
+        for spec in specs:
+            traced = AnswerTrace(framing=framing)
+            trace = _both(LineTrace(console=console), traced) if frames else traced
+            line = Bus(name=spec.url, spec=spec, trace=trace, silent_limit=len(units) + 1)  # silence is to be expected
+
+            async def ask_all(line: Bus = line, spec: LinkSpec = spec, traced: AnswerTrace = traced) -> None:
+                clear = set()
+                for number in units:
+                    progress.update(task, description=f"unit {number} at {spec.baud}")
+                    answer = await ask_for_unit(line, number, framing=framing, timeout=timeout)
+                    if answer is not None:
+                        clear.add(number)
+                        found.append((spec.baud, answer))
+                    progress.advance(task)
+                if clear != set(units):
+                    await asyncio.sleep(LATE_SECONDS)
+                tardy = (late(answer, timeout) for answer in traced.answers() if answer.unit not in clear)
+                found.extend((spec.baud, answer) for answer in tardy)
+
+            await _beside(line, ask_all)
+    return found
+
+
+async def look(
+    spec: LinkSpec,
+    device: ModbusDevice,
+    profile: UnitProfile,
+    *,
+    send: Literal["open", "stop"] | None,
+    trace: LineTrace,
+) -> UnitValues:
+    """Send a command to a device, if one is wanted, and read it. Raises DriverError."""
+    traced = AnswerTrace(framing=device.framing)
+    line = Bus(name=device.link, spec=spec, trace=_both(trace, traced))
+    session = Session(bus=line, unit=device.unit, framing=device.framing, timeout=profile.reply_ms / 1000)
+    seen: list[UnitValues] = []
+
+    async def ask() -> None:
+        await line_up(line)
+        try:
+            if send is not None:
+                await _send(session, profile, send)
+            seen.append(await read_unit(session, profile))
+        except LinkError as error:
+            await asyncio.sleep(LATE_SECONDS)
+            hint = hint_of(traced, device, profile)
+            if not hint:
+                raise
+            raise LinkError(f"{error}; {hint}") from error
+
+    await _beside(line, ask)
+    return seen[0]
+
+
+def _both(one: Trace, other: Trace) -> Trace:
+    def trace(direction: Direction, data: bytes, at: float) -> None:
+        one(direction, data, at)
+        other(direction, data, at)
+
+    return trace
+
+
+async def _send(session: Session, profile: UnitProfile, name: Literal["open", "stop"]) -> None:
+    command: Command | None = None
+    if isinstance(profile, GateProfile):
+        command = profile.commands.open if name == "open" else profile.commands.stop
+    if command is None:
+        raise CommandRefused(f"{profile.name} has no command to {name}")
+    try:
+        await session.write(profile.write_of(command), deadline=time.monotonic() + 2)
+        await asyncio.sleep(command.pulse_seconds or 0.0)
+    finally:
+        if command.pulse_seconds is not None:
+            await session.write(profile.release_of(command), deadline=time.monotonic() + 2)
+
+
+async def _beside(line: Bus, body: Callable[[], Awaitable[None]]) -> None:
+    """Run `body` while the line is served."""
+    async with asyncio.TaskGroup() as group:
+        serving = group.create_task(line.run())
+        try:
+            await body()
+        finally:
+            serving.cancel()
+
+
+def run_on_line(body: Coroutine[None, None, Result]) -> Result:
+    """Run `body` to its end; report a fault of the line in one sentence."""
+    try:
+        return asyncio.run(body)
+    except DriverError as error:
+        raise CommandRefused(str(error)) from error
+    except ExceptionGroup as group:
+        first = _first(group)
+        if isinstance(first, DriverError):
+            raise CommandRefused(str(first)) from group
+        raise
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+def spec_at(url: str, *, baud: int, parity: Literal["none", "even", "odd"], stop_bits: int, force: bool) -> LinkSpec:
+    """Return the settings of a line by its address. Raises ConfigError, and CommandRefused for one in use."""
+    try:
+        link = Link(id="line", url=url, baud=baud, parity=parity, stop_bits=1 if stop_bits == 1 else 2)
+    except ValueError as error:
+        raise ConfigError(
+            f"{url!r} must be serial:/dev/… or tcp://host:port, or a line of a running gateway"
+        ) from error
+    return spec_of(link, force=force)
+
+
+def spec_of(link: Link, *, force: bool) -> LinkSpec:
+    """Return the line's settings; refuse a line that another program uses."""
+    if not force and is_connected(link.url):
+        raise CommandRefused(
+            f"{link.url} is open already on this machine, by a program that is no gateway you may ask:"
+            " stop it, or use --force"
+        )
+    return LinkSpec(
+        url=link.url,
+        baud=link.baud,
+        parity=link.parity,
+        stop_bits=link.stop_bits,
+        echoes=link.echoes,
+        exclusive=not force,
+    )
+
+
+def profile_of(site: Site, path: Path, device: ModbusDevice) -> UnitProfile:
+    """Return the profile of a device of a site file. Raises ConfigError for none."""
+    found = find_profile(device.profile, profile_folders(site, path))
+    if found is None:
+        raise ConfigError(f"no profile {device.profile!r}")
+    return load_unit_profile(found)

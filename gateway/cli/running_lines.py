@@ -1,0 +1,166 @@
+"""The lines that a running gateway has open: found by name or address, scanned, and followed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from urllib.parse import urlencode
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from drivers.modbus.survey import UnitValues
+from gateway.cli.client import Answer, Gateway
+from gateway.domain.errors import ConfigError
+
+_LOOK_SECONDS = 0.5
+_LONGEST_SCAN_SECONDS = 660.0
+
+
+class Unit(Answer):
+    """A unit on a line. `reply` is the median of its answers, in milliseconds."""
+
+    unit: int
+    devices: tuple[str, ...]
+    reply: float | None
+    allowed: float
+    failing: str | None
+    failed: dict[str, int]
+    reply_times: tuple[int, ...]
+
+
+class ScannedUnit(Answer):
+    """A unit that a scan found, or one that the site uses."""
+
+    unit: int
+    devices: tuple[str, ...]
+    answer: str
+    identity: str
+    is_clear: bool
+
+
+class Scan(Answer):
+    """A scan as far as it is."""
+
+    total: int
+    asked: int
+    unasked: tuple[int, ...]
+    units: tuple[ScannedUnit, ...]
+    ended: str
+
+
+class Line(Answer):
+    """A line of the running gateway."""
+
+    name: str
+    url: str
+    down: str
+    scan: Scan | None
+    units: tuple[Unit, ...]
+
+
+class _Lines(Answer):
+    lines: tuple[Line, ...]
+
+
+class _ScanAnswer(Answer):
+    scan: Scan
+
+
+class Frame(Answer):
+    """A request and what came of it, in words."""
+
+    number: int
+    at: int
+    unit: int | None
+    devices: tuple[str, ...]
+    purpose: str
+    asked: str
+    told: str
+    good: bool
+    milliseconds: float
+    sent: str
+    received: str
+
+
+class _Values(Answer):
+    class Values(Answer):
+        position: str
+        points: dict[str, str]
+        readings: dict[str, str]
+
+    values: Values
+
+
+class _Frames(Answer):
+    frames: tuple[Frame, ...]
+
+
+def lines_of(gateway: Gateway) -> tuple[Line, ...]:
+    """Return the lines whose units the gateway polls. Raises GatewayError."""
+    return gateway.answer_of(_Lines, "/status/line/list", None).lines
+
+
+def line_named(gateway: Gateway, wanted: str) -> Line | None:
+    """Return the gateway's line of this name or address, None when it has none."""
+    return next((line for line in lines_of(gateway) if wanted in {line.name, line.url}), None)
+
+
+def must_have(gateway: Gateway, wanted: str) -> Line:
+    """Return the gateway's line of this name or address. Raises ConfigError when it has none."""
+    line = line_named(gateway, wanted)
+    if line is None:
+        known = ", ".join(f"{line.name} ({line.url})" for line in lines_of(gateway)) or "none"
+        raise ConfigError(f"the gateway polls no line {wanted!r}; its lines: {known}")
+    return line
+
+
+def scan(gateway: Gateway, line: str, *, first: int, last: int, through_converter: bool) -> Scan:
+    """Scan a line in its idle turns, with a progress bar on stderr; Ctrl-C stops it. Raises GatewayError."""
+    body = {"line": line, "first": first, "last": last, "through_converter": through_converter}
+    found = gateway.answer_of(_ScanAnswer, "/status/line/scan", body).scan
+    until = time.monotonic() + _LONGEST_SCAN_SECONDS
+    try:
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(f"asking on {line}", total=found.total)
+            while not found.ended and time.monotonic() < until:
+                time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
+                found = must_have(gateway, line).scan or found
+                progress.update(task, completed=found.asked + len(found.unasked))
+    except KeyboardInterrupt:
+        found = gateway.answer_of(_ScanAnswer, "/status/line/scan/stop", {"line": line}).scan
+    return found
+
+
+def follow(gateway: Gateway, line: str, *, seconds: float | None) -> Iterator[Frame]:
+    """Yield the last frames of a line, then each as it comes, for so many seconds. Raises GatewayError."""
+    after, until = 0, None if seconds is None else time.monotonic() + seconds
+    while True:
+        asked = urlencode({"line": line, "after": after})
+        for frame in gateway.answer_of(_Frames, f"/status/line/frames?{asked}", None).frames:
+            after = frame.number
+            yield frame
+        if until is not None and time.monotonic() >= until:
+            return
+        time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
+
+
+def device_values(gateway: Gateway, device_id: int) -> UnitValues:
+    """Return everything that the profile of a device names, read in idle turns of its line. Raises GatewayError."""
+    told = gateway.answer_of(_Values, "/status/line/values", {"id": device_id}).values
+    return UnitValues(told.position, told.points, told.readings)
+
+
+def show(frame: Frame) -> None:
+    """Print a frame as one line."""
+    when = datetime.fromtimestamp(frame.at / 1_000_000).astimezone().strftime("%H:%M:%S.%f")[:-3]
+    whom = (
+        "" if frame.unit is None else f"unit {frame.unit}" + (f" ({', '.join(frame.devices)})" if frame.devices else "")
+    )
+    purpose = "" if frame.purpose == "poll" else f" [{frame.purpose}]"
+    took = f" after {frame.milliseconds:g} ms" if frame.good else ""
+    sign = " " if frame.good else "!"
+    asked = f"{whom}{purpose}: {frame.asked}: " if frame.unit is not None else ""
+    typer.echo(f"{when} {sign} {asked}{frame.told}{took}")

@@ -1,0 +1,41 @@
+"""Everything that the profile of a device names, read on the running line in idle turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drivers.contract import DeadlinePassed, DriverError
+from drivers.modbus.scan import answer_seconds
+from drivers.modbus.session import Session
+from drivers.modbus.survey import UnitValues, read_unit
+from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.lines.line import PolledLine
+
+_ANSWER_BYTES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class LineValues:
+    """The values of the devices on these lines."""
+
+    lines: Mapping[str, PolledLine]
+
+    async def read(self, device_id: int) -> UnitValues:
+        """Read a Modbus device. Raises NotFoundError for any other, CommandRefused when it does not answer now."""
+        for line in self.lines.values():
+            if (device := line.devices.get(device_id)) is not None:
+                session = Session(
+                    bus=line.bus,
+                    unit=device.unit,
+                    framing=device.framing,
+                    timeout=device.profile.reply_ms / 1000,
+                    scan_shortest=min(device.profile.reply_ms / 1000, answer_seconds(line.bus, _ANSWER_BYTES)),
+                )
+                try:
+                    return await read_unit(session, device.profile)
+                except DeadlinePassed as error:
+                    raise CommandRefused("the line has no turn to spare: its units need all of its time") from error
+                except DriverError as error:
+                    raise CommandRefused(str(error)) from error
+        raise NotFoundError(f"no device {device_id} that speaks Modbus on a line of this site")
