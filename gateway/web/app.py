@@ -337,6 +337,7 @@ class Interface:
             *self._live.routes(),
             *EventHistory(
                 events=store.events,
+                cards=store.cards,
                 states=self._event_states,
                 spreadsheets=self._spreadsheets,
                 places=self._places,

@@ -16,26 +16,33 @@ from gateway.domain.announcements import Places
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind, RecordedEvent, Severity
 from gateway.runtime.clock import iso_utc
-from gateway.store import EventFilter
+from gateway.store import CardRecord, EventFilter
+from gateway.store.cards.cards import Cards
 from gateway.store.events.events import Events
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import path_id, read_query
 from gateway.web.http.dates import asked_period
 from gateway.web.operation import XLSX, Operation, needs
+from gateway.web.operations.cards import operations as cards
 from gateway.web.spreadsheets import Cell, Column, Spreadsheets
 from gateway.web.status.event_states import EventStates
+from gateway.web.status.event_subject import Subject
 from gateway.web.status.snapshot import EventState, user_state, visible_events
 
 _CSV = "text/csv"
 _PAGE = 200
 _MOST_SCANNED = 2_000
+_MOST_CARDS = 200
 _STRETCH = 100
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class EventQuery(BaseModel):
-    """A filter of events, in the query. `types` are numbers with commas between them; dates as `/v1/event/list` has."""
+    """A filter of events, in the query. `types` are numbers with commas between them; dates as `/v1/event/list` has.
+
+    `of`: the search is for a plate, a card or a person, and finds what was read of their cards too; "": any text.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -43,6 +50,7 @@ class EventQuery(BaseModel):
     severity: Literal["info", "notice", "warning", "alarm"] = "info"
     types: Annotated[str, Field(pattern=r"^[0-9]{1,6}(,[0-9]{1,6}){0,99}$|^$")] = ""
     search: Annotated[str, Field(max_length=200)] = ""
+    of: Literal["", "plate", "card", "person"] = ""
     start_date: Annotated[str, Field(max_length=40)] = ""
     end_date: Annotated[str, Field(max_length=40)] = ""
     before: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
@@ -73,6 +81,7 @@ class EventHistory:
     """`/status/event/…`: events that the page does not get by itself, and their export as CSV and Excel."""
 
     events: Events
+    cards: Cards
     states: EventStates
     spreadsheets: Spreadsheets
     places: Places
@@ -90,7 +99,7 @@ class EventHistory:
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Answer with a page. `next` goes on behind it, also where few passed among many; null at the end."""
         asked = read_query(request, EventQuery)
-        wanted = _Wanted.of(asked, self.zone)
+        wanted = await self._wanted(asked, caller)
         found: list[RecordedEvent] = []
         before: int | None = asked.before
         scanned = 0
@@ -112,8 +121,18 @@ class EventHistory:
         (shown,) = visible_events(await self.states.of((event,)), user_state(caller))
         return _answer({"event": shown})
 
-    async def _csv(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        rows = self._rows(_Wanted.of(read_query(request, EventQuery), self.zone))
+    async def _wanted(self, asked: EventQuery, caller: Caller) -> _Wanted:
+        """Return the filter. Who may not see cards finds a plate, card or person only by what the event itself says."""
+        who = None
+        if asked.of and asked.search.strip():
+            known: tuple[CardRecord, ...] = ()
+            if caller.may(cards.ACCESS_LIST.rule):
+                known, _count = await self.cards.page(search=asked.search, limit=_MOST_CARDS)
+            who = Subject.of(asked.of, asked.search, known)
+        return _Wanted.of(asked, self.zone, who)
+
+    async def _csv(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        rows = self._rows(await self._wanted(read_query(request, EventQuery), caller))
         answer = web.StreamResponse(headers={"Content-Disposition": 'attachment; filename="events.csv"'})
         answer.content_type, answer.charset = _CSV, "utf-8"
         await answer.prepare(request)
@@ -122,13 +141,13 @@ class EventHistory:
             await answer.write(_csv_lines([list(map(_written, row, _COLUMNS)) for row in stretch]))
         return answer
 
-    async def _xlsx(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _xlsx(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         return await self.spreadsheets.answer(
             request,
             name="events",
             sheet="Events",
             columns=_COLUMNS,
-            rows=self._rows(_Wanted.of(read_query(request, EventQuery), self.zone)),
+            rows=self._rows(await self._wanted(read_query(request, EventQuery), caller)),
             zone=self.zone,
         )
 
@@ -150,24 +169,26 @@ class EventHistory:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The events that are wanted: what the store filters, and the lane, by which it has no index."""
+    """The events that are wanted: what the store filters; and the lane and who, by which it has no index."""
 
     stored: EventFilter
     lane: str
+    who: Subject | None
 
     @classmethod
-    def of(cls, asked: EventQuery, zone: ZoneInfo) -> _Wanted:
+    def of(cls, asked: EventQuery, zone: ZoneInfo, who: Subject | None) -> _Wanted:
         start, end = asked_period(asked.start_date, asked.end_date, zone)
         types = {int(number) for number in asked.types.split(",") if number}
         least = Severity[asked.severity.upper()]
         if least:
             grave = {int(kind) for kind in EventKind if kind.severity >= least}
             types = (types & grave or {0}) if types else grave
-        stored = EventFilter(types=tuple(sorted(types)), search=asked.search, date_from=start, date_until=end)
-        return cls(stored, asked.lane)
+        search = "" if who else asked.search
+        stored = EventFilter(types=tuple(sorted(types)), search=search, date_from=start, date_until=end)
+        return cls(stored, asked.lane, who)
 
     def passes(self, event: RecordedEvent) -> bool:
-        return self.lane in ("", event.lane_id)
+        return self.lane in ("", event.lane_id) and (self.who is None or self.who.is_of(event))
 
 
 _STATES = TypeAdapter(Mapping[str, tuple[EventState, ...] | EventState | int | None])

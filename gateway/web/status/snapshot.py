@@ -50,13 +50,19 @@ class DemoState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FootageState:
-    """A camera event that belongs to an event. `missing`: the parts that are not there, in words."""
+    """A camera event that belongs to an event.
+
+    Attributes:
+        missing: the parts that are not there, in words.
+        moment: how many seconds after the begin of the footage that is kept the event happened.
+    """
 
     id: int
     camera_id: int
     ready: bool
     footage: Extent
     missing: str
+    moment: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,7 +212,10 @@ def footage_state(item: CameraEvent, missing: Sequence[Missing] | None) -> Foota
     text = "; ".join(f"{(gap.end - gap.begin) / 1e6:.1f} s are missing: {gap.why}" for gap in missing or ())
     if extent == "none" and missing:
         text = f"there is no footage: {missing[0].why}"
-    return FootageState(id=item.id, camera_id=item.camera_id, ready=item.ready, footage=extent, missing=text)
+    moment = max(0.0, (item.date_at - item.pinned_from) / 1e6)
+    return FootageState(
+        id=item.id, camera_id=item.camera_id, ready=item.ready, footage=extent, missing=text, moment=round(moment, 1)
+    )
 
 
 def event_state(event: RecordedEvent, footage: tuple[FootageState, ...]) -> EventState:

@@ -100,3 +100,22 @@ async def test_events_are_exported_by_the_same_filter(gateway, form):
     else:
         with zipfile.ZipFile(io.BytesIO(body)) as sheet:
             assert b"AB-124" in sheet.read("xl/worksheets/sheet1.xml")
+
+
+async def read(gateway, text, **data):
+    await gateway.happened(text, kind=EventKind.ACCESS_DENIED, data=data)
+
+
+async def test_events_are_found_by_plate_card_or_person_even_where_they_name_another_number(gateway):
+    await read(gateway, "card 001,11572: the card has expired", credential="001,11572", card_id=4001)
+    await read(gateway, "plate DM001: the card has expired", credential="DM001", card_id=4001)
+    await read(gateway, "plate DM0019: no card has this plate", credential="DM0019", card_id=None)
+    await gateway.happened("open by Ada", kind=EventKind.COMMAND_DONE)
+    mine = ["plate DM001: the card has expired", "card 001,11572: the card has expired"]
+    assert await told(gateway, search="00111572", of="card") == mine
+    assert await told(gateway, search="ada", of="person") == ["open by Ada", *mine]
+    assert await told(gateway, search="dm-001", of="plate") == ["plate DM0019: no card has this plate", *mine]
+    assert await told(gateway, search="11572", of="") == mine[1:]
+    status, answer = await history(gateway, user="guard", search="ada", of="person")
+    assert (status, [event["description"] for event in answer["events"]]) == (200, ["open by Ada"])
+    assert (await history(gateway, search="ada", of="cat"))[0] == 400

@@ -9,7 +9,9 @@ import pytest_asyncio
 from page_visitor import sign_in
 from playwright.async_api import expect
 
-from gateway.domain.events import EventKind
+from gateway.domain.events import Event, EventKind
+from gateway.domain.passages import Moment
+from gateway.store import Entry
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
 expect.set_options(timeout=8000)
@@ -66,7 +68,7 @@ async def test_yesterdays_event_is_found_and_has_an_address(gateway, browser_pag
         await page.get_by_label("Plate, card or name").fill("0042")
         await page.get_by_role("button", name="Show", exact=True).click()
         await expect(rows).to_have_count(1)
-        await rows.get_by_role("link").click()
+        await rows.get_by_role("link").first.click()
         await expect(page).to_have_url(re.compile(f"/status/events/{number}$"))
         await page.reload()
         await expect(rows).to_have_text(re.compile("Card 0042 was refused."))
@@ -146,3 +148,48 @@ async def test_who_may_not_see_cards_has_no_view_of_them(gateway, browser_page):
         await sign_in(page, gateway, "guard")
         await expect(page.get_by_role("link", name="Events")).to_be_visible()
         await expect(page.get_by_role("link", name="Cards")).to_be_hidden()
+
+
+async def test_a_filter_of_events_has_an_address_and_days_follow_each_other(gateway, browser_page):
+    now = gateway.clock.wall().micros
+    for days in range(3):
+        await gateway.happened(f"{days} days ago, plate AB123", date_at=now - days * DAY)
+    async with browser_page(size=PHONE) as page:
+        await sign_in(page, gateway, view="events?search=AB123&lane=entry")
+        rows = page.get_by_role("list", name="All events").get_by_role("listitem")
+        await expect(rows).to_have_count(3)
+        await expect(page.get_by_label("Plate, card or name")).to_have_value("AB123")
+        await page.get_by_role("button", name="Yesterday").click()
+        await expect(rows).to_have_text([re.compile("1 days ago")])
+        await expect(page).to_have_url(re.compile("search=AB123"))
+        await expect(page.get_by_role("button", name="Yesterday")).to_have_attribute("aria-pressed", "true")
+        await page.get_by_role("button", name="The day before").click()
+        await expect(rows).to_have_text([re.compile("2 days ago")])
+        await page.go_back()
+        await expect(rows).to_have_text([re.compile("1 days ago")])
+        await page.get_by_role("button", name="The day after").click()
+        await expect(rows).to_have_text([re.compile("0 days ago")])
+        await page.get_by_role("button", name="All days").click()
+        await expect(rows).to_have_count(3)
+
+
+async def test_a_clip_shows_its_moment_and_an_event_alone_its_proof(gateway, browser_page):
+    await gateway.passed()
+    now = gateway.clock.wall().micros
+    moment = Moment(201, "Moment marked", "", now - 1_000_000, now + 1_000_000, clock_trusted=True)
+    event = Event(kind=EventKind.MOMENT_MARKED, date_at=now, clock_trusted=True, description="A bicycle.")
+    recorded = await gateway.store.journal.record(Entry(events=(event,), moments=(moment,)))
+    await gateway.store.camera_events.mark_ready(recorded.camera_event_ids[0])
+    async with browser_page() as page:
+        await sign_in(page, gateway, view="events")
+        row = page.get_by_role("list", name="All events").get_by_role("listitem").filter(has_text="A bicycle.")
+        await row.get_by_role("button", name="Play Moment marked").click()
+        await page.locator("#video").evaluate("video => video.pause()")
+        await page.get_by_role("button", name="The moment, 1 s after its begin").click()
+        await page.wait_for_function("document.getElementById('video').currentTime >= 1")
+        at = await page.locator("#player-moment").evaluate("node => parseFloat(node.style.getPropertyValue('--at'))")
+        assert at == pytest.approx(50, abs=5)
+        await page.keyboard.press("Escape")
+        await row.get_by_role("link").first.click()
+        proof = row.get_by_role("link", name="Proof package")
+        await expect(proof).to_have_attribute("href", f"/status/proof/{recorded.event_ids[0]}")

@@ -83,6 +83,8 @@ export function play(event, footage, cameraName) {
   const download = byId("player-download");
   download.href = address;
   download.download = `event-${event.id}-camera-${footage.camera_id}.mp4`;
+  byId("player-moment").hidden = true;
+  moment = footage.moment;
   byId("player-proof").href = `/status/proof/${event.id}`;
   video.poster = `/v1/camera/event/thumbnail/${footage.id}`;
   video.src = address;
@@ -90,9 +92,21 @@ export function play(event, footage, cameraName) {
   video.play().catch(() => {}); // a browser that refuses to start by itself still has the controls
 }
 
+let moment = 0; // of the event in the clip, in seconds
+
 export function setUpPlayer() {
   const dialog = byId("player");
   const video = byId("video");
+  video.addEventListener("loadedmetadata", () => {
+    const mark = byId("player-moment");
+    mark.hidden = !(moment < video.duration);
+    setText(mark.lastElementChild, `The moment, ${moment.toFixed(0)} s after its begin`);
+    mark.style.setProperty("--at", `${(moment / video.duration) * 100}%`);
+  });
+  byId("player-moment").addEventListener("click", () => {
+    video.currentTime = moment;
+    video.play().catch(() => {});
+  });
   byId("player-close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close();

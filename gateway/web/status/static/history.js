@@ -2,22 +2,55 @@
 import { Refused, call } from "./api.js";
 import { byId, keyed, setText } from "./dom.js";
 import { createEvent, updateEvent } from "./events.js";
-import { clock } from "./time.js";
-import { onEnter } from "./views.js";
+import { clock, dayAfter, dayOf, now } from "./time.js";
+import { go, onEnter } from "./views.js";
+
+const PAGE = 50; // as many as the gateway answers with at once
+const MOST_STRETCHES = 20;
 
 let site = null;
 let shown = [];
 let next = null;
 let asking = 0;
+let alone = false; // one event by its address
 
 export function setUpHistory() {
-  byId("history-form").addEventListener("submit", (event) => {
+  const form = byId("history-form");
+  form.addEventListener("submit", (event) => {
     event.preventDefault();
-    ask();
+    go(`/status/events${filter().size ? `?${filter()}` : ""}`); // so that it can be sent to somebody
   });
-  byId("history-form").addEventListener("change", exports);
+  form.addEventListener("change", exports);
   byId("history-more").addEventListener("click", () => ask({ older: true }));
-  onEnter("events", (id) => (id ? askOne(id) : ask()));
+  byId("history-days").addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    form.start_date.value = form.end_date.value = dayOfButton(button.dataset);
+    form.requestSubmit();
+  });
+  onEnter("events", (id) => {
+    const asked = new URLSearchParams(location.search);
+    for (const field of form.elements) {
+      if (field.name) field.value = asked.get(field.name) ?? (field.name === "severity" ? "info" : "");
+    }
+    mark();
+    alone = id !== "";
+    return alone ? askOne(id) : ask();
+  });
+}
+
+// The day of a button: so many days from today, or from the one that is shown; "" for all.
+function dayOfButton({ days, step }) {
+  if (step) return dayAfter(byId("history-form").start_date.value || dayOf(now()), Number(step));
+  return days === "" ? "" : dayAfter(dayOf(now()), Number(days));
+}
+
+function mark() {
+  const { start_date: from, end_date: until } = byId("history-form");
+  for (const button of byId("history-days").querySelectorAll("[data-days]")) {
+    const pressed = from.value === until.value && from.value === dayOfButton(button.dataset);
+    button.setAttribute("aria-pressed", String(pressed));
+  }
 }
 
 export function showHistory(snapshot) {
@@ -49,14 +82,20 @@ function exports() {
   for (const form of ["csv", "xlsx"]) byId(`history-${form}`).href = `/status/event/${form}?${filter()}`;
 }
 
+// One page of events; where few pass among many, the gateway answers in stretches, and the next one is asked for.
 async function ask({ older = false } = {}) {
   exports();
   const wanted = filter();
-  if (older) wanted.set("before", String(next));
-  await answered(`/status/event/list?${wanted}`, (told) => {
-    shown = older ? [...shown, ...told.events] : told.events;
-    next = told.next;
-  });
+  const had = older ? shown.length : 0;
+  for (let stretch = 0; stretch < MOST_STRETCHES; stretch += 1) {
+    const on = older || stretch > 0;
+    if (on) wanted.set("before", String(next));
+    const counted = await answered(`/status/event/list?${wanted}`, (told) => {
+      shown = on ? [...shown, ...told.events] : told.events;
+      next = told.next;
+    });
+    if (!counted || next === null || shown.length - had >= PAGE) return;
+  }
 }
 
 async function askOne(id) {
@@ -79,17 +118,23 @@ async function answered(address, take) {
     if (!(error instanceof Refused)) throw error;
     fault = error.message;
   }
-  if (own !== asking) return;
+  if (own !== asking) return false;
   byId("history-more").disabled = false;
   setText(byId("history-fault"), fault);
   render();
+  return fault === "";
 }
 
 function render() {
   keyed(byId("history"), site ? shown : [], {
     key: (event) => event.id,
     create: (event) => createEvent(event, { arrived: false }),
-    update: (node, event) => updateEvent(node, event, site),
+    update: (node, event) => {
+      updateEvent(node, event, site);
+      const proof = node.querySelector(".proof");
+      proof.hidden = !alone || !site.user.view_footage;
+      proof.href = `/status/proof/${event.id}`;
+    },
   });
   byId("history").hidden = shown.length === 0;
   byId("history-none").hidden = shown.length !== 0 || next !== null;

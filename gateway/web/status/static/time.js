@@ -21,6 +21,10 @@ export function lasting(total) {
   return `${Math.floor(total / 86400)} days`;
 }
 
+// A moment's day at the site, and the day so many days after another one, as YYYY-MM-DD.
+export const dayOf = (moment) => new Intl.DateTimeFormat("en-CA", { timeZone: zone, dateStyle: "short" }).format(new Date(moment));
+export const dayAfter = (day, days) => new Date(Date.parse(`${day}T12:00:00Z`) + days * 86400000).toISOString().slice(0, 10);
+
 export function clock(moment) {
   const at = new Date(moment);
   const day = new Intl.DateTimeFormat("en-CA", { timeZone: zone, dateStyle: "short" });
