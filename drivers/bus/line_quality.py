@@ -26,6 +26,8 @@ _FAILS_AFTER = 3
 _UNRELIABLE_LOSSES = 5
 _SLOW_SHARE = 0.5
 _STRAY_SECONDS = 60.0
+_STRETCH_SECONDS = 300.0
+_STRETCHES = 12
 _STRAYS = 5
 
 
@@ -57,6 +59,20 @@ class UnitFault(StrEnum):
     SLOW = "slow"
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Answers by their time, as `UnitQuality.reply_times`, and failures by their kind."""
+
+    reply_times: tuple[int, ...]
+    failed: Mapping[Failure, int]
+
+    @property
+    def lost_share(self) -> float:
+        """The share of requests without an answer that counts."""
+        lost = sum(self.failed.values())
+        return lost / max(1, lost + sum(self.reply_times))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnitQuality:
     """One unit's answers.
@@ -66,6 +82,7 @@ class UnitQuality:
         reply_times: how many answers came since the start, by their time: one count for each of `REPLY_BOUNDS`, and one
             for those that took longer.
         failed: how many requests since the start had no answer that counts, by how they failed.
+        hour: the same counts of the last hour.
         reply_seconds: the median of the last 32 answers; None before the first.
         allowed_seconds: how long its answers may take.
         failing: how it fails now, None while it answers.
@@ -79,6 +96,7 @@ class UnitQuality:
     allowed_seconds: float
     failing: Failure | None
     losses: int
+    hour: Counts = field(default_factory=lambda: Counts((), {}))
 
     @property
     def fault(self) -> UnitFault | None:
@@ -131,6 +149,15 @@ def failure_of(request: bytes, received: bytes, error: Exception) -> Failure | N
 
 
 @dataclass(slots=True)
+class _Stretch:
+    """Five minutes of a unit's answers."""
+
+    number: int
+    reply_times: list[int] = field(default_factory=lambda: [0] * (len(REPLY_BOUNDS) + 1))
+    failed: Counter[Failure] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
 class _Unit:
     reply_times: list[int] = field(default_factory=lambda: [0] * (len(REPLY_BOUNDS) + 1))
     failed: Counter[Failure] = field(default_factory=Counter)
@@ -138,6 +165,21 @@ class _Unit:
     last_times: deque[float] = field(default_factory=lambda: deque(maxlen=_LAST_TIMES))
     since_answer: Counter[Failure] = field(default_factory=Counter)
     allowed: float = 0.0
+    stretches: deque[_Stretch] = field(default_factory=lambda: deque(maxlen=_STRETCHES))
+
+    def stretch(self, now: MonotonicSeconds) -> _Stretch:
+        """Return the five minutes that `now` is in."""
+        number = int(now // _STRETCH_SECONDS)
+        if not self.stretches or self.stretches[-1].number != number:
+            self.stretches.append(_Stretch(number))
+        return self.stretches[-1]
+
+    def hour(self, now: MonotonicSeconds) -> Counts:
+        """Add up the last hour."""
+        first = int(now // _STRETCH_SECONDS) - _STRETCHES + 1
+        late = [stretch for stretch in self.stretches if stretch.number >= first]
+        times = [stretch.reply_times for stretch in late] or [[0] * (len(REPLY_BOUNDS) + 1)]
+        return Counts(tuple(map(sum, zip(*times, strict=True))), sum((s.failed for s in late), Counter[Failure]()))
 
     def failing(self) -> Failure | None:
         """Return the most telling failure since the last answer, once there were enough of them."""
@@ -147,7 +189,7 @@ class _Unit:
         spoilt = [kind for kind in (Failure.ECHOED, Failure.GARBLED) if 3 * self.since_answer[kind] >= count]
         return spoilt[0] if spoilt else self.since_answer.most_common(1)[0][0]
 
-    def quality(self, unit: int) -> UnitQuality:
+    def quality(self, unit: int, *, now: MonotonicSeconds) -> UnitQuality:
         return UnitQuality(
             unit=unit,
             reply_times=tuple(self.reply_times),
@@ -156,6 +198,7 @@ class _Unit:
             allowed_seconds=self.allowed,
             failing=self.failing(),
             losses=sum(before and not after for before, after in pairwise(self.was_answered)),
+            hour=self.hour(now),
         )
 
 
@@ -171,18 +214,21 @@ class LineAnswers:
         """Note a poll, whose answer may take so long."""
         self._units.setdefault(unit, _Unit()).allowed = allowed
 
-    def answered(self, unit: int, *, took: float) -> None:
+    def answered(self, unit: int, *, took: float, now: MonotonicSeconds) -> None:
         """Note an answer, so many seconds after its request."""
         known = self._units.setdefault(unit, _Unit())
-        known.reply_times[bisect_left(REPLY_BOUNDS, took)] += 1
+        place = bisect_left(REPLY_BOUNDS, took)
+        known.reply_times[place] += 1
+        known.stretch(now).reply_times[place] += 1
         known.was_answered.append(True)
         known.last_times.append(took)
         known.since_answer.clear()
 
-    def failed(self, unit: int, failure: Failure) -> None:
+    def failed(self, unit: int, failure: Failure, *, now: MonotonicSeconds) -> None:
         """Note a request without an answer that counts."""
         known = self._units.setdefault(unit, _Unit())
         known.failed[failure] += 1
+        known.stretch(now).failed[failure] += 1
         known.was_answered.append(False)
         known.since_answer[failure] += 1
 
@@ -196,5 +242,5 @@ class LineAnswers:
             name=self._line,
             down_reason=down_reason,
             strays=sum(at > now - _STRAY_SECONDS for at in self._strays),
-            units=tuple(known.quality(unit) for unit, known in sorted(self._units.items())),
+            units=tuple(known.quality(unit, now=now) for unit, known in sorted(self._units.items())),
         )

@@ -52,7 +52,7 @@ class LineUnits:
             return None
         self._note(transaction, received, asked_at=asked_at, at=at, failure=Failure.LATE)
         if transaction.is_of_site:
-            self._answers.failed(exchange.unit, Failure.LATE)
+            self._answers.failed(exchange.unit, Failure.LATE, now=at)
         reason = self._words(exchange.unit, at)
         return LinkError(reason) if is_command else UnitRests(reason)
 
@@ -63,7 +63,7 @@ class LineUnits:
         self._note(transaction, received, asked_at=asked_at, at=at)
         if transaction.is_of_site and transaction.exchange.answered:
             self.occupancy.answered(transaction.exchange.unit, took=at - asked_at)
-            self._answers.answered(transaction.exchange.unit, took=at - asked_at)
+            self._answers.answered(transaction.exchange.unit, took=at - asked_at, now=at)
 
     def timed_out(self, transaction: Transaction, *, now: MonotonicSeconds) -> LinkError:
         """Note that the unit did not answer in time; return the error for its caller."""
@@ -89,7 +89,7 @@ class LineUnits:
         if failure is not None:
             self._note(transaction, received, asked_at=asked_at, at=now, failure=failure)
         if failure is not None and transaction.is_of_site:
-            self._answers.failed(exchange.unit, failure)
+            self._answers.failed(exchange.unit, failure, now=now)
         if exchange.answered and not exchange.tagged and transaction.sent:
             self._lateness.unanswered(exchange, asked_at=asked_at, now=now)
             self._lateness.take(received, now=now)

@@ -88,7 +88,7 @@ def lines(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) -
         print_answers(found)
     else:
         for line in found:
-            typer.echo(f"{line.name} ({line.url}): {line.down or 'open'}")
+            typer.echo(f"{line.name} ({line.url}): {line.verdict}")
             for unit in line.units:
                 typer.echo(f"    {_unit_words(unit)}")
     if any(line.down or any(unit.failing for unit in line.units) for line in found):
@@ -313,11 +313,9 @@ def _show_state(name: str, profile: UnitProfile, state: UnitValues, *, as_json: 
 def _unit_words(unit: Unit) -> str:
     whom = ", ".join(unit.devices) or "no device"
     reply = "no answer yet" if unit.reply is None else f"{unit.reply:g} ms of {unit.allowed:g} ms allowed"
-    failed = ", ".join(f"{count} {kind}" for kind, count in unit.failed.items() if count)
-    failing = f"FAILS NOW: {unit.failing}; " if unit.failing else ""
-    return f"unit {unit.unit} ({whom}): {failing}{reply}, {sum(unit.reply_times)} answers" + (
-        f", {failed}" if failed else ""
-    )
+    failed = "".join(f", {count} {kind}" for kind, count in unit.failed.items() if count)
+    counts = f"{sum(unit.reply_times)} answers{failed} in the last hour"
+    return f"unit {unit.unit} ({whom}): {reply}, {counts}. {unit.verdict}".rstrip()
 
 
 def _state_table(name: str, profile: UnitProfile, state: UnitValues) -> Table:

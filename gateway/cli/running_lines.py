@@ -20,7 +20,7 @@ _LONGEST_SCAN_SECONDS = 660.0
 
 
 class Unit(Answer):
-    """A unit on a line. `reply` is the median of its answers, in milliseconds."""
+    """A unit on a line. `reply` is the median of its answers, in milliseconds; counts are of the last hour."""
 
     unit: int
     devices: tuple[str, ...]
@@ -29,6 +29,7 @@ class Unit(Answer):
     failing: str | None
     failed: dict[str, int]
     reply_times: tuple[int, ...]
+    verdict: str
 
 
 class ScannedUnit(Answer):
@@ -57,6 +58,7 @@ class Line(Answer):
     name: str
     url: str
     down: str
+    verdict: str
     scan: Scan | None
     units: tuple[Unit, ...]
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from drivers.bus.line_quality import REPLY_BOUNDS, UnitQuality
 from gateway.domain.writes import JsonObject
+from gateway.lines.judgement import line_sentence, unit_sentence
 from gateway.lines.scans import HIGHEST_UNIT, LOWEST_UNIT
 from gateway.lines.site_lines import SiteLines
 from gateway.problems.found import SiteState
@@ -64,7 +65,10 @@ class ScanWanted(LineNamed):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusLines:
-    """`/status/line/…`: lines with their units, the last frames, and scans. Times are in milliseconds."""
+    """`/status/line/…`: lines with their units, the last frames, and scans. Times are in milliseconds.
+
+    Counts of a unit are those of the last hour.
+    """
 
     state: Callable[[], SiteState]
     lines: SiteLines
@@ -114,7 +118,11 @@ def _lines(site: SiteState, known: SiteLines) -> Iterator[JsonObject]:
             "url": polled.bus.spec.url if (polled := known.polled.get(line.name)) else "",
             "scannable": polled is not None and polled.framing == "rtu",
             "scan": None if (scan := known.scans.of(line.name)) is None else asdict(scan),
-            "units": [_unit(unit, devices.get(unit.unit, [])) for unit in line.quality.units],
+            "verdict": line_sentence(line.quality),
+            "units": [
+                {**_unit(unit, devices.get(unit.unit, [])), "verdict": unit_sentence(unit, line.quality)}
+                for unit in line.quality.units
+            ],
         }
 
 
@@ -122,8 +130,9 @@ def _unit(unit: UnitQuality, devices: list[str]) -> JsonObject:
     return {
         "unit": unit.unit,
         "devices": list(devices),
-        "reply_times": list(unit.reply_times),
-        "failed": {failure.value: count for failure, count in unit.failed.items()},
+        "reply_times": list(unit.hour.reply_times),
+        "failed": {failure.value: count for failure, count in unit.hour.failed.items()},
+        "fault": None if unit.fault is None else unit.fault.value,
         "reply": None if unit.reply_seconds is None else round(unit.reply_seconds * 1000, 2),
         "allowed": unit.allowed_seconds * 1000,
         "failing": None if unit.failing is None else unit.failing.value,

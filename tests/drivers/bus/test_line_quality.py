@@ -173,9 +173,9 @@ def test_a_unit_that_often_falls_silent_is_unreliable_and_one_long_silence_is_no
         told.polled(1, allowed=0.3)
         for is_answered in outcomes:
             if is_answered:
-                told.answered(1, took=0.01)
+                told.answered(1, took=0.01, now=0.0)
             else:
-                told.failed(1, Failure.SILENT)
+                told.failed(1, Failure.SILENT, now=0.0)
         (unit,) = told.quality(down_reason="", now=0.0).units
         return unit.fault
 
@@ -184,3 +184,21 @@ def test_a_unit_that_often_falls_silent_is_unreliable_and_one_long_silence_is_no
     assert fault([True] + [False] * 3) is UnitFault.SILENT
     assert fault([True] + [False] * 2) is None
     assert fault([True, False] * 10 + [True] * 96) is None
+
+
+def test_an_hour_forgets_what_was_before_it():
+    told = LineAnswers(line="yard")
+    told.answered(1, took=0.001, now=100.0)
+    told.failed(1, Failure.GARBLED, now=110.0)
+    told.answered(1, took=0.03, now=3_000.0)
+
+    def hour(now):
+        (unit,) = told.quality(down_reason="", now=now).units
+        assert sum(unit.reply_times) == 2
+        return unit.hour
+
+    assert (hour(3_000.0).reply_times[0], hour(3_000.0).reply_times[4]) == (1, 1)
+    assert hour(3_000.0).failed == {Failure.GARBLED: 1}
+    assert hour(3_000.0).lost_share == 1 / 3
+    assert (sum(hour(4_000.0).reply_times), hour(4_000.0).failed) == (1, {})
+    assert (sum(hour(9_000.0).reply_times), hour(9_000.0).lost_share) == (0, 0.0)

@@ -76,7 +76,7 @@ async def test_the_running_gateway_is_asked_for_its_line(tmp_path, call):
         assert "65538" in read.stdout
 
         lines = await call("probe", "lines")
-        assert (lines.returncode, lines.stdout.splitlines()[0]) == (0, f"gates ({url}): open")
+        assert (lines.returncode, lines.stdout.splitlines()[0]) == (0, f"gates ({url}): Every unit answers in time.")
         assert "unit 3 (North barrier): " in lines.stdout
 
         frames = await call("probe", "follow", "gates", "--seconds", "0.2")

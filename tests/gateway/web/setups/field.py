@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 
-from drivers.bus.line_quality import Failure, LineQuality, UnitQuality
+from drivers.bus.line_quality import Counts, Failure, LineQuality, UnitQuality
 from drivers.contract import GatePosition, PointState
 from gateway.domain.access import decide
 from gateway.domain.commands import Command, CommandState, GateAction
@@ -44,6 +44,7 @@ ASKED_LINE = LineQuality(
             allowed_seconds=0.3,
             failing=None,
             losses=0,
+            hour=Counts((0, 0, 3, 1, 0, 0, 0, 0, 0, 0), {Failure.SILENT: 2}),
         ),
     ),
 )
