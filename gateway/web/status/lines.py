@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Annotated, Self
+from typing import Annotated
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from drivers.bus.line_quality import REPLY_BOUNDS, UnitQuality
 from gateway.domain.writes import JsonObject
@@ -19,6 +19,7 @@ from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, ById, Text, read_body, read_query
 from gateway.web.http.envelope import success
+from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import Operation, needs
 
 
@@ -55,12 +56,6 @@ class ScanWanted(LineNamed):
     first: _Unit = LOWEST_UNIT
     last: _Unit = HIGHEST_UNIT
     through_converter: bool = False
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.last < self.first:
-            raise ValueError("last: must not be below first")
-        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +94,8 @@ class StatusLines:
     async def _scan(self, request: web.Request, _: Caller) -> web.StreamResponse:
         """Begin a scan; `/status/line/list` tells how it goes on."""
         wanted = await read_body(request, ScanWanted)
+        if wanted.last < wanted.first:
+            raise RequestRefused(400, "last: must not be below first")
         units = range(wanted.first, wanted.last + 1)
         scan = self.lines.scans.start(wanted.line, units, through_converter=wanted.through_converter)
         return success(scan=asdict(scan))

@@ -1,11 +1,13 @@
 // Lines and their units: how fast and how reliably each answers, what is wrong and what to do.
 import { Refused, call } from "./api.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
+import { resumeFrames, setUpTools, updateTools } from "./line_tools.js";
 import { onEnter } from "./views.js";
 
 const LOOK = 2000;
 const FAILURES = { silent: "without an answer", garbled: "not understood", echoed: "sent back", late: "too late" };
 let problems = [];
+let user = {};
 let timer = 0;
 
 export function setUpLines() {
@@ -13,7 +15,7 @@ export function setUpLines() {
 }
 
 export function showLines(snapshot) {
-  problems = snapshot.problems;
+  ({ problems, user } = snapshot);
 }
 
 // Asked for only while somebody looks.
@@ -36,7 +38,11 @@ function render({ lines, bounds }) {
   byId("no-lines").hidden = lines.length !== 0;
   keyed(byId("lines"), lines, {
     key: (line) => line.name,
-    create: () => fromTemplate("line-card"),
+    create: (line) => {
+      const node = fromTemplate("line-card");
+      setUpTools(node, line.name);
+      return node;
+    },
     update: (node, line) => update(node, line, bounds),
   });
 }
@@ -44,19 +50,20 @@ function render({ lines, bounds }) {
 function update(node, line, bounds) {
   const names = line.units.flatMap((unit) => unit.devices);
   const own = problems.filter((one) => (one.part === "line" && one.id === line.name) || (one.part === "device" && names.includes(one.name)));
-  const failing = line.units.filter((unit) => unit.failing).length;
+  const failing = line.units.filter((unit) => unit.fault).length;
   const [word, kind] = line.down ? ["Down", "bad"] : own.length || failing ? ["Look here", "warn"] : ["Good", "good"];
   setText(node.querySelector("h3"), line.name);
   setText(node.querySelector(".pill"), word);
   setClass(node.querySelector(".pill"), `pill ${kind}`);
-  const said = line.down ? [line.down] : own.length ? own.map((one) => one.text) : ["Every unit answers in time."];
-  setText(node.querySelector(".verdict"), said.join(" "));
+  setText(node.querySelector(".verdict"), line.verdict);
   keyed(node.querySelector(".steps"), own.flatMap((one) => one.steps), { key: (step) => step, create: (step) => make("li", "", step), update: () => {} });
   keyed(node.querySelector(".units"), line.units, {
     key: (unit) => unit.unit,
     create: () => fromTemplate("unit-row"),
     update: (row, unit) => updateUnit(row, unit, bounds),
   });
+  updateTools(node, line, user);
+  resumeFrames(node, line.name);
 }
 
 function updateUnit(row, unit, bounds) {
@@ -66,7 +73,8 @@ function updateUnit(row, unit, bounds) {
   const failed = Object.entries(unit.failed).filter(([, count]) => count > 0);
   const bad = failed.map(([how, count]) => `${count.toLocaleString("en")} ${FAILURES[how] ?? how}`).join(", ");
   const median = unit.reply === null ? "no answer yet" : `${unit.reply} ms of ${unit.allowed} ms allowed`;
-  setText(row.querySelector(".unit-text"), `${median} · ${answered.toLocaleString("en")} answers${bad ? ` · ${bad}` : ""}`);
+  setText(row.querySelector(".unit-text"), `${median} · ${answered.toLocaleString("en")} answers${bad ? ` · ${bad}` : ""} in the last hour`);
+  setText(row.querySelector(".unit-verdict"), unit.verdict);
   setClass(row, `unit ${unit.failing ? "failing" : ""}`);
   const most = Math.max(1, ...unit.reply_times);
   const upTo = (place) => (place < bounds.length ? `up to ${bounds[place]} ms` : `over ${bounds.at(-1)} ms`);
@@ -82,5 +90,5 @@ function updateUnit(row, unit, bounds) {
   setText(row.querySelector(".fastest"), `${bounds[0]} ms`);
   setText(row.querySelector(".slowest"), `over ${bounds.at(-1)} ms`);
   const words = unit.reply_times.map((count, place) => (count ? `${upTo(place)}: ${count}` : "")).filter(Boolean);
-  chart.setAttribute("aria-label", `Reply times. ${words.join("; ") || "none yet"}`);
+  chart.setAttribute("aria-label", `Reply times of the last hour. ${words.join("; ") || "none yet"}`);
 }

@@ -228,6 +228,8 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         recorder = Recorder(journal=store.journal, clock=clock)
         areas = Areas(site=SITE, cards=store.cards, rows=store.presence, recorder=recorder, clock=clock)
         recording_lanes = loop.create_task(recorder.run())
+        site_lines = SiteLines.of(lines or {}, clock=clock)
+        scanning = loop.create_task(site_lines.scans.run())
         problems: list[Problem] = []
 
         def acknowledge(key: tuple[str, ...], *, by: str, silent_seconds: float = 0.0) -> None:
@@ -255,7 +257,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             verdict=lambda: Verdict(tuple(problems), lanes=len(SITE.lanes)),
             acknowledge=acknowledge,
             incidents=Incidents(folder=tmp_path / "incidents", clock=clock, incident=board.incident),
-            lines=SiteLines.of(lines or {}, clock=clock),
+            lines=site_lines,
             site_state=lambda: SiteState(
                 lanes=board.lanes(),
                 devices=board.devices(),
@@ -293,7 +295,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
                 yield gateway
         finally:
             receiver_client.close()
-            for task in (recording_lanes, committing):
+            for task in (scanning, recording_lanes, committing):
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
             await store.close()

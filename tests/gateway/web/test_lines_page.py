@@ -1,0 +1,96 @@
+"""The view of lines in a real browser, over a line with real units: frames as they come, and a scan."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from playwright.async_api import expect
+
+from drivers.bus.bus import Bus
+from drivers.contract import DriverError
+from drivers.link import LinkSpec
+from drivers.modbus.messages import Read, Table
+from drivers.modbus.session import Session
+from gateway.demo.barrier import Barrier
+from gateway.demo.modbus_far_end import ModbusFarEnd
+from gateway.demo.modbus_wiring import RelayWiring
+from gateway.lines.line import PolledLine
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+USED, NEW = 7, 9
+
+
+async def keep_polling(bus):
+    session = Session(bus=bus, unit=USED, framing="rtu", timeout=0.3)
+    while True:
+        due = time.monotonic() + 0.2
+        with suppress(DriverError):
+            await session.read(Read(Table.DISCRETE_INPUT, 0, 6), deadline=due + 1)
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+
+
+@asynccontextmanager
+async def a_yard(tmp_path):
+    """A line with a unit that is polled, and one that nobody knows of."""
+    units = {unit: RelayWiring(barrier=Barrier(closes_itself=False)) for unit in (USED, NEW)}
+    far_end = ModbusFarEnd(units=units, framing="rtu")
+    async with far_end.serial(path=tmp_path / "port") as terminal, asyncio.TaskGroup() as group:
+        bus = Bus(name="yard", spec=LinkSpec(f"serial:{terminal.path}", baud=115_200))
+        tasks = [group.create_task(body) for body in (bus.run(), keep_polling(bus))]
+        yield PolledLine(
+            bus=bus, framing="rtu", names={USED: ("Barrier",)}, card_units=frozenset(), is_moving=lambda: False
+        )
+        for task in tasks:
+            task.cancel()
+
+
+async def sign_in(page, gateway, user):
+    await page.goto(f"{gateway.url}/status/lines")
+    await page.get_by_label("User name").fill(user)
+    await page.get_by_label("Password").fill(user)
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".line-card")).to_be_visible()
+
+
+async def test_frames_and_a_scan_at_the_page(open_gateway, browser_page, tmp_path):
+    async with (
+        a_yard(tmp_path) as yard,
+        open_gateway(lines={"yard": yard}) as gateway,
+        browser_page() as page,
+    ):
+        await sign_in(page, gateway, "chief")
+        card = page.locator(".line-card")
+        await expect(card.locator(".verdict")).to_have_text("Every unit answers in time.")
+        await expect(card.locator(".unit-verdict")).to_have_text("It answers in time.")
+        await card.get_by_text("Frames as they come").click()
+        await expect(card.locator(".frames li").first).to_contain_text("read inputs 0-5 → 1 0 0 0 0 0")
+        await card.get_by_text("Look for units").click()
+        await card.get_by_label("From").fill("5")
+        await card.get_by_label("to", exact=True).fill("10")
+        await card.get_by_role("button", name="Scan").click()
+        await expect(card.locator(".scan-state")).to_have_text("6 of 6: every address was asked.", timeout=20_000)
+        await expect(card.locator(".scan-units li")).to_have_count(2)
+        await expect(card.locator(".new-unit")).to_have_text("Unit 9, new: illegal data address")
+        await card.get_by_label("From").fill("100")
+        await card.get_by_label("to", exact=True).fill("247")
+        await card.get_by_role("button", name="Scan").click()
+        await card.get_by_role("button", name="Stop").click()
+        await expect(card.locator(".scan-state")).to_contain_text("it was stopped")
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+async def test_a_scan_is_offered_only_to_who_may(open_gateway, tmp_path):
+    async with a_yard(tmp_path) as yard, open_gateway(lines={"yard": yard}) as gateway:
+        for path, body in (("", {"line": "yard"}), ("/stop", {"line": "yard"})):
+            status, answer = await gateway.call(f"/status/line/scan{path}", body, user="guard")
+            assert (status, "can_control_devices" in answer["error"]) == (500, True)
+        status, answer = await gateway.call("/status/line/scan", {"line": "yard", "first": 9, "last": 8})
+        assert (status, answer["error"]) == (400, "last: must not be below first")
+        status, answer = await gateway.call("/status/line/frames?line=yard&after=0", method="GET", user="guard")
+        assert (status, answer["success"]) == (200, True)
+        status, answer = await gateway.call("/status/line/frames?line=garage", method="GET")
+        assert status == 404
