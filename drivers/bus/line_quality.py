@@ -22,7 +22,7 @@ REPLY_BOUNDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Upper bounds of the histogram of reply times, in seconds; what took longer is counted after the last."""
 _LAST = 100
 _LAST_TIMES = 32
-_FAILS_AFTER = 3
+_FAILS_AFTER = 2
 _UNRELIABLE_LOSSES = 5
 _SLOW_SHARE = 0.5
 _STRAY_SECONDS = 60.0

@@ -115,12 +115,13 @@ class CameraReader:
             source.interrupt()
 
     def _run(self) -> None:
-        failures = 0
+        failures = refusals = 0
         while self._budget.wait_for_turn(self._stopping):
             self._pictures, wait = None, reconnect_wait
             try:
                 self._read()
             except AccountRefused as error:
+                refusals += 1
                 lost, wait = _lost(error), account_wait
             except DriverError as error:
                 lost = _lost(error)
@@ -131,12 +132,13 @@ class CameraReader:
             else:
                 return
             failures = 1 if self._was_good() else failures + 1
+            refusals = refusals if wait is account_wait else 0
             if self._stopping.is_set():
                 return
             if self._live is not None:
                 self._live.lost()
             self._sink.put(lost)
-            self._stopping.wait(wait(failures))
+            self._stopping.wait(wait(refusals or failures))
 
     def _was_good(self) -> bool:
         """Return whether the connection gave pictures for a while."""
@@ -209,11 +211,11 @@ def reconnect_wait(failures: int) -> float:
     return full * (0.5 + random.random() / 2)  # noqa: S311  # spreads load; guards nothing
 
 
-def account_wait(failures: int) -> float:
+def account_wait(refusals: int) -> float:
     """Seconds before a camera that refused the account is asked again: from 30 on, doubling to 300, and up to half more
     by chance.
     """
-    full = min(_LONGEST_ACCOUNT_WAIT, _ACCOUNT_WAIT * 2.0 ** min(failures - 1, 10))
+    full = min(_LONGEST_ACCOUNT_WAIT, _ACCOUNT_WAIT * 2.0 ** min(refusals - 1, 10))
     return full * (1.0 + random.random() / 2)  # noqa: S311  # spreads load; guards nothing
 
 

@@ -1,7 +1,7 @@
 """libosdp's own peripherals as a process: readers on one line, told and asked over stdin and stdout.
 
-`python peripheral.py FD MANNER` serves the line at the descriptor FD; the line is "good", gives replies "double", or
-"corrupts" some of them. The first line of stdin names the readers; each later one is an order. What the readers are
+`python osdp_peripheral.py FD MANNER` serves the line at the descriptor FD; the line is "good", gives replies "double",
+or "corrupts" some of them. The first line of stdin names the readers; each later one is an order. What the readers are
 told to show is said on stdout, a line of JSON each, and "late" when the machine kept it from answering in time.
 """
 

@@ -1,0 +1,328 @@
+"""Faults made at a running site of real far ends: told everywhere alike within seconds, and over when mended."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from fault_rounds import Fault, Looking, all_tried, faulty
+from fault_site import FarLine, FaultSite
+
+from gateway.demo.central.faults import ErrorKind, Faults
+from gateway.demo.modbus_far_end import Misbehaviour
+from gateway.domain.problems import ProblemKind as K
+from gateway.problems.problem import Part
+
+pytestmark = pytest.mark.timeout(240)
+
+_LANE_SETTINGS = {
+    "open": {"held_open_seconds": 15},
+    "pushed": {"forced_seconds": 0.5},
+    "held": {"vehicle_stuck_seconds": 5},
+    "stuck": {"stuck_seconds": 10},
+    "local": {"local": '{ device = 181, point = "input_5" }'},
+    "fire": {"fire": '{ device = 191, point = "fire" }'},
+    "readers": {"readers": "[800]"},
+}
+
+
+def of_lanes(site: FaultSite) -> dict[str, list[Fault]]:
+    """Faults of gates and their inputs, by lane."""
+    lanes = site.lanes
+
+    def now() -> float:
+        return time.monotonic()
+
+    async def command(path: str, **body: object) -> None:
+        async with site.http.post(path, json=body) as answer:
+            assert answer.status == 200, await answer.text()
+
+    def open_(name: str) -> Awaitable[None]:
+        return command("/v1/device/open", id=lanes[name].gate)
+
+    def lane(name: str, kind: K, make, mend, *, after: float = 0.0, stops: tuple[str, ...] = ()) -> Fault:
+        return Fault(kind=kind, part=Part.LANE, id=name, make=make, mend=mend, after=after, stops=stops)
+
+    def device(number: int, kind: K, make, mend, *, stops: tuple[str, ...] = ()) -> Fault:
+        return Fault(kind=kind, part=Part.DEVICE, id=str(number), make=make, mend=mend, stops=stops)
+
+    async def begin(name: str, under: Callable[[bool], None]) -> None:
+        await open_(name)
+        await asyncio.sleep(1)
+        under(True)
+
+    async def stop() -> None:
+        await open_("stopped")
+        await command("/status/lane/stop", lane_id="stopped")
+
+    async def chatter() -> None:
+        noisy["task"] = asyncio.get_running_loop().create_task(_toggling(lanes["noisy"].barrier))
+
+    async def quiet() -> None:
+        noisy["task"].cancel()
+        lanes["noisy"].barrier.set_arming_loop(occupied=False, now=now())
+
+    noisy: dict[str, asyncio.Task[None]] = {}
+    plain, modules, held = lanes["plain"], lanes["modules"], lanes["held"]
+    return {
+        "plain": [
+            device(
+                plain.gate,
+                K.GATE_OFFLINE,
+                lambda: plain.controller.misbehave(1, Misbehaviour(deaf=True)),
+                lambda: plain.controller.misbehave(1),
+                stops=("plain",),
+            ),
+        ],
+        "still": [
+            lane(
+                "still",
+                K.GATE_POSITION_UNKNOWN,
+                lambda: None,  # it stands half-way from the start on
+                lambda: open_("still"),  # as the steps say; the gateway closes it then
+                stops=("still",),
+            ),
+        ],
+        "pushed": [
+            lane(
+                "pushed",
+                K.GATE_FORCED_OPEN,
+                lambda: lanes["pushed"].barrier.force(opening=1.0, now=now()),
+                lambda: lanes["pushed"].barrier.force(opening=0.0, now=now()),
+                after=0.5,
+            ),
+        ],
+        "stopped": [
+            lane("stopped", K.GATE_STOPPED, stop, lambda: open_("stopped")),
+        ],
+        "open": [
+            lane(
+                "open",
+                K.GATE_HELD_OPEN,
+                lambda: begin("open", lambda on: lanes["open"].barrier.set_photocell(interrupted=on, now=now())),
+                lambda: lanes["open"].barrier.set_photocell(interrupted=False, now=now()),
+                after=15.0,
+            ),
+        ],
+        "stuck": [
+            lane(
+                "stuck",
+                K.INPUT_STUCK,
+                lambda: lanes["stuck"].barrier.set_photocell(interrupted=True, now=now()),
+                lambda: lanes["stuck"].barrier.set_photocell(interrupted=False, now=now()),
+                after=10.0,
+            ),
+        ],
+        "held": [
+            lane(
+                "held",
+                K.VEHICLE_STUCK,
+                lambda: begin("held", lambda on: held.barrier.set_closing_loop(occupied=on, now=now())),
+                lambda: held.barrier.set_closing_loop(occupied=False, now=now()),
+                after=5.0,
+            ),
+        ],
+        "noisy": [lane("noisy", K.INPUT_CHATTERS, chatter, quiet, after=3.0)],
+        "local": [
+            lane(
+                "local",
+                K.LOCAL_CONTROL,
+                lambda: lanes["local"].module.turn("input_5", on=True),
+                lambda: lanes["local"].module.turn("input_5", on=False),
+            ),
+        ],
+        "fire": [
+            lane(
+                "fire",
+                K.FIRE_INPUT_ACTIVE,
+                lambda: lanes["fire"].module.turn("fire", on=True),
+                lambda: lanes["fire"].module.turn("fire", on=False),
+            ),
+        ],
+        "readers": [
+            device(800, K.DEVICE_OFFLINE, site.desk.unplug, site.desk.plug_in, stops=("readers",)),
+        ],
+        "modules": [
+            device(
+                modules.inputs,
+                K.DEVICE_OFFLINE,
+                lambda: modules.modules.misbehave(1, Misbehaviour(deaf=True)),
+                lambda: modules.modules.misbehave(1),
+                stops=("modules",),
+            ),
+            device(
+                modules.inputs,
+                K.DEVICE_UNUSABLE,
+                lambda: modules.modules.misbehave(1, Misbehaviour(exception=2)),
+                lambda: modules.modules.misbehave(1),
+                stops=("modules",),
+            ),
+        ],
+    }
+
+
+async def _toggling(barrier) -> None:
+    on = False
+    while True:
+        on = not on
+        barrier.set_arming_loop(occupied=on, now=time.monotonic())
+        await asyncio.sleep(0.15)
+
+
+def of_lines(site: FaultSite) -> dict[str, list[Fault]]:
+    """Faults of serial lines, by line."""
+    lines = site.lines
+
+    def line(name: str, kind: K, make, mend) -> Fault:
+        return Fault(kind=kind, part=Part.LINE, id=name, make=make, mend=mend)
+
+    def second(name: str, kind: K, how: Misbehaviour) -> Fault:
+        far_end, number = lines[name].far_end, str(lines[name].devices[1])
+        return Fault(
+            kind=kind,
+            part=Part.DEVICE,
+            id=number,
+            make=lambda: far_end.misbehave(2, how),
+            mend=lambda: far_end.misbehave(2),
+        )
+
+    def both(name: str, kind: K, how: Misbehaviour) -> Fault:
+        return line(name, kind, lambda: lines[name].both(how), lambda: lines[name].both(Misbehaviour()))
+
+    def echo(*, on: bool) -> None:
+        lines["echo"].both(Misbehaviour(deaf=on))
+        lines["echo"].terminal.echoes = on
+
+    tasks: dict[str, asyncio.Task[None]] = {}
+
+    def keep(name: str, doing) -> Callable[[], Awaitable[None]]:
+        async def start() -> None:
+            tasks[name] = asyncio.get_running_loop().create_task(doing)
+
+        return start
+
+    async def stop(name: str) -> None:
+        tasks[name].cancel()
+        await asyncio.wait([tasks[name]])
+        lines["loose"].far_end.misbehave(2)
+
+    return {
+        "down": [line("down", K.LINE_DOWN, lines["down"].terminal.unplug, lines["down"].terminal.plug_in)],
+        "silent": [both("silent", K.LINE_SILENT, Misbehaviour(deaf=True))],
+        "garbled": [both("garbled", K.LINE_GARBLED, Misbehaviour(corrupt=True))],
+        "echo": [line("echo", K.LINE_ECHOES, lambda: echo(on=True), lambda: echo(on=False))],
+        "strays": [
+            line("strays", K.LINE_DISTURBED, keep("strays", _straying(lines["strays"])), lambda: stop("strays"))
+        ],
+        "twins": [second("twins", K.UNIT_GARBLED, Misbehaviour(corrupt=True))],
+        "loose": [
+            Fault(
+                kind=K.UNIT_UNRELIABLE,
+                part=Part.DEVICE,
+                id=str(lines["loose"].devices[1]),
+                make=keep("loose", _losing(lines["loose"])),
+                mend=lambda: stop("loose"),
+                after=8.0,
+            )
+        ],
+        "slow": [second("slow", K.UNIT_SLOW, Misbehaviour(late=0.2))],
+    }
+
+
+async def _straying(line: FarLine) -> None:
+    while True:
+        await asyncio.sleep(0.2)
+        line.terminal.write(b"\x07\x03\x02\x00\x01\x00\x00")
+
+
+async def _losing(line: FarLine) -> None:
+    """Lose the answer to one request, again and again, as a loose wire does."""
+    while True:
+        line.far_end.misbehave(2, Misbehaviour(deaf=True))
+        await asyncio.sleep(0.15)  # one request: the next one comes after its time-out
+        line.far_end.misbehave(2)
+        await asyncio.sleep(1.5)
+
+
+def of_the_rest(site: FaultSite) -> dict[str, list[Fault]]:
+    """Faults of cameras, central, webhooks, by what they strike."""
+    streams = site.cameras.streams
+
+    def camera(name: str, kind: K, make, mend, *, after: float = 0.0) -> Fault:
+        number = str(900 + list(streams).index(name))
+        return Fault(kind=kind, part=Part.CAMERA, id=number, make=make, mend=mend, after=after)
+
+    def stalled(*, on: bool) -> None:
+        streams["stalling"].stalled = on
+
+    def refuses(*, on: bool) -> None:
+        streams["refusing"].refuse_with = 401 if on else None
+        streams["refusing"].drop_viewers()
+
+    def central(kind: K, faults: Faults) -> Fault:
+        def set_(how: Faults) -> None:
+            site.central.faults = how
+
+        return Fault(kind=kind, part=Part.CENTRAL, make=lambda: set_(faults), mend=lambda: set_(Faults()))
+
+    reader = Fault(
+        kind=K.DEVICE_TAMPERED,
+        part=Part.DEVICE,
+        id="801",
+        make=lambda: site.osdp.tamper(1, tampered=True),
+        mend=lambda: site.osdp.tamper(1, tampered=False),
+    )
+    return {
+        "osdp": [reader],
+        "away": [camera("away", K.CAMERA_UNREACHABLE, site.cameras.go, site.cameras.come)],
+        "refusing": [camera("refusing", K.CAMERA_REFUSED, lambda: refuses(on=True), lambda: refuses(on=False))],
+        "stalling": [
+            camera("stalling", K.CAMERA_STALLED, lambda: stalled(on=True), lambda: stalled(on=False), after=5.0)
+        ],
+        "central": [
+            central(K.CENTRAL_OFFLINE, Faults(down=True)),
+            central(K.CENTRAL_LIST_INCOMPLETE, Faults(paths="/v1/access", error=ErrorKind.JSON)),
+            central(K.CENTRAL_NOTICE, Faults(clock_skew_seconds=120)),
+        ],
+    }
+
+
+def _lost_disk(site: FaultSite) -> Fault:
+    """Return the loss of the disk that all cameras record on, as the first of them tells it."""
+    media, away = site.data / "media", site.data / "media-away"
+    return Fault(
+        kind=K.CAMERA_DISK_FAILED,
+        part=Part.CAMERA,
+        id="900",
+        make=lambda: media.rename(away),
+        mend=lambda: away.rename(media),
+    )
+
+
+async def test_each_fault_is_told_alike_everywhere_within_seconds_and_over_when_mended(short_folder):
+    site = FaultSite(short_folder)
+    async with site.running(_LANE_SETTINGS), asyncio.TaskGroup() as group:
+        looking = Looking(http=site.http, data=site.data)
+        eyes = group.create_task(looking.run())
+        half_way = (K.GATE_POSITION_UNKNOWN.value, Part.LANE.value, "still")
+        try:
+            await looking.until(lambda places: {*places.page} <= {half_way}, within=60)
+            parts = {**of_lanes(site), **of_lines(site), **of_the_rest(site)}
+            table = await all_tried(parts.values(), looking)
+            table += await all_tried([[_lost_disk(site)]], looking)
+            await looking.until(lambda places: not places.page and places.status == 200, within=30)
+        except TimeoutError:
+            pytest.fail(f"the site is not well: {looking.places}\n{site.log.read_text()[-3000:]}")
+        eyes.cancel()
+    assert faulty(table) == []
+
+
+@pytest.fixture
+def short_folder():
+    """A folder with a short path, for Unix sockets have short names."""
+    with TemporaryDirectory(prefix="eg-") as folder:
+        yield Path(folder)
