@@ -21,8 +21,10 @@ from drivers.contract import LinkError, MonotonicSeconds
 REPLY_BOUNDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Upper bounds of the histogram of reply times, in seconds; what took longer is counted after the last."""
 _LAST = 100
-_LAST_TIMES = 32
+_LAST_TIMES = 16
 _FAILS_AFTER = 2
+_UNIT_FAILS_AFTER = 3
+"""One unit beside others that answer is given one request more than a line on which nobody answers."""
 _UNRELIABLE_LOSSES = 5
 _SLOW_SHARE = 0.5
 _STRAY_SECONDS = 60.0
@@ -83,9 +85,10 @@ class UnitQuality:
             for those that took longer.
         failed: how many requests since the start had no answer that counts, by how they failed.
         hour: the same counts of the last hour.
-        reply_seconds: the median of the last 32 answers; None before the first.
+        reply_seconds: the median of the last 16 answers; None before the first.
         allowed_seconds: how long its answers may take.
         failing: how it fails now, None while it answers.
+        failures: how many requests failed since its last answer.
         losses: how many times among its last 100 requests one failed after one that was answered.
     """
 
@@ -96,12 +99,13 @@ class UnitQuality:
     allowed_seconds: float
     failing: Failure | None
     losses: int
+    failures: int
     hour: Counts = field(default_factory=lambda: Counts((), {}))
 
     @property
     def fault(self) -> UnitFault | None:
         """What is wrong with it, provided that others on its line answer; None when nothing is."""
-        if self.failing is not None:
+        if self.failing is not None and self.failures >= _UNIT_FAILS_AFTER:
             is_spoilt = self.failing in {Failure.GARBLED, Failure.ECHOED}
             return UnitFault.GARBLED if is_spoilt else UnitFault.SILENT
         if self.losses >= _UNRELIABLE_LOSSES:
@@ -197,6 +201,7 @@ class _Unit:
             reply_seconds=median(self.last_times) if self.last_times else None,
             allowed_seconds=self.allowed,
             failing=self.failing(),
+            failures=self.since_answer.total(),
             losses=sum(before and not after for before, after in pairwise(self.was_answered)),
             hour=self.hour(now),
         )

@@ -23,7 +23,7 @@ from gateway.store import Store
 
 log = structlog.get_logger(__name__)
 
-_QUERY_SECONDS = 5.0
+_QUERY_SECONDS = 2.0
 _LIST_OLD_PULLS = 10
 _LIST_OLD_SECONDS = 900.0
 

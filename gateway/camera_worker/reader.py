@@ -117,12 +117,11 @@ class CameraReader:
     def _run(self) -> None:
         failures = refusals = 0
         while self._budget.wait_for_turn(self._stopping):
-            self._pictures, wait = None, reconnect_wait
+            self._pictures, is_refused = None, False
             try:
                 self._read()
             except AccountRefused as error:
-                refusals += 1
-                lost, wait = _lost(error), account_wait
+                lost, is_refused = _lost(error), True
             except DriverError as error:
                 lost = _lost(error)
             except Exception as error:  # noqa: BLE001  # a fault in reading one camera must not silence it for good
@@ -132,13 +131,13 @@ class CameraReader:
             else:
                 return
             failures = 1 if self._was_good() else failures + 1
-            refusals = refusals if wait is account_wait else 0
+            refusals = refusals + 1 if is_refused else 0
             if self._stopping.is_set():
                 return
             if self._live is not None:
                 self._live.lost()
             self._sink.put(lost)
-            self._stopping.wait(wait(refusals or failures))
+            self._stopping.wait(account_wait(refusals) if is_refused else reconnect_wait(failures))
 
     def _was_good(self) -> bool:
         """Return whether the connection gave pictures for a while."""

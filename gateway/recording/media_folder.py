@@ -9,7 +9,7 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-LOOK_SECONDS = 10.0
+LOOK_SECONDS = 4.0
 _ANSWER_SECONDS = 10.0
 _SILENT = "the media folder's disk does not answer"
 

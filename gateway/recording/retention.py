@@ -30,7 +30,7 @@ from gateway.store.footage.segments import Segments
 log = structlog.get_logger(__name__)
 
 _DAY_MICROS = 86_400_000_000
-_LOOK_SECONDS = 10.0
+_LOOK_SECONDS = 4.0
 _MOST_STEPS = 50
 _GIGABYTE = 1_000_000_000
 _EXPIRY_SECONDS = 600.0

@@ -43,6 +43,7 @@ ASKED_LINE = LineQuality(
             reply_seconds=0.008,
             allowed_seconds=0.3,
             failing=None,
+            failures=0,
             losses=0,
             hour=Counts((0, 0, 3, 1, 0, 0, 0, 0, 0, 0), {Failure.SILENT: 2}),
         ),

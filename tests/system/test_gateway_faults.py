@@ -1,0 +1,187 @@
+"""Faults of the gateway itself, its files and its disk: told everywhere alike within seconds, and over when mended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession, UnixConnector, web
+from certificates import write_pair
+from fault_rounds import Fault, Looking, all_tried, faulty
+from forked import Forked, done
+
+from gateway.domain.problems import ProblemKind as K
+from gateway.problems.problem import Part
+from gateway.runtime.unix_sockets import INTERFACE_SOCKET
+
+pytestmark = pytest.mark.timeout(120)
+
+_JOURNAL_SECONDS = 25.0
+"""So long the store may still write into the room that its journal has."""
+
+
+class Receiver:
+    """A receiver of webhooks. It takes them, or says that it is gone for good."""
+
+    def __init__(self) -> None:
+        self.gone = False
+        self.port = 0
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Answer on a free port."""
+        app = web.Application()
+        app.router.add_post("/hook", self._take)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        self.port = runner.addresses[0][1]
+        yield
+        await runner.cleanup()
+
+    async def _take(self, _: web.Request) -> web.Response:
+        return web.Response(status=410 if self.gone else 204)
+
+
+class BareGateway:
+    """A gateway without lanes on a disk of its own, whose port somebody else holds at first."""
+
+    def __init__(self, disk: Path) -> None:
+        self.folder = disk
+        self.data = disk / "data"
+        self.site = disk / "site.toml"
+        self.pair = write_pair(disk, days=2)
+        self.receiver = Receiver()
+        self.taken = socket.create_server(("127.0.0.1", 0))
+        self.http: ClientSession
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run it, with its receiver, and ask it over its local socket."""
+        self.site.write_text(self._text())
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.receiver.serving())
+            stack.callback(self.taken.close)
+            with (self.folder / "gateway.log").open("ab") as log:
+                words = ("gateway", "run", self.site, "--data", self.data)
+                process = Forked(*words, output=log.fileno(), errors=log.fileno(), env=dict(os.environ))
+            stack.push_async_callback(asyncio.to_thread, process.wait, timeout=20)
+            stack.callback(process.terminate)
+            path = self.data / "run" / INTERFACE_SOCKET
+            deadline = time.monotonic() + 30
+            while not path.exists():
+                assert time.monotonic() < deadline, (self.folder / "gateway.log").read_text()
+                await asyncio.sleep(0.05)
+            self.http = await stack.enter_async_context(
+                ClientSession("http://localhost", connector=UnixConnector(str(path)))
+            )
+            yield
+
+    def _text(self) -> str:
+        return f"""
+[site]
+name = "Bare"
+[api]
+port = {self.taken.getsockname()[1]}
+{self.pair.section()}
+[webhooks]
+private_receivers = ["127.0.0.1"]
+[storage]
+media_gigabytes = 0.01
+free_floor_gigabytes = 0.002
+"""
+
+    def faults(self) -> list[list[Fault]]:
+        """What is wrong with it, by what it strikes."""
+        text = self._text()
+        broken = f"{text}\n[[lanes]]\nid = 5\n"
+
+        port = Fault(
+            kind=K.INTERFACE_NOT_SERVED,
+            part=Part.GATEWAY,
+            make=lambda: None,  # somebody else has it from the start on
+            mend=self.taken.close,
+        )
+        certificate = Fault(
+            kind=K.CERTIFICATE_ENDS,
+            part=Part.GATEWAY,
+            make=lambda: None,  # it ends in two days
+            mend=lambda: write_pair(self.folder, days=300),
+        )
+        file = Fault(
+            kind=K.SITE_FILE_NOTICE,
+            part=Part.GATEWAY,
+            make=lambda: self._reload(broken),
+            mend=lambda: self._reload(text),
+        )
+        hook = Fault(
+            kind=K.WEBHOOK_DISABLED,
+            part=Part.GATEWAY,
+            make=lambda: self._lose_receiver(broken),
+            mend=lambda: self._enable(text),
+            after=3.0,  # until the file's problem is an event
+        )
+        return [[port], [certificate], [file, hook]]
+
+    async def _reload(self, text: str) -> None:
+        self.site.write_text(text)
+        await asyncio.to_thread(done, "gateway", "reload", "--data", self.data)
+
+    async def _lose_receiver(self, broken: str) -> None:
+        body = {"url": f"http://127.0.0.1:{self.receiver.port}/hook", "events": ["alert.triggered"], "secret": "x" * 32}
+        async with self.http.post("/api/v1/webhooks", json=body) as answer:
+            assert answer.status in {200, 201}, await answer.text()
+            self.hook = (await answer.json())["id"]
+        self.receiver.gone = True
+        await self._reload(broken)  # whose problem is what is sent
+
+    async def _enable(self, text: str) -> None:
+        self.receiver.gone = False
+        await self._reload(text)
+        async with self.http.post("/status/webhook/enable", json={"id": self.hook}) as answer:
+            assert answer.status == 200, await answer.text()
+
+    def of_the_disk(self) -> list[Fault]:
+        """Return the faults of a disk without room, where something is recorded all the time."""
+        filler = self.folder / "filler"
+
+        def fill() -> None:
+            with filler.open("wb", buffering=0) as file:
+                for size in (65536, 4096, 1):
+                    with contextlib.suppress(OSError):
+                        while True:
+                            file.write(b"\0" * size)
+
+        return [
+            Fault(kind=K.FOOTAGE_AT_RISK, part=Part.GATEWAY, make=fill, mend=filler.unlink),
+            Fault(kind=K.STORE_FAILING, part=Part.GATEWAY, make=fill, mend=filler.unlink, after=_JOURNAL_SECONDS),
+        ]
+
+    async def happens(self) -> None:
+        """Let something happen that is recorded, again and again, until cancelled."""
+        while True:
+            body = {"kind": K.FOOTAGE_AT_RISK, "part": "gateway"}
+            async with self.http.post("/status/problem/acknowledge", json=body) as answer:
+                await answer.read()
+            await asyncio.sleep(0.05)
+
+
+async def test_each_fault_of_the_gateway_is_told_alike_everywhere_and_over_when_mended(small_disk):
+    gateway = BareGateway(small_disk)
+    async with gateway.running(), asyncio.TaskGroup() as group:
+        looking = Looking(http=gateway.http, data=gateway.data)
+        eyes = group.create_task(looking.run())
+        await looking.until(lambda _: True, within=30)
+        table = await all_tried(gateway.faults(), looking)
+        happening = group.create_task(gateway.happens())
+        table += await all_tried([gateway.of_the_disk()], looking)
+        happening.cancel()
+        eyes.cancel()
+    assert faulty(table) == []
