@@ -77,6 +77,11 @@ NAMED = (
         "Test a line: see its units and frames, scan it, listen to a port, or read one device.",
         "gateway.cli.probe:app",
     ),
+    Named(
+        "discover",
+        "Find serial ports, Modbus units, cameras and what mDNS announces, and print them as part of a site file.",
+        "gateway.cli.discover:discover",
+    ),
     Named("events", "List the events of the site, follow them, and export them.", "gateway.cli.events:app"),
     Named("lanes", "Show the lanes, watch them, and open, close, stop or hold a gate.", "gateway.cli.lanes:app"),
     Named("cards", "Find access cards, add and suspend them, and explain card numbers.", "gateway.cli.cards:cards"),

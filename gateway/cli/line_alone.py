@@ -209,3 +209,17 @@ def profile_of(site: Site, path: Path, device: ModbusDevice) -> UnitProfile:
     if found is None:
         raise ConfigError(f"no profile {device.profile!r}")
     return load_unit_profile(found)
+
+
+def addresses(text: str, *, lowest: int, highest: int, option: str) -> list[int]:
+    """Parse `1-4,10` into numbers, in order, each once."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        last = last if dash else first
+        if not first.isdecimal() or not last.isdecimal():
+            raise ConfigError(f"{option} {text!r}: write numbers like 1-32 or 1,2,10")
+        numbers.extend(range(int(first), int(last) + 1) if int(last) <= highest else [highest + 1])
+    if not numbers or min(numbers) < lowest or max(numbers) > highest:
+        raise ConfigError(f"{option} {text!r}: from {lowest} to {highest}")
+    return list(dict.fromkeys(numbers))

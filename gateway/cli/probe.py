@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,13 +15,13 @@ from rich.table import Table
 from drivers.modbus.profile import UnitProfile
 from drivers.modbus.survey import Answered, UnitValues
 from gateway.cli.client import Gateway
-from gateway.cli.line_alone import listen, look, profile_of, run_on_line, scan, spec_at, spec_of
+from gateway.cli.line_alone import addresses, listen, look, profile_of, run_on_line, scan, spec_at, spec_of
 from gateway.cli.line_trace import LineTrace
 from gateway.cli.printing import print_answers
-from gateway.cli.running_lines import Line, Scan, Unit, device_values, follow, line_named, lines_of, must_have, show
+from gateway.cli.running_lines import Line, Scan, Unit, asked_there, device_values, follow, lines_of, must_have, show
 from gateway.cli.running_lines import scan as scan_running
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
-from gateway.domain.errors import CommandRefused, ConfigError, GatewayUnreachable
+from gateway.domain.errors import CommandRefused, ConfigError
 from gateway.site import (
     Device,
     ModbusDevice,
@@ -141,7 +141,7 @@ def port(
         for frame in follow(gateway, known.name, seconds=seconds):
             show(frame)
 
-    if not _asked(line, ask, data=data, url=url, force=force):
+    if not asked_there(line, ask, data=data, url=url, force=force):
         spec = spec_at(line, baud=baud, parity=parity, stop_bits=stop_bits, force=force)
         run_on_line(listen(spec, LineTrace(console=Console(), characters=True), seconds))
 
@@ -176,8 +176,8 @@ def bus(
 
     Example: edge-gateway probe bus serial:/dev/ttyUSB0 --baud 9600,19200,38400 --parity even --units 1-16
     """
-    wanted = _numbers(units, lowest=1, highest=247, option="--units")
-    speeds = _numbers(baud, lowest=300, highest=921_600, option="--baud")
+    wanted = addresses(units, lowest=1, highest=247, option="--units")
+    speeds = addresses(baud, lowest=300, highest=921_600, option="--baud")
 
     def ask(gateway: Gateway, known: Line) -> None:
         typer.echo(f"line {known.name} is the running gateway's: it asks in its idle turns", err=True)
@@ -186,7 +186,7 @@ def bus(
         )
         _show_scan(done, as_json=as_json)
 
-    if _asked(line, ask, data=data, url=url, force=force):
+    if asked_there(line, ask, data=data, url=url, force=force):
         return
     if not line.startswith("serial:"):
         speeds = speeds[:1]
@@ -239,28 +239,11 @@ def unit(
             )
         _show_state(chosen.name, profile, device_values(gateway, device), as_json=as_json)
 
-    if _asked(link.url, ask, data=data, url=url, force=force):
+    if asked_there(link.url, ask, data=data, url=url, force=force):
         return
     trace = LineTrace(console=Console(stderr=as_json))
     state = run_on_line(look(spec_of(link, force=force), chosen, profile, send=send, trace=trace))
     _show_state(chosen.name, profile, state, as_json=as_json)
-
-
-def _asked(line: str, ask: Callable[[Gateway, Line], None], *, data: Path, url: str, force: bool) -> bool:
-    """Let the running gateway `ask` on its line; return False when none runs here, or it has no such line."""
-    if force:
-        return False
-    with connected(data, url) as gateway:
-        try:
-            known = must_have(gateway, line) if url else line_named(gateway, line)
-        except GatewayUnreachable:
-            if url:
-                raise
-            known = None
-        if known is None:
-            return False
-        ask(gateway, known)
-    return True
 
 
 def _show_scan(done: Scan, *, as_json: bool) -> None:
@@ -277,20 +260,6 @@ def _show_scan(done: Scan, *, as_json: bool) -> None:
             typer.echo(f"not asked, for want of an idle turn: {', '.join(map(str, done.unasked))}")
     if not done.units:
         raise typer.Exit(1)
-
-
-def _numbers(text: str, *, lowest: int, highest: int, option: str) -> list[int]:
-    """Parse `1-4,10` into numbers, in order, each once."""
-    numbers: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        last = last if dash else first
-        if not first.isdecimal() or not last.isdecimal():
-            raise ConfigError(f"{option} {text!r}: write numbers like 1-32 or 1,2,10")
-        numbers.extend(range(int(first), int(last) + 1) if int(last) <= highest else [highest + 1])
-    if not numbers or min(numbers) < lowest or max(numbers) > highest:
-        raise ConfigError(f"{option} {text!r}: from {lowest} to {highest}")
-    return list(dict.fromkeys(numbers))
 
 
 def _found_table(found: Iterable[tuple[int, Answered]], *, is_serial: bool) -> Table:

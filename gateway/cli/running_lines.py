@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 from urllib.parse import urlencode
 
 import typer
@@ -13,7 +14,8 @@ from rich.progress import Progress
 
 from drivers.modbus.survey import UnitValues
 from gateway.cli.client import Answer, Gateway
-from gateway.domain.errors import ConfigError
+from gateway.cli.target import connected
+from gateway.domain.errors import ConfigError, GatewayUnreachable
 
 _LOOK_SECONDS = 0.5
 _LONGEST_SCAN_SECONDS = 660.0
@@ -57,6 +59,8 @@ class Line(Answer):
 
     name: str
     url: str
+    baud: int
+    framing: str
     down: str
     verdict: str
     scan: Scan | None
@@ -117,6 +121,23 @@ def must_have(gateway: Gateway, wanted: str) -> Line:
         known = ", ".join(f"{line.name} ({line.url})" for line in lines_of(gateway)) or "none"
         raise ConfigError(f"the gateway polls no line {wanted!r}; its lines: {known}")
     return line
+
+
+def asked_there(line: str, ask: Callable[[Gateway, Line], None], *, data: Path, url: str, force: bool) -> bool:
+    """Let the running gateway `ask` on its line; return False when none runs here, or it has no such line."""
+    if force:
+        return False
+    with connected(data, url) as gateway:
+        try:
+            known = must_have(gateway, line) if url else line_named(gateway, line)
+        except GatewayUnreachable:
+            if url:
+                raise
+            known = None
+        if known is None:
+            return False
+        ask(gateway, known)
+    return True
 
 
 def scan(gateway: Gateway, line: str, *, first: int, last: int, through_converter: bool) -> Scan:

@@ -113,6 +113,8 @@ def _lines(site: SiteState, known: SiteLines) -> Iterator[JsonObject]:
             "down": line.quality.down_reason,
             "strays": line.quality.strays,
             "url": polled.bus.spec.url if (polled := known.polled.get(line.name)) else "",
+            "baud": polled.bus.spec.baud if polled else 0,
+            "framing": (polled.framing or "") if polled else "",
             "scannable": polled is not None and polled.framing == "rtu",
             "scan": None if (scan := known.scans.of(line.name)) is None else asdict(scan),
             "verdict": line_sentence(line.quality),

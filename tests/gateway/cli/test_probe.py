@@ -18,7 +18,7 @@ from drivers.link import LinkSpec, open_link
 from drivers.modbus.profile import load_profile
 from drivers.profile_file import SHIPPED_PROFILES
 from gateway.cli.app import Invocation, app
-from gateway.cli.probe import _numbers
+from gateway.cli.line_alone import addresses
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.profile_wiring import ProfileWiring
@@ -275,8 +275,8 @@ def test_help_has_an_example(command):
     assert "Example: edge-gateway " in result.stdout
 
 
-def test_ranges_of_numbers():
-    assert _numbers("1-3,2,10", lowest=1, highest=247, option="--units") == [1, 2, 3, 10]
+def test_ranges_ofaddresses():
+    assert addresses("1-3,2,10", lowest=1, highest=247, option="--units") == [1, 2, 3, 10]
     for wrong in ("0", "248", "a", "", "3-", "1-99999999999", "5-4"):
         with pytest.raises(ConfigError):
-            _numbers(wrong, lowest=1, highest=247, option="--units")
+            addresses(wrong, lowest=1, highest=247, option="--units")

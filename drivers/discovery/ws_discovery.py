@@ -1,0 +1,137 @@
+"""ONVIF cameras by WS-Discovery: a probe to the multicast group on each interface, and the answers for a while.
+
+Answers are untrusted: small, without a DOCTYPE, and counted only when they name the probe that they answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from urllib.parse import unquote, urlsplit
+
+from drivers.contract import ProtocolViolation
+from drivers.xml_texts import read_xml
+
+GROUP, PORT = "239.255.255.250", 3702
+_MOST = 500
+_SENT_TIMES = 2
+_APART_SECONDS = 0.3
+_LONGEST = 80
+_PROBE = """<?xml version="1.0" encoding="UTF-8"?>
+<e:Envelope xmlns:e="http://www.w3.org/2003/05/soap-envelope"
+ xmlns:w="http://schemas.xmlsoap.org/ws/2004/08/addressing"
+ xmlns:d="http://schemas.xmlsoap.org/ws/2005/04/discovery"
+ xmlns:dn="http://www.onvif.org/ver10/network/wsdl">
+<e:Header><w:MessageID>{message}</w:MessageID>
+<w:To>urn:schemas-xmlsoap-org:ws:2005:04:discovery</w:To>
+<w:Action>http://schemas.xmlsoap.org/ws/2005/04/discovery/Probe</w:Action></e:Header>
+<e:Body><d:Probe><d:Types>dn:NetworkVideoTransmitter</d:Types></d:Probe></e:Body></e:Envelope>"""
+
+
+@dataclass(frozen=True, slots=True)
+class OnvifCamera:
+    """A camera as it announces itself.
+
+    Attributes:
+        address: its host on the network.
+        service: the address of its ONVIF service.
+        name: what it is called, "" when it does not say.
+        hardware: its model, "" when it does not say.
+    """
+
+    address: str
+    service: str
+    name: str
+    hardware: str
+
+
+def probe(message: str) -> bytes:
+    """Return a probe for cameras, with this id."""
+    return _PROBE.format(message=message).encode()
+
+
+def camera_of(answer: bytes, *, message: str) -> OnvifCamera | None:
+    """Return the camera that answers this probe; None for anything else."""
+    try:
+        texts = read_xml(answer).first
+    except ProtocolViolation:
+        return None
+    if texts.get("RelatesTo") != message:
+        return None
+    for service in texts.get("XAddrs", "").split():
+        try:
+            host = urlsplit(service).hostname
+        except ValueError:
+            continue
+        if host and service.startswith(("http://", "https://")):
+            scopes = texts.get("Scopes", "").split()
+            return OnvifCamera(host, service, _scope(scopes, "name"), _scope(scopes, "hardware"))
+    return None
+
+
+async def onvif_cameras(
+    interfaces: Iterable[str], *, seconds: float, group: str = GROUP, port: int = PORT
+) -> tuple[OnvifCamera, ...]:
+    """Ask on the interfaces with these addresses, and return the cameras that answer within so many seconds."""
+    message = f"urn:uuid:{uuid.uuid4()}"
+    found: dict[str, OnvifCamera] = {}
+    loop = asyncio.get_running_loop()
+    listener = partial(_Listener, message, found)
+    transports = []
+    try:
+        for address in interfaces:
+            with suppress(OSError):  # an interface that is just going away, or takes no multicast
+                transport, _ = await loop.create_datagram_endpoint(listener, sock=_socket(address))
+                transports.append(transport)
+        for turn in range(_SENT_TIMES):
+            for transport in transports:
+                transport.sendto(probe(message), (group, port))
+            await asyncio.sleep(_APART_SECONDS if turn < _SENT_TIMES - 1 else seconds)
+    finally:
+        for transport in transports:
+            transport.close()
+    return tuple(found[service] for service in sorted(found))
+
+
+class _Listener(asyncio.DatagramProtocol):
+    """Collector of the answers at one interface."""
+
+    def __init__(self, message: str, found: dict[str, OnvifCamera]) -> None:
+        self._message = message
+        self._found = found
+
+    def datagram_received(self, data: bytes, addr: tuple[str | int, int]) -> None:  # noqa: ARG002 (asyncio's signature)
+        camera = camera_of(data, message=self._message)
+        if camera is not None and len(self._found) < _MOST:
+            self._found[camera.service] = camera
+
+    def error_received(self, exc: Exception) -> None:
+        """Pass over a report that nobody listens somewhere."""
+
+
+def _socket(address: str) -> socket.socket:
+    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        sender.settimeout(0)
+        sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
+        sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
+        sender.bind((address, 0))
+    except OSError:
+        sender.close()
+        raise
+    return sender
+
+
+def _scope(scopes: list[str], key: str) -> str:
+    """Return the value of a scope, as `onvif://www.onvif.org/name/Yard%20camera`."""
+    for scope in scopes:
+        head, found, value = scope.partition(f"/{key}/")
+        if found and head.endswith("onvif.org"):
+            text = "".join(character for character in unquote(value, errors="replace") if character.isprintable())
+            return text[:_LONGEST].strip()
+    return ""
