@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.domain.problems import ProblemKind
-from gateway.problems.advice import ADVICE
+from gateway.problems.problem import ADVICE
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "troubleshooting.md"
 _HEAD = """# Problems and what to do

@@ -221,7 +221,7 @@ def account_wait(refusals: int) -> float:
 def _lost(error: DriverError) -> CameraLost:
     match error:
         case CodecNotSupported():
-            return CameraLost(CameraCondition.REFUSED, str(error), GapReason.UNSUPPORTED)
+            return CameraLost(CameraCondition.UNSUPPORTED, str(error), GapReason.UNSUPPORTED)
         case CameraRefused():
             return CameraLost(CameraCondition.REFUSED, str(error), GapReason.REFUSED)
         case CameraStalled():

@@ -11,7 +11,8 @@ from gateway.central.client.client import CentralClient
 from gateway.central.client.state import CentralState
 from gateway.central.pull.pull import DownSync, Part, Progress, PullReport
 from gateway.central.runner import Sync
-from gateway.domain.central_status import CentralStatus
+from gateway.domain.central_status import CentralNotice, CentralStatus
+from gateway.domain.problems import ProblemKind
 from gateway.runtime.clock import iso_utc
 
 log = structlog.get_logger(__name__)
@@ -110,28 +111,37 @@ def notices(
     unreadable_events: int,
     restored_at: int | None = None,
     backlog: str = "",
-) -> Iterator[str]:
-    """Yield notices for a technician, a sentence each."""
+) -> Iterator[CentralNotice]:
+    """Yield notices for a technician."""
     if restored_at is not None:
-        yield (
+        text = (
             f"central was set back to an older state, seen {iso_utc(restored_at)}: what this site sent since then is"
             " gone there; run edge-gateway sync reconcile"
         )
+        yield CentralNotice(ProblemKind.CENTRAL_RESTORED, text)
     if backlog:
-        yield backlog
+        yield CentralNotice(ProblemKind.CENTRAL_BACKLOG_FULL, backlog)
     for operation, said in state.not_permitted:
-        yield f"central does not permit {operation} to the gateway's account{f' ({said})' if said else ''}"
+        text = f"central does not permit {operation} to the gateway's account{f' ({said})' if said else ''}"
+        yield CentralNotice(ProblemKind.CENTRAL_NOT_PERMITTED, text)
     if state.clock_offset is not None and state.clock_offset.exceeds(clock_alert_seconds):
-        yield state.clock_offset.sentence()
+        yield CentralNotice(ProblemKind.CENTRAL_CLOCK_DIFFERS, state.clock_offset.sentence())
     if unreadable_events:
-        yield (
+        text = (
             f"{unreadable_events:,} of central's events were not carried out:"
             " their ids or their devices' cannot be read"
         )
-    if report is None:
-        return
-    denied = tuple(f"{operation}:" for operation, _ in state.not_permitted)
-    yield from (problem for problem in report.problems if not problem.startswith(denied))
+        yield CentralNotice(ProblemKind.CENTRAL_COMMANDS_UNREADABLE, text)
+    if report is not None:
+        yield from _of_pull(report, denied=state.not_permitted)
+
+
+def _of_pull(report: PullReport, *, denied: tuple[tuple[str, str], ...]) -> Iterator[CentralNotice]:
+    """Yield what the last pull found."""
+    told = tuple(f"{operation}:" for operation, _ in denied)
+    for problem in report.problems:
+        if not problem.startswith(told):
+            yield CentralNotice(ProblemKind.CENTRAL_LIST_INCOMPLETE, problem)
     cards = report.cards
     held_back = (
         (cards.held_back, "access cards"),
@@ -140,8 +150,11 @@ def notices(
     )
     for count, noun in held_back:
         if count:
-            yield f"{count:,} {noun} are missing on central's list; they stay until the next list lacks them too"
+            text = f"{count:,} {noun} are missing on central's list; they stay until the next list lacks them too"
+            yield CentralNotice(ProblemKind.CENTRAL_LIST_SHRANK, text)
     if cards.without_credential:
-        yield f"{cards.without_credential:,} access cards have no number, tag or plate that a reader could read"
+        text = f"{cards.without_credential:,} access cards have no number, tag or plate that a reader could read"
+        yield CentralNotice(ProblemKind.CARDS_UNREADABLE, text)
     if cards.unread:
-        yield f"{cards.unread:,} access cards are suspended: their status or dates cannot be read"
+        text = f"{cards.unread:,} access cards are suspended: their status or dates cannot be read"
+        yield CentralNotice(ProblemKind.CARDS_UNREADABLE, text)

@@ -21,6 +21,12 @@ _LOOK_SECONDS = 0.5
 _MOST_COUNTED = 10_000
 
 
+class Notice(Answer):
+    """A notice about central."""
+
+    text: str
+
+
 class _State(Answer):
     """State of synchronisation with central."""
 
@@ -34,7 +40,7 @@ class _State(Answer):
     reconciling: bool
     reconciled: str
     incomplete: bool
-    notices: tuple[str, ...]
+    notices: tuple[Notice, ...]
 
 
 class _Sync(Answer):
@@ -183,5 +189,5 @@ def _lines(state: _State) -> list[str]:
         f"{reach[state.reachable]}, since {state.since}",
         fetched,
         *([f"under way: {state.progress}"] if state.progress else []),
-        *(f"! {notice}" for notice in state.notices),
+        *(f"! {notice.text}" for notice in state.notices),
     ]

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gateway.domain.problems import ProblemKind
 from gateway.domain.wall_time import WallMicros
+
+
+@dataclass(frozen=True, slots=True)
+class CentralNotice:
+    """Something that a technician should know of central: its kind, and a sentence."""
+
+    kind: ProblemKind
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,7 +32,7 @@ class CentralStatus:
         reconciling: whether a comparison of sent records runs or is due.
         reconciled: result of the last comparison, in words.
         incomplete: whether the last pull lacks a list, or rejected one.
-        notices: what a technician should know, a sentence each.
+        notices: what a technician should know.
         clock_ahead: upper bound, in seconds, of central's clock ahead of this machine's; None while central does not
             answer, since either clock may be set meanwhile.
     """
@@ -39,5 +48,5 @@ class CentralStatus:
     reconciling: bool = False
     reconciled: str = ""
     incomplete: bool = False
-    notices: tuple[str, ...] = ()
+    notices: tuple[CentralNotice, ...] = ()
     clock_ahead: float | None = None

@@ -109,6 +109,7 @@ class CameraCondition(StrEnum):
     RECORDING = "recording"
     UNREACHABLE = "unreachable"
     REFUSED = "refused"
+    UNSUPPORTED = "unsupported"
     STALLED = "stalled"
     DISK_FAILED = "disk_failed"
 

@@ -19,6 +19,7 @@ _CAMERA_KINDS = {
     CameraCondition.STARTING: ProblemKind.CAMERA_NEVER_SEEN,
     CameraCondition.UNREACHABLE: ProblemKind.CAMERA_UNREACHABLE,
     CameraCondition.REFUSED: ProblemKind.CAMERA_REFUSED,
+    CameraCondition.UNSUPPORTED: ProblemKind.CAMERA_UNSUPPORTED,
     CameraCondition.STALLED: ProblemKind.CAMERA_STALLED,
     CameraCondition.DISK_FAILED: ProblemKind.CAMERA_DISK_FAILED,
 }
@@ -182,13 +183,11 @@ def _of_central(site: SiteState, central: CentralStatus) -> Iterator[Problem]:
     if central.reachable is False:
         text = f"central does not answer: {central.error}" if central.error else "central does not answer"
         yield _central(ProblemKind.CENTRAL_OFFLINE, text, since=central.since)
-    if central.incomplete:
-        yield _central(ProblemKind.CENTRAL_LIST_INCOMPLETE, "the last pull lacks a list, or rejected one")
     age = 0.0 if central.pulled_at is None else (site.now - central.pulled_at) / _SECOND
     if central.reachable and age > site.list_old_seconds:
         yield _central(ProblemKind.CENTRAL_LIST_OLD, f"the last pull ended {_span(age)} ago")
     for notice in central.notices:
-        yield _central(ProblemKind.CENTRAL_NOTICE, notice, subject=notice)
+        yield _central(notice.kind, notice.text, subject=notice.text)
     if refused := site.refused_records:
         were = "records were" if refused > 1 else "record was"
         yield _central(ProblemKind.RECORDS_REFUSED, f"{refused:,} {were} refused by central, and wait for a person")

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from gateway.domain.events import Severity
 from gateway.domain.problems import ProblemKind
 from gateway.domain.wall_time import WallMicros
-from gateway.problems.advice import ADVICE
+from gateway.problems.central_advice import CENTRAL_ADVICE
+from gateway.problems.gateway_advice import GATEWAY_ADVICE
+from gateway.problems.lane_advice import LANE_ADVICE
+from gateway.problems.line_advice import LINE_ADVICE
 
 _MOST_NAMED = 3
+
+ADVICE = MappingProxyType({**LANE_ADVICE, **LINE_ADVICE, **GATEWAY_ADVICE, **CENTRAL_ADVICE})
+"""Every kind, in words."""
 
 
 class Part(StrEnum):

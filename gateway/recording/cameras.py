@@ -22,6 +22,7 @@ _MICROS = 1_000_000
 _WHY_IN = {
     CameraCondition.UNREACHABLE: GapReason.NETWORK,
     CameraCondition.REFUSED: GapReason.REFUSED,
+    CameraCondition.UNSUPPORTED: GapReason.UNSUPPORTED,
     CameraCondition.STALLED: GapReason.CAMERA,
     CameraCondition.DISK_FAILED: GapReason.DISK,
 }

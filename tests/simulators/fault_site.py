@@ -40,7 +40,21 @@ _START_SECONDS = 30.0
 _CAMERA = Credentials("viewer", "demo")
 _OSDP_KEY = "00112233445566778899aabbccddeeff"
 
-LANES = ("plain", "still", "pushed", "stopped", "open", "stuck", "held", "noisy", "local", "fire", "readers", "modules")
+LANES = (
+    "plain",
+    "still",
+    "pushed",
+    "stopped",
+    "open",
+    "stuck",
+    "held",
+    "noisy",
+    "local",
+    "fire",
+    "readers",
+    "modules",
+    "blocked",
+)
 """One lane for each part that a fault strikes."""
 LINES = ("down", "silent", "garbled", "echo", "strays", "twins", "loose", "slow")
 """Serial lines with two input modules each."""

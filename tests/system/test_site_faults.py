@@ -55,6 +55,10 @@ def of_lanes(site: FaultSite) -> dict[str, list[Fault]]:
         await asyncio.sleep(1)
         under(True)
 
+    async def block(*, on: bool) -> None:
+        lanes["blocked"].barrier.set_locked(locked=on, now=now())
+        await open_("blocked")
+
     async def stop() -> None:
         await open_("stopped")
         await command("/status/lane/stop", lane_id="stopped")
@@ -74,6 +78,13 @@ def of_lanes(site: FaultSite) -> dict[str, list[Fault]]:
                 plain.gate,
                 K.GATE_OFFLINE,
                 lambda: plain.controller.misbehave(1, Misbehaviour(deaf=True)),
+                lambda: plain.controller.misbehave(1),
+                stops=("plain",),
+            ),
+            device(
+                plain.gate,
+                K.DEVICE_UNUSABLE,
+                lambda: plain.controller.misbehave(1, Misbehaviour(exception=2)),
                 lambda: plain.controller.misbehave(1),
                 stops=("plain",),
             ),
@@ -126,6 +137,15 @@ def of_lanes(site: FaultSite) -> dict[str, list[Fault]]:
                 after=5.0,
             ),
         ],
+        "blocked": [
+            lane(
+                "blocked",
+                K.GATE_DOES_NOT_MOVE,
+                lambda: block(on=True),
+                lambda: block(on=False),
+                after=2.0,
+            ),
+        ],
         "noisy": [lane("noisy", K.INPUT_CHATTERS, chatter, quiet, after=3.0)],
         "local": [
             lane(
@@ -158,6 +178,13 @@ def of_lanes(site: FaultSite) -> dict[str, list[Fault]]:
                 modules.inputs,
                 K.DEVICE_UNUSABLE,
                 lambda: modules.modules.misbehave(1, Misbehaviour(exception=2)),
+                lambda: modules.modules.misbehave(1),
+                stops=("modules",),
+            ),
+            device(
+                modules.inputs,
+                K.DEVICE_OFFLINE,
+                lambda: modules.modules.misbehave(1, Misbehaviour(hangs_up=True)),
                 lambda: modules.modules.misbehave(1),
                 stops=("modules",),
             ),
@@ -269,15 +296,22 @@ def of_the_rest(site: FaultSite) -> dict[str, list[Fault]]:
 
         return Fault(kind=kind, part=Part.CENTRAL, make=lambda: set_(faults), mend=lambda: set_(Faults()))
 
-    reader = Fault(
+    tampered = Fault(
         kind=K.DEVICE_TAMPERED,
         part=Part.DEVICE,
         id="801",
         make=lambda: site.osdp.tamper(1, tampered=True),
         mend=lambda: site.osdp.tamper(1, tampered=False),
     )
+    switched_off = Fault(
+        kind=K.DEVICE_OFFLINE,
+        part=Part.DEVICE,
+        id="801",
+        make=lambda: site.osdp.live(1, alive=False),
+        mend=lambda: site.osdp.live(1, alive=True),
+    )
     return {
-        "osdp": [reader],
+        "osdp": [tampered, switched_off],
         "away": [camera("away", K.CAMERA_UNREACHABLE, site.cameras.go, site.cameras.come)],
         "refusing": [camera("refusing", K.CAMERA_REFUSED, lambda: refuses(on=True), lambda: refuses(on=False))],
         "stalling": [
@@ -286,7 +320,8 @@ def of_the_rest(site: FaultSite) -> dict[str, list[Fault]]:
         "central": [
             central(K.CENTRAL_OFFLINE, Faults(down=True)),
             central(K.CENTRAL_LIST_INCOMPLETE, Faults(paths="/v1/access", error=ErrorKind.JSON)),
-            central(K.CENTRAL_NOTICE, Faults(clock_skew_seconds=120)),
+            central(K.CENTRAL_NOT_PERMITTED, Faults(deny="can_view_cameras")),
+            central(K.CENTRAL_CLOCK_DIFFERS, Faults(clock_skew_seconds=120)),
         ],
     }
 

@@ -220,6 +220,7 @@ def _again(lane: Transition, job: Closing, reason: str) -> None:
     if job.tries >= CLOSE_TRIES:
         lane.drop_closing()
         lane.note(f"the gate did not close: {reason}")
+        lane.put(lane.state.troubles.gate_unmoved(f"the gate did not close: {reason}"))
         lane.tell(EventKind.CLOSING_TIMED_OUT, f"the gate did not close: {reason}", tries=job.tries)
         return
     stopped = lane.state.inputs.gate.position is GatePosition.STOPPED

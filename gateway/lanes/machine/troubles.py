@@ -23,6 +23,7 @@ from gateway.lanes.snapshots import LaneTrouble, Phase
 from gateway.site import PointRef
 
 _FOREVER = float("inf")
+_LIMITS = frozenset({GatePosition.CLOSED, GatePosition.OPEN})
 _PROBLEMS = MappingProxyType(
     {
         EventKind.FIRE_INPUT: ProblemKind.FIRE_INPUT_ACTIVE,
@@ -87,6 +88,8 @@ def follow_gate(lane: Transition, before: GatePosition) -> None:
     position, now = lane.state.inputs.gate.position, lane.now.at
     if position is GatePosition.UNKNOWN:
         return
+    if lane.state.troubles.unmoved and position is not before and position in _LIMITS:
+        lane.put(lane.state.troubles.gate_unmoved(""))
     if position is GatePosition.CLOSED:
         lane.put(lane.state.troubles.closed())
         return
@@ -205,8 +208,10 @@ def why_unable(rules: LaneRules, state: LaneState, now: float) -> Iterator[LaneT
 
 
 def lasting(state: LaneState) -> Iterator[LaneTrouble]:
-    """Yield what is wrong and lasts; first that a person stopped the gate."""
+    """Yield what is wrong and lasts; first that a person stopped the gate, or that it does not move."""
     if state.stop.by:
         yield LaneTrouble(ProblemKind.GATE_STOPPED, state.stop_sentence)
+    if state.troubles.unmoved:
+        yield LaneTrouble(ProblemKind.GATE_DOES_NOT_MOVE, state.troubles.unmoved)
     for one in state.troubles.present:
         yield LaneTrouble(_PROBLEMS[one.kind], one.text, one.subject)

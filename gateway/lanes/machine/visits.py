@@ -209,13 +209,13 @@ def watch(lane: Transition) -> None:
     """End openings that take too long, open gates without a vehicle, and the mark of a vehicle that has left."""
     state, now = lane.state, lane.now.at
     if state.visits.phase is Phase.OPENING and now >= state.visits.since + lane.rules.lane.opening_seconds:
-        stopped = lane.state.stop.by and f"stopped by {lane.state.stop.by}"
-        not_opened(
-            lane,
-            stopped
-            or commands_in_flight.why_not_moved(lane)
-            or f"not seen open within {lane.rules.lane.opening_seconds:g} s",
-        )
+        if lane.state.stop.by:
+            not_opened(lane, f"stopped by {lane.state.stop.by}")
+        else:
+            late = f"not seen open within {lane.rules.lane.opening_seconds:g} s"
+            reason = commands_in_flight.why_not_moved(lane) or late
+            lane.put(lane.state.troubles.gate_unmoved(f"the gate did not open: {reason}"))
+            not_opened(lane, reason)
     elif state.visits.phase is Phase.OPEN and now >= _given_up_at(lane.rules, state):
         _give_up(lane)
     leaving = lane.state.visits.leaving

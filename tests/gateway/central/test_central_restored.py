@@ -151,7 +151,7 @@ class Site:
 
     def notices(self):
         link = CentralLink(client=self.client, down=self.down, sync=self.sync, started_at=self.now)
-        return link.snapshot().notices
+        return tuple(notice.text for notice in link.snapshot().notices)
 
     async def has_all_once(self):
         """Central holds every camera event, entry and file of the site, each once."""

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from drivers.contract import GatePosition, PointState
-from gateway.domain.central_status import CentralStatus
+from gateway.domain.central_status import CentralNotice, CentralStatus
 from gateway.domain.events import Severity
 from gateway.domain.footage import CameraCondition
 from gateway.domain.problems import ProblemKind as K
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble, Phase
-from gateway.problems.advice import ADVICE
 from gateway.problems.found import SiteState, verdict
+from gateway.problems.problem import ADVICE
 from gateway.recording import CameraSnapshot
 
 GATE, INPUTS, READER = 101, 102, 103
@@ -149,7 +149,16 @@ def test_the_gateway_itself_and_central():
         interface_fault="port 8480 is in use",
         clock_trusted=False,
         site_notices=("changed in the site file: lanes", "changed in the site file: links"),
-        central=replace(CENTRAL, reachable=False, error="no route", incomplete=True, notices=("the clocks differ",)),
+        central=replace(
+            CENTRAL,
+            reachable=False,
+            error="no route",
+            incomplete=True,
+            notices=(
+                CentralNotice(K.CENTRAL_LIST_INCOMPLETE, "access cards did not come"),
+                CentralNotice(K.CENTRAL_CLOCK_DIFFERS, "the clocks differ"),
+            ),
+        ),
         refused_records=3,
     )
     assert kinds(site) == [
@@ -158,7 +167,7 @@ def test_the_gateway_itself_and_central():
         K.CLOCK_NOT_SET,
         K.CENTRAL_OFFLINE,
         K.CENTRAL_LIST_INCOMPLETE,
-        K.CENTRAL_NOTICE,
+        K.CENTRAL_CLOCK_DIFFERS,
         K.RECORDS_REFUSED,
         K.SITE_FILE_NOTICE,
         K.SITE_FILE_NOTICE,

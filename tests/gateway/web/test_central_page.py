@@ -9,6 +9,8 @@ import pytest_asyncio
 from page_visitor import sign_in
 from playwright.async_api import expect
 
+from gateway.domain.central_status import CentralNotice
+from gateway.domain.problems import ProblemKind
 from gateway.domain.writes import CARD_CREATE, CARD_UPDATE
 
 SINCE = 1_767_225_600_000_000
@@ -37,7 +39,9 @@ async def test_everything_is_fetched_anew_and_what_is_wrong_with_central_is_seen
         central = page.locator("#central-section")
         await expect(central).to_contain_text("40 access cards, 3 devices, 1 cameras, fetched")
         await expect(central.locator("#central-notices")).to_be_hidden()
-        gateway.central.show(notices=("central's clock is 90 s behind this machine's",))
+        gateway.central.show(
+            notices=(CentralNotice(ProblemKind.CENTRAL_CLOCK_DIFFERS, "central's clock is 90 s behind this machine's"),)
+        )
         gateway.store.changes.bump()
         await expect(central.locator("#central-notices li")).to_have_text(
             "central's clock is 90 s behind this machine's"

@@ -13,6 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.sync import app
+from gateway.domain.central_status import CentralNotice
+from gateway.domain.problems import ProblemKind
 from gateway.domain.writes import CARD_UPDATE
 
 PROGRAM = Path(sys.executable).with_name("edge-gateway")
@@ -38,7 +40,14 @@ def folder(gateway, tmp_path):
 
 
 async def test_the_state_is_told(gateway, folder):
-    gateway.central.show(notices=("central does not permit POST /v1/camera/list to the gateway's account",))
+    gateway.central.show(
+        notices=(
+            CentralNotice(
+                ProblemKind.CENTRAL_NOT_PERMITTED,
+                "central does not permit POST /v1/camera/list to the gateway's account",
+            ),
+        )
+    )
     status, out, err = await ended(await begin(folder, "status"))
     assert (status, err) == (0, "")
     assert out.splitlines()[0].startswith("central answers, since ")
@@ -75,7 +84,7 @@ async def test_a_refresh_that_central_did_not_give_all_of_ends_with_1(gateway, f
     gateway.central.show(progress="access cards: 20 of 40")
     program = await begin(folder, "refresh")
     await asyncio.wait_for(program.stdout.readline(), 60)
-    notices = ("access_cards: the count says 2600, but 60 came",)
+    notices = (CentralNotice(ProblemKind.CENTRAL_LIST_INCOMPLETE, "access_cards: the count says 2600, but 60 came"),)
     gateway.central.show(progress="", refreshing=False, incomplete=True, notices=notices)
     status, out, err = await ended(program)
     assert (status, "! access_cards: the count says 2600, but 60 came" in out) == (1, True)

@@ -24,11 +24,13 @@ class Troubles:
         present: those that an event reported and that are not over.
         off_closed_at: since when the gate is off its closed limit, or since the last passage.
         forced_at: since when it is off without a reason.
+        unmoved: why a command that was to move the gate did not, "" once it has reached a limit since then.
     """
 
     present: tuple[Trouble, ...] = ()
     off_closed_at: float | None = None
     forced_at: float | None = None
+    unmoved: str = ""
 
     def with_present(self, present: tuple[Trouble, ...]) -> Troubles:
         """Return the troubles with these present."""
@@ -45,3 +47,7 @@ class Troubles:
     def forced(self, at: float | None) -> Troubles:
         """Return the troubles with the gate off its limit without a reason since `at`, None: with a reason."""
         return replace(self, forced_at=at)
+
+    def gate_unmoved(self, reason: str) -> Troubles:
+        """Return the troubles after a command that did not move the gate, for this reason; "": it moves again."""
+        return replace(self, unmoved=reason)

@@ -7,7 +7,7 @@ import { clock, lasting, seconds } from "./time.js";
 
 const CONDITIONS = {
   starting: ["Starting", "busy"], recording: ["Recording", "good"], unreachable: ["Unreachable", "bad"],
-  refused: ["Refused", "bad"], stalled: ["Stalled", "warn"], disk_failed: ["Disk failed", "bad"],
+  refused: ["Refused", "bad"], unsupported: ["No usable video", "bad"], stalled: ["Stalled", "warn"], disk_failed: ["Disk failed", "bad"],
 };
 let last = null;
 
@@ -118,8 +118,8 @@ function showCentral({ central, user }) {
   const fetched = central.pulled_at ? `${central.pulled}, fetched ${clock(central.pulled_at)}` : "Nothing fetched yet";
   setText(byId("central-fetched"), central.progress ? `Fetching ${central.progress} …` : fetched);
   keyed(byId("central-notices"), central.notices, {
-    key: (notice) => notice,
-    create: (notice) => make("li", "", notice),
+    key: (notice) => notice.text,
+    create: (notice) => make("li", "", notice.text),
     update: () => {},
   });
   byId("central-notices").hidden = central.notices.length === 0;

@@ -1,0 +1,100 @@
+"""What each kind of problem of central means for drivers, and what a technician does about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from gateway.domain.events import Severity
+from gateway.domain.problems import ProblemKind as K
+from gateway.problems.advice import Advice
+
+CENTRAL_ADVICE: Mapping[K, Advice] = MappingProxyType(
+    {
+        K.CENTRAL_OFFLINE: Advice(
+            "Central offline",
+            Severity.WARNING,
+            "Lanes decide by themselves; new and changed cards come late, and records wait here.",
+            (
+                "Check the site's line to the internet.",
+                "If that works, ask whoever runs the central service.",
+                "Check address, user and password in `[central]`.",
+            ),
+        ),
+        K.CENTRAL_LIST_INCOMPLETE: Advice(
+            "A list of central is incomplete",
+            Severity.WARNING,
+            "Lanes go on with the list as it was; new and changed cards may be missing.",
+            ("Wait for the next pull.", "If it stays so, tell whoever runs the central service what is said above."),
+        ),
+        K.CENTRAL_LIST_OLD: Advice(
+            "Lists of central are old",
+            Severity.WARNING,
+            "Central answers, yet new and changed cards have not come for long.",
+            (
+                "Fetch everything again: `edge-gateway sync refresh`.",
+                "If that does not end, tell whoever runs the central service.",
+            ),
+        ),
+        K.CENTRAL_LIST_SHRANK: Advice(
+            "A list of central has become much shorter",
+            Severity.WARNING,
+            "What is missing there still counts here, until the next list lacks it too.",
+            (
+                "Ask whoever runs the central service whether so much was deleted.",
+                "If it was, nothing is to be done: the next list takes it away here too.",
+            ),
+        ),
+        K.CENTRAL_RESTORED: Advice(
+            "Central was set back",
+            Severity.WARNING,
+            "Lanes work; what this site sent since then is gone at central.",
+            ("Send it again: `edge-gateway sync reconcile`.",),
+        ),
+        K.CENTRAL_BACKLOG_FULL: Advice(
+            "Too much waits for central",
+            Severity.ALARM,
+            "Lanes work; changes made at this site are refused until central takes what waits.",
+            (
+                "Check why central does not take records: see the other problems of central.",
+                "If the disk has room, raise `[central] backlog_gigabytes`.",
+            ),
+        ),
+        K.CENTRAL_NOT_PERMITTED: Advice(
+            "Central denies an operation",
+            Severity.WARNING,
+            "Lanes work; what needs this operation is not in step.",
+            ("Have the gateway's account at central given the permission that is named above.",),
+        ),
+        K.CENTRAL_CLOCK_DIFFERS: Advice(
+            "Clocks differ",
+            Severity.WARNING,
+            "Cards with days or times may be let in or kept out at the wrong moment; central dates events wrongly.",
+            (
+                "Check that the box reaches a time server.",
+                "If it does, tell whoever runs the central service that its clock is wrong.",
+            ),
+        ),
+        K.CENTRAL_COMMANDS_UNREADABLE: Advice(
+            "Commands of central cannot be read",
+            Severity.WARNING,
+            "These commands were not carried out.",
+            ("Tell whoever runs the central service: the ids of its events must be numbers.",),
+        ),
+        K.CARDS_UNREADABLE: Advice(
+            "Cards that no reader could read",
+            Severity.NOTICE,
+            "These cards open nothing here.",
+            (
+                "Look at them at central: a number, tag or plate is missing, or a status or date is misspelt.",
+                "If the numbers stand in fields of other names, name those in `[central] card_fields`.",
+            ),
+        ),
+        K.RECORDS_REFUSED: Advice(
+            "Records refused by central",
+            Severity.WARNING,
+            "Lanes work; these records are not at central.",
+            ('Look at them under "Records refused by central" on the page.', "Edit, send again or drop each."),
+        ),
+    }
+)

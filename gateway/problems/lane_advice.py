@@ -1,0 +1,143 @@
+"""What each kind of problem of lanes means for drivers, and what a technician does about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from gateway.domain.events import Severity
+from gateway.domain.problems import ProblemKind as K
+from gateway.problems.advice import Advice
+
+_INPUT_STEPS = (
+    "Look whether the device of this input is listed as offline; if so, mend that first.",
+    "Check the detector's supply and its lamp, and the wire from its contact to the input.",
+    "Check in the site file that the lane names the right device and point.",
+)
+LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
+    {
+        K.GATE_OFFLINE: Advice(
+            "Gate controller offline",
+            Severity.ALARM,
+            "No vehicle is let in or out here: the gateway cannot move the gate.",
+            (
+                "Check the controller's supply and its fuse.",
+                "Check the line: cable, converter and its lamps; run `edge-gateway probe` for this device.",
+                "Until it answers, open the gate by hand or by its key switch.",
+            ),
+        ),
+        K.GATE_POSITION_UNKNOWN: Advice(
+            "Gate position unknown",
+            Severity.ALARM,
+            "The gate may stand half open. It is not closed until its position is known.",
+            (
+                "Make sure that nobody and nothing is under the gate.",
+                "Open it, then close it, from the page.",
+                "If it stays unknown, check the limit switches and their wires.",
+            ),
+        ),
+        K.GATE_DOES_NOT_MOVE: Advice(
+            "Gate does not move",
+            Severity.ALARM,
+            "The controller takes commands, but the gate does not reach its limit.",
+            (
+                "Look whether something blocks the gate, or its key switch or emergency stop is on.",
+                "Check the motor's supply and fuse, and the wires from the controller's output to the motor.",
+                "Check the limit switches: the gate may stand where it should, and not say so.",
+                "Open it by hand until then.",
+            ),
+        ),
+        K.ARMING_LOOP_UNKNOWN: Advice(
+            "Arming loop unknown",
+            Severity.ALARM,
+            "No card or plate counts here, since the gateway cannot tell whether a vehicle is there.",
+            _INPUT_STEPS,
+        ),
+        K.CLOSING_LOOP_UNKNOWN: Advice(
+            "Closing loop unknown",
+            Severity.ALARM,
+            "No passage is seen, and the gate is not closed.",
+            _INPUT_STEPS,
+        ),
+        K.SAFETY_INPUT_UNKNOWN: Advice(
+            "Safety input unknown", Severity.ALARM, "The gate is not closed, so it stays open.", _INPUT_STEPS
+        ),
+        K.READERS_OFFLINE: Advice(
+            "All readers of a lane offline",
+            Severity.ALARM,
+            "Nobody can show a card or plate here.",
+            (
+                "Check the reader's supply and its cable.",
+                "Check address and speed in the site file against the reader's settings.",
+                "Until then, let drivers in from the page.",
+            ),
+        ),
+        K.GATE_STOPPED: Advice(
+            "Gate stopped by a person",
+            Severity.WARNING,
+            "The gate stays where it is until somebody opens or closes it, or a vehicle is let in.",
+            ("Make sure that the way is free.", "Open or close the gate from the page."),
+        ),
+        K.GATE_HELD_OPEN: Advice(
+            "Gate open too long",
+            Severity.WARNING,
+            "Anybody can drive through.",
+            (
+                "Look what stands under the gate or on its loops.",
+                "If nothing does, look which input is on, and check its detector.",
+                "Close the gate from the page once the way is free.",
+            ),
+        ),
+        K.GATE_FORCED_OPEN: Advice(
+            "Gate opened without a command",
+            Severity.ALARM,
+            "Somebody may have forced it, or opened it with another control.",
+            ("Go and look, or look at the recording.", "Close the gate from the page once the way is free."),
+        ),
+        K.VEHICLE_STUCK: Advice(
+            "Vehicle under the gate",
+            Severity.WARNING,
+            "The gate stays open.",
+            (
+                "Look whether a vehicle stands under the gate.",
+                "If none does, reset the loop detector and check its sensitivity.",
+            ),
+        ),
+        K.INPUT_STUCK: Advice(
+            "Input stuck",
+            Severity.WARNING,
+            "Where it is a safety input the gate stays open; where it is an arming loop no new vehicle is seen.",
+            (
+                "Look whether something stands there.",
+                "If nothing does, reset the detector, then check its wire for a short circuit.",
+            ),
+        ),
+        K.INPUT_CHATTERS: Advice(
+            "Input chatters",
+            Severity.WARNING,
+            "The gate stays open while it goes on.",
+            (
+                "Check the wire and its terminals for a loose contact.",
+                "Change the frequency of the loop detector: a neighbouring loop may disturb it.",
+            ),
+        ),
+        K.LOCAL_CONTROL: Advice(
+            "Key switch in use",
+            Severity.NOTICE,
+            "Whoever has the key moves the gate; the gateway does not close it.",
+            ("Turn the key switch back when the work is done.",),
+        ),
+        K.FIRE_INPUT_ACTIVE: Advice(
+            "Fire input active",
+            Severity.ALARM,
+            "The gate is kept open.",
+            ("Follow the fire plan of the site.", "Once the alarm is reset, check that the contact opens again."),
+        ),
+        K.SCHEDULE_DOUBTED: Advice(
+            "Schedules doubted",
+            Severity.WARNING,
+            "The lane's times may be wrong, since the clock is not trusted.",
+            ("See the problem of the clock.",),
+        ),
+    }
+)

@@ -1,0 +1,49 @@
+"""Every kind of problem is proven: made at a running site, or, where no test can make it, from the state alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from gateway.domain.problems import ProblemKind as K
+from gateway.problems.problem import ADVICE
+
+_TESTS = Path(__file__).parents[2]
+_AT_A_SITE = ("system/test_site_faults.py", "system/test_gateway_faults.py")
+_NOT_MADE_AT_A_SITE = {
+    K.ARMING_LOOP_UNKNOWN: "while its device answers an input is known; it is between a start and the first answer",
+    K.CLOSING_LOOP_UNKNOWN: "as the arming loop",
+    K.SAFETY_INPUT_UNKNOWN: "as the arming loop",
+    K.READERS_OFFLINE: "told as the reader's own problem, which names the lane",
+    K.SCHEDULE_DOUBTED: "needs a clock that loses its trust",
+    K.DEVICE_NOT_SEEN: "lasts for the first two seconds of a start",
+    K.CAMERA_NEVER_SEEN: "lasts for the first seconds of a start",
+    K.CAMERA_UNSUPPORTED: "no camera at hand sends another codec; `drivers/rtsp` has the refusal",
+    K.CLOCK_NOT_SET: "is of the machine that the tests run on",
+    K.CENTRAL_LIST_OLD: "takes a quarter of an hour",
+    K.CENTRAL_LIST_SHRANK: "`central/test_list_coverage.py` has it with a real list",
+    K.CENTRAL_RESTORED: "`central/test_central_restored.py` has it with a central put back",
+    K.CENTRAL_BACKLOG_FULL: "takes gigabytes",
+    K.CENTRAL_COMMANDS_UNREADABLE: "`central/test_lane_commands.py` has it",
+    K.CARDS_UNREADABLE: "`central/test_sync.py` has it",
+    K.RECORDS_REFUSED: "`central/test_outbox_sender.py` has records that central refuses",
+}
+
+
+def test_every_kind_is_made_at_a_site_or_says_why_not():
+    made = {
+        K[name]
+        for file in _AT_A_SITE
+        for name in re.findall(r"\bK\.([A-Z_]+)\b", (_TESTS / file).read_text(encoding="utf-8"))
+    }
+    assert made & set(_NOT_MADE_AT_A_SITE) == set()
+    assert made | set(_NOT_MADE_AT_A_SITE) == set(K)
+
+
+def test_every_kind_has_its_advice():
+    assert set(ADVICE) == set(K)
+    for advice in ADVICE.values():
+        assert advice.title
+        assert advice.means.endswith(".")
+        assert all(step.endswith((".", "`.")) for step in advice.steps), advice
+        assert advice.steps
