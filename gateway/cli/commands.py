@@ -37,6 +37,11 @@ class Named:
 
 NAMED = (
     Named(
+        "init",
+        "Set up a new site: write its site file, secrets, certificate and first account, and start the gateway.",
+        "gateway.cli.init:init",
+    ),
+    Named(
         "check",
         "Check a site file and list every fault with its place. The exit status is 2 when there is one.",
         "gateway.cli.check:check",

@@ -54,7 +54,7 @@ def add(
     Example: edge-gateway users add ada --role operator
     """
     made(Look(), data)  # a refusal comes before the password is typed
-    made(AddAccount(username=username, password_hash=_hashed(username), role=role), data)
+    made(AddAccount(username=username, password_hash=hashed(new_password(username)), role=role), data)
     typer.echo(f"{username} may sign in, with the role {role}")
 
 
@@ -79,7 +79,7 @@ def password(username: Username, data: Data = USUAL_DATA) -> None:
     Example: edge-gateway users password ada
     """
     made(Look(), data)
-    made(SetPassword(username=username, password_hash=_hashed(username)), data)
+    made(SetPassword(username=username, password_hash=hashed(new_password(username))), data)
     typer.echo(f"{username} has a new password; its sessions have ended")
 
 
@@ -137,10 +137,11 @@ def sign_out(username: Username, data: Data = USUAL_DATA) -> None:
     typer.echo(f"all sessions of {username} have ended")
 
 
-def _hashed(username: str) -> str:
+def hashed(password: str) -> str:
+    """Return the hash under which a password is kept."""
     from gateway.web.auth.site_file_accounts import hash_password  # noqa: PLC0415  # other commands start faster without it
 
-    return hash_password(_new_password(username))
+    return hash_password(password)
 
 
 def _described(account: AccountShown) -> str:
@@ -154,12 +155,17 @@ def _described(account: AccountShown) -> str:
     return ", ".join(marks)
 
 
-def _new_password(username: str) -> str:
+def new_password(username: str) -> str:
     """Ask for a new password, twice; without a terminal, read one line. Raises ConfigError."""
     if sys.stdin.isatty():
         password = str(typer.prompt(f"New password of {username}", hide_input=True, confirmation_prompt="Once more"))
     else:
         password = sys.stdin.readline().removesuffix("\n").removesuffix("\r")
+    return checked_password(username, password)
+
+
+def checked_password(username: str, password: str) -> str:
+    """Return the password when it is long enough. Raises ConfigError."""
     if not _SHORTEST_PASSWORD <= len(password) <= _LONGEST_PASSWORD:
         raise ConfigError(f"a password must have {_SHORTEST_PASSWORD} to {_LONGEST_PASSWORD} characters")
     if password.casefold() == username.casefold():

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.runtime.clock import SystemClock
 from gateway.web.register.changes import Answer, Change
 
+if TYPE_CHECKING:
+    from gateway.runtime.data_folder import DataFolder
 
-def made(change: Change, data: Path) -> Answer:
-    """Make a change; return the accounts after it. Raises GatewayError when it is refused."""
-    answer = asyncio.run(_made(change, data))
+
+def made(change: Change, data: Path, *, new: bool = False) -> Answer:
+    """Make a change; return the accounts after it. Raises GatewayError when it is refused.
+
+    `new`: the folder may be an empty one, where no gateway has run yet.
+    """
+    answer = asyncio.run(_made(change, data, new=new))
     if answer.error:
         raise GatewayError(answer.error)
     return answer
 
 
-async def _made(change: Change, data: Path) -> Answer:
+async def _made(change: Change, data: Path, *, new: bool) -> Answer:
     from gateway.web.register.socket import NobodyThere, ask  # noqa: PLC0415  # other commands start faster without it
 
-    if not (data / "site.db").exists():
+    if not new and not (data / "site.db").exists():
         raise ConfigError(f"no gateway has run on {data} yet; start it once, or say with --data where its data is")
     try:
         return await ask(change, run_folder=data / "run")
@@ -32,16 +41,11 @@ async def _made(change: Change, data: Path) -> Answer:
 
 async def _here(change: Change, data: Path) -> Answer:
     """Make the change in this process, which holds the folder meanwhile, so that no gateway starts on it."""
-    from gateway.runtime.data_folder import DataFolder  # noqa: PLC0415  # other commands start faster without it
-    from gateway.store import Store  # noqa: PLC0415  # likewise
+    from gateway.store import Store  # noqa: PLC0415  # other commands start faster without it
     from gateway.web.register.register import Register  # noqa: PLC0415  # likewise
 
-    _act_as_owner(data)
-    try:
-        folder = DataFolder.open(data)
-    except ConfigError as error:
-        raise ConfigError(f"{error}; if that gateway has only just started, try again in a moment") from error
-    with folder:
+    os.umask(os.umask(0o077) | 0o027)  # as the gateway's: its databases are nothing for other users
+    with _acting_as_owner(data), _opened(data) as folder:
         store = Store(folder=folder.path, site_name="", sends=False)
         await store.open()
         try:
@@ -58,10 +62,29 @@ async def _here(change: Change, data: Path) -> Answer:
             await store.close_as_found()
 
 
-def _act_as_owner(data: Path) -> None:
+def _opened(data: Path) -> DataFolder:
+    from gateway.runtime.data_folder import DataFolder  # noqa: PLC0415  # other commands start faster without it
+
+    try:
+        return DataFolder.open(data)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; if that gateway has only just started, try again in a moment") from error
+
+
+@contextmanager
+def _acting_as_owner(data: Path) -> Iterator[None]:
     """Act as the folder's owner when run as root: the gateway could not write files of root."""
     owner = data.stat()
-    if os.geteuid() == 0 and owner.st_uid != 0:
-        os.setgroups([])
-        os.setegid(owner.st_gid)
-        os.seteuid(owner.st_uid)
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        yield
+        return
+    groups = os.getgroups()
+    os.setgroups([])
+    os.setegid(owner.st_gid)
+    os.seteuid(owner.st_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(os.getgid())
+        os.setgroups(groups)

@@ -40,13 +40,13 @@ def mfa(
 
     secret = pyotp.random_base32()
     address = pyotp.TOTP(secret).provisioning_uri(name=username, issuer_name=f"edge-gateway {socket.gethostname()}")
-    typer.echo(_picture(address))
+    typer.echo(picture(address))
     typer.echo(f"Scan it, or type this secret: {' '.join(secret[at : at + 4] for at in range(0, len(secret), 4))}")
     step = _proven(secret)
-    codes, hashes = _fresh_codes()
+    codes, hashes = fresh_codes()
     made(SetSecondFactor(username=username, secret=secret, step=step, codes=hashes), data)
     typer.echo(f"{username} has a second factor; all its sessions have ended")
-    _show(codes)
+    show(codes)
 
 
 def recovery(username: Username, data: Data = USUAL_DATA) -> None:
@@ -54,9 +54,9 @@ def recovery(username: Username, data: Data = USUAL_DATA) -> None:
 
     Example: edge-gateway users recovery ada
     """
-    codes, hashes = _fresh_codes()
+    codes, hashes = fresh_codes()
     made(SetRecoveryCodes(username=username, codes=hashes), data)
-    _show(codes)
+    show(codes)
 
 
 def _known(username: str, data: Data) -> None:
@@ -70,7 +70,7 @@ def _known(username: str, data: Data) -> None:
         )
 
 
-def _picture(address: str) -> str:
+def picture(address: str) -> str:
     """Draw the QR code as text: dark on light with a margin, whatever the terminal's colours are."""
     import segno  # noqa: PLC0415  # other commands start faster without it
 
@@ -92,7 +92,7 @@ def _proven(secret: str) -> int:
     raise GatewayError("nothing was changed; scan a new code and try again")
 
 
-def _fresh_codes() -> tuple[tuple[str, ...], tuple[str, ...]]:
+def fresh_codes() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Make recovery codes; return them and their hashes."""
     from gateway.web.auth.second_factor import new_recovery_codes, recovery_hash  # noqa: PLC0415  # likewise
 
@@ -100,7 +100,8 @@ def _fresh_codes() -> tuple[tuple[str, ...], tuple[str, ...]]:
     return codes, tuple(recovery_hash(one).hex() for one in codes)
 
 
-def _show(codes: tuple[str, ...]) -> None:
+def show(codes: tuple[str, ...]) -> None:
+    """Print recovery codes, once."""
     typer.echo("Recovery codes, which are not shown again; keep them apart from the phone:")
     for one in codes:
         typer.echo(f"  {one}")

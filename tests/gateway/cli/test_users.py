@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import pty
 import re
-import select
-import subprocess
-import time
-from codecs import getincrementaldecoder
 from pathlib import Path
 
 import pytest
 import typer
 from aiohttp import ClientSession
 from running_gateway import PROGRAM, SECRETS, SITE, RunningGateway
+from terminal import Terminal
 from typer.testing import CliRunner
 
 from gateway.cli.users import app
@@ -155,36 +150,16 @@ def test_a_folder_without_a_gateway_is_named(tmp_path):
 
 def test_an_authenticator_is_enrolled_in_a_terminal(users, data):
     users("add", "ada", "--role", "viewer", typed=f"{PASSWORD}\n")
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [PROGRAM, "users", "mfa", "ada", "--data", data],
-        env={"PATH": os.environ["PATH"], "COLUMNS": "120"}, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True,
-    ) as process:  # fmt: skip
-        os.close(theirs)
-        heard, decoder = "", getincrementaldecoder("utf-8")()
-
-        def hears(pattern):
-            nonlocal heard
-            deadline = time.monotonic() + 20
-            while not (found := re.search(pattern, heard, re.DOTALL)):
-                assert time.monotonic() < deadline, heard
-                if select.select([ours], [], [], 1)[0]:
-                    try:
-                        heard += decoder.decode(os.read(ours, 65536))
-                    except OSError:  # the other end has closed
-                        break
-            return found or re.search(pattern, heard, re.DOTALL)
-
-        secret = hears(r"type this secret: ([A-Z2-7 ]+)")[1].replace(" ", "")
-        assert len(re.findall("[▄▀█ ]{20,}", heard)) > 10
-        hears("shows now")
-        os.write(ours, b"000000x\n")
-        hears("not valid now.*shows now")
-        os.write(ours, totp(secret, SystemClock().wall().micros // 1_000_000).encode() + b"\n")
-        codes = re.findall(r"  ([a-z0-9]{4}(?:-[a-z0-9]{4}){3})", hears(r"(?:  \S+\s+){10}")[0])
+    with Terminal(PROGRAM, "users", "mfa", "ada", "--data", data) as terminal:
+        secret = terminal.hears(r"type this secret: ([A-Z2-7 ]+)")[1].replace(" ", "")
+        assert len(re.findall("[▄▀█ ]{20,}", terminal.heard)) > 10
+        terminal.hears("shows now")
+        terminal.types("000000x")
+        terminal.hears("not valid now.*shows now")
+        terminal.types(totp(secret, SystemClock().wall().micros // 1_000_000))
+        codes = re.findall(r"  ([a-z0-9]{4}(?:-[a-z0-9]{4}){3})", terminal.hears(r"(?:  \S+\s+){10}")[0])
         assert len(set(codes)) == 10
-        assert process.wait(20) == 0
-    os.close(ours)
+        assert terminal.ends() == 0
     assert users("list") == "ada  viewer, second factor, 10 recovery codes left\n"
     assert len(re.findall(r"-", users("recovery", "ada"))) >= 30
     users("mfa", "ada", "--off")

@@ -1,0 +1,61 @@
+"""The first account of a new site, with its second factor."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import typer
+
+from gateway.cli.init import questions
+from gateway.cli.users.accounts import checked_password, hashed, new_password
+from gateway.cli.users.register import made
+from gateway.cli.users.second_factor import fresh_codes, mfa, show
+from gateway.domain.errors import ConfigError
+from gateway.web.register.changes import AddAccount, Look, SetSecondFactor
+
+_ROLE = "administrator"
+_SECRET = re.compile(r"[A-Z2-7]{16,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstAccount:
+    """Name and password, and the authenticator's secret where the installer brought one."""
+
+    username: str
+    password: str = field(repr=False)
+    second_factor: bool
+    secret: str = field(default="", repr=False)
+
+    @classmethod
+    def asked(
+        cls, username: str | None, password: Path | None, authenticator: Path | None, *, second_factor: bool
+    ) -> Self:
+        """Ask for what no option says. Raises ConfigError, OSError."""
+        name = questions.answer("First account", username, default="technician", check=questions.account_name)
+        secret = ""
+        if authenticator is not None:
+            secret = questions.secret_in(authenticator).replace(" ", "").upper()
+            if not _SECRET.fullmatch(secret):
+                raise ConfigError(f"{authenticator} must hold an authenticator's secret: 16 to 64 letters of base32")
+        text = checked_password(name, questions.secret_in(password)) if password else new_password(name)
+        return cls(username=name, password=text, second_factor=second_factor, secret=secret)
+
+
+def add_first_account(first: FirstAccount, data: Path) -> None:
+    """Add it to the accounts of this data folder, which may be new. One that is there already is kept as it is."""
+    if any(account.username == first.username for account in made(Look(), data, new=True).accounts):
+        typer.echo(f"{first.username} has an account here already, which is kept")
+        return
+    made(AddAccount(username=first.username, password_hash=hashed(first.password), role=_ROLE), data)
+    typer.echo(f"{first.username} may sign in, with the role {_ROLE}")
+    if not first.second_factor:
+        return
+    if not first.secret:
+        mfa(first.username, off=False, data=data)
+        return
+    codes, hashes = fresh_codes()
+    made(SetSecondFactor(username=first.username, secret=first.secret, step=0, codes=hashes), data)
+    show(codes)

@@ -1,0 +1,196 @@
+"""The command: asks, writes, starts, and says where the page is."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gateway.cli.init import questions
+from gateway.cli.init.accounts import FirstAccount, add_first_account
+from gateway.cli.init.files import SiteFolder, prepare_data, write
+from gateway.cli.target import USUAL_DATA, Data
+from gateway.cli.users.second_factor import picture
+from gateway.domain.errors import ConfigError, GatewayError
+from gateway.runtime.clock import SystemClock
+from gateway.site import load
+from gateway.site.new_site import Found, NewCentral, NewSite, site_text
+
+_USUAL_SITE = Path("/etc/edge-gateway/site.toml")
+_SYSTEMD = Path("/run/systemd/system")
+_UNIT = "edge-gateway"
+_START_SECONDS = 100.0
+
+Search = Callable[[], Found]
+Flag = str | None
+
+
+def _option(flag: str, shown: str, help_: str) -> Any:
+    return typer.Option(flag, metavar=shown, help=help_, show_default=False)
+
+
+def init(
+    site: Annotated[Path, typer.Argument(metavar="SITE.toml", help="The site file to make.")] = _USUAL_SITE,
+    *,
+    name: Annotated[Flag, _option("--name", "TEXT", "The site's name. Default: this machine's name.")] = None,
+    zone: Annotated[Flag, _option("--zone", "ZONE", "Its time zone. Default: this machine's.")] = None,
+    address: Annotated[
+        Flag, _option("--address", "HOST", "Name or address for browsers. Default: this machine's address.")
+    ] = None,
+    port: Annotated[Flag, _option("--port", "PORT", "Port of page and interface. Default: 8443.")] = None,
+    central: Annotated[Flag, _option("--central", "URL", "Address of central, '' for none. Default: none.")] = None,
+    central_user: Annotated[Flag, _option("--central-user", "NAME", "The gateway's account at central.")] = None,
+    central_password: Annotated[
+        Path | None, _option("--central-password", "FILE", "File with that account's password.")
+    ] = None,
+    account: Annotated[Flag, _option("--account", "NAME", "The first account. Default: technician.")] = None,
+    password: Annotated[
+        Path | None, _option("--password", "FILE", "File with its password. Default: asked, or standard input.")
+    ] = None,
+    authenticator: Annotated[
+        Path | None,
+        _option("--authenticator", "FILE", "File with its authenticator's secret in base32. Default: a new one."),
+    ] = None,
+    second_factor: Annotated[
+        bool, typer.Option("--second-factor/--no-second-factor", help="Whether it has a second factor.")
+    ] = True,
+    certificate: Annotated[
+        Path | None, _option("--certificate", "FILE", "Your certificate. Default: signed by an authority made here.")
+    ] = None,
+    key: Annotated[Path | None, _option("--key", "FILE", "Its private key.")] = None,
+    start: Annotated[bool, typer.Option("--start/--no-start", help="Whether to start the unit.")] = True,
+    data: Data = USUAL_DATA,
+) -> None:
+    """Set up a new site: write its site file, secrets, certificate and first account, and start the gateway.
+
+    Asks what no option says; without a terminal it takes the defaults. Never changes an existing site file.
+
+    Example: edge-gateway init --name "North car park" --zone America/Toronto
+    """
+    folder = SiteFolder(site.absolute())
+    folder.refuse_existing()
+    if (certificate is None) != (key is None):
+        raise ConfigError("--certificate and --key belong together")
+    try:
+        new, host = _asked_site(name, zone, address, port, searched=_look_around)
+        above = _asked_central(central, central_user, central_password)
+        first = FirstAccount.asked(account, password, authenticator, second_factor=second_factor)
+        told = _write(
+            folder, new, above, host=host, own=None if certificate is None or key is None else (certificate, key)
+        )
+        prepare_data(data)
+        add_first_account(first, data)
+    except OSError as error:
+        raise ConfigError(f"{error.filename or folder.site} cannot be used: {error.strerror}") from error
+    typer.echo(f"{folder.site} is written")
+    if start and _SYSTEMD.is_dir() and folder.site == _USUAL_SITE:
+        _start()
+    _tell(f"https://{f'[{host}]' if ':' in host else host}:{new.port}/status/", told)
+
+
+def _look_around() -> Found:
+    """Find what is connected to this box, without sending anything to a device."""
+    return Found(serial_ports=questions.serial_ports())
+
+
+def _asked_site(name: Flag, zone: Flag, address: Flag, port: Flag, *, searched: Search) -> tuple[NewSite, str]:
+    """Return the site without central, and the host that browsers use."""
+    ask = questions.answer
+    name = ask("Name of the site", name, default=socket.gethostname(), check=questions.site_name)
+    zone = ask("Time zone", zone, default=questions.zone_of_this_machine(), check=questions.time_zone)
+    here = questions.address_of_this_machine()
+    host = ask("Name or address of this machine for browsers", address, default=here, check=questions.address)
+    at_port = ask("Port of the page", port, default="8443", check=questions.port)
+    found = searched()
+    for one in (*found.serial_ports, *found.units, *found.cameras):
+        typer.echo(f"found {one}")
+    names = () if questions.is_number(host) else (host,)
+    new = NewSite(
+        name=name,
+        timezone=zone,
+        host_names=names,
+        port=int(at_port),
+        certificate="tls/certificate.pem",
+        key="tls/key.pem",
+        found=found,
+    )
+    return new, host
+
+
+@dataclass(frozen=True, slots=True)
+class _Above:
+    """Central's account with its password."""
+
+    account: NewCentral
+    password: str
+
+
+def _asked_central(url: Flag, user: Flag, password: Path | None) -> _Above | None:
+    ask = questions.answer
+    url = ask("Address of central (empty for none)", url, default="", check=questions.central_url)
+    if not url:
+        return None
+    user = ask("The gateway's account at central", user, default="gateway", check=questions.account_name)
+    text = questions.secret_in(password) if password else str(typer.prompt("Its password", hide_input=True))
+    return _Above(NewCentral(url=url, username=user), text)
+
+
+def _write(
+    folder: SiteFolder, new: NewSite, above: _Above | None, *, host: str, own: tuple[Path, Path] | None
+) -> tuple[str, ...]:
+    """Write everything, the site file last; return sentences about the certificate. Raises ConfigError, OSError."""
+    from gateway.site.own_authority import fingerprint, own_certificates  # noqa: PLC0415  # help answers faster without it
+
+    folder.prepare()
+    if own is not None:
+        served, key = own[0].read_bytes(), own[1].read_bytes()
+        told: tuple[str, ...] = ()
+    else:
+        machine = socket.gethostname().lower()
+        names = (host, machine, f"{machine}.local")
+        made = own_certificates(site=new.name, names=names, at_micros=SystemClock().wall().micros)
+        served, key = made.served, made.key
+        write(folder.tls / "authority.pem", made.authority)
+        write(folder.tls / "authority-key.pem", made.authority_key, mode=0o600, for_gateway=False)
+        told = (
+            f"Phones and computers trust it once they have {folder.tls / 'authority.pem'} as an authority, SHA-256",
+            f"  {fingerprint(made.authority)}",
+        )
+    write(folder.tls / "certificate.pem", served)
+    write(folder.tls / "key.pem", key, mode=0o600)
+    if above is not None:
+        folder.keep_secret("central-password", above.password)
+        new = replace(new, central=above.account)
+    draft = folder.write_site(site_text(new))
+    try:
+        load(draft)
+    except GatewayError:
+        draft.unlink()
+        raise
+    folder.keep_site(draft)
+    return ("The certificate's SHA-256 fingerprint is", f"  {fingerprint(served)}", *told)
+
+
+def _start() -> None:
+    """Enable and start the unit; it is up when its lanes are under control. Raises GatewayError."""
+    typer.echo("starting the gateway")
+    words = ["systemctl", "enable", "--now", "--quiet", _UNIT]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=_START_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise GatewayError(f"systemctl did not start the gateway: {error}; see journalctl -u {_UNIT}") from error
+    if done.returncode:
+        raise GatewayError(f"the gateway does not start: {done.stderr.strip()}; see journalctl -u {_UNIT}")
+
+
+def _tell(url: str, certificate: tuple[str, ...]) -> None:
+    typer.echo(picture(url))
+    typer.echo(f"The page is at {url}")
+    for line in certificate:
+        typer.echo(line)
+    typer.echo("Next: add lines, devices and lanes to the site file, then edge-gateway check and edge-gateway reload")

@@ -1,0 +1,180 @@
+"""Text of a new site file: what an installer answered, with comments for what comes next."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCentral:
+    """The account of the gateway at central."""
+
+    url: str
+    username: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Devices that a search found at the box.
+
+    Attributes:
+        serial_ports: stable names of serial ports.
+        units: lines of text about Modbus units, for a comment.
+        cameras: addresses of cameras, for a comment.
+    """
+
+    serial_ports: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    cameras: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSite:
+    """Answers of an installer. Paths are as they are written into the file."""
+
+    name: str
+    timezone: str
+    host_names: tuple[str, ...]
+    port: int
+    certificate: str
+    key: str
+    central: NewCentral | None = None
+    found: Found = Found()
+
+
+def site_text(new: NewSite) -> str:
+    """Return the site file. It is valid as it is; lanes are added below its comments."""
+    parts = [
+        _HEAD,
+        _site(new),
+        _api(new),
+        _central(new.central),
+        _STORAGE,
+        _lines(new.found),
+        _cameras(new.found),
+        _LANES,
+    ]
+    return "\n".join(parts)
+
+
+_HEAD = """\
+# The site of this gateway. After a change:
+#   edge-gateway check /etc/edge-gateway/site.toml && edge-gateway reload
+# `check` lists every fault with its place. /usr/share/doc/edge-gateway/examples/site.example.toml explains every
+# setting. Secrets are named here, and are files of mode 0600 in the folder secrets/ beside this file.
+"""
+
+_STORAGE = """\
+[storage]
+media_gigabytes = 20                # above this, the oldest footage without an event is deleted
+free_floor_gigabytes = 1            # below this free space, likewise
+"""
+
+_LANES = """\
+# A device is a barrier, a reader or an input module at a line. `edge-gateway drivers` lists what is known.
+# [[devices]]
+# id = 101                          # central's number of the device
+# name = "Entry barrier"
+# driver = "modbus-gate"
+# link = "barrier"                  # the id of its [[links]]
+# profile = "relay-barrier"
+# unit = 1
+#
+# [[devices]]
+# id = 102
+# name = "Entry reader"
+# driver = "serial-reader"
+# link = "reader"
+# form = "wiegand26"
+
+# A lane joins a gate with its readers, its loops and its cameras. The gate never closes while a safety point is on.
+# [[lanes]]
+# id = "entry"
+# name = "Entry"
+# direction = "entry"
+# gate = 101
+# readers = [102]
+# cameras = [201]
+# arming = { device = 101, point = "arming_loop" }
+# closing = { device = 101, point = "closing_loop" }
+# safety = [{ device = 101, point = "photocell" }]
+"""
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _site(new: NewSite) -> str:
+    return f"""\
+[site]
+name = {_text(new.name)}
+timezone = {_text(new.timezone)}      # for times on the page; records are stored in UTC
+"""
+
+
+def _api(new: NewSite) -> str:
+    return f"""\
+[api]                               # the page and the interface, over HTTPS only
+host = "0.0.0.0"
+port = {new.port}
+host_names = [{", ".join(map(_text, new.host_names))}]  # addresses and this machine's name always work too
+
+[api.tls]                           # replaced files take effect within seconds
+certificate = {_text(new.certificate)}
+key = {_text(new.key)}
+"""
+
+
+def _central(central: NewCentral | None) -> str:
+    if central is None:
+        return """\
+# [central]                         # the site stands alone; with central:
+# url = "https://central.example.com"
+# username = "gateway"
+# password = "central-password"     # the name of a secret
+"""
+    return f"""\
+[central]
+url = {_text(central.url)}
+username = {_text(central.username)}
+password = "central-password"       # the name of a secret
+"""
+
+
+def _lines(found: Found) -> str:
+    lines = ["# Lines to devices: serial:/dev/… or tcp://host:port."]
+    for number, port in enumerate(found.serial_ports, start=1):
+        lines += [
+            "# This port was found here. Take the # away, and give the line the speed of its devices.",
+            "# [[links]]",
+            f'# id = "line-{number}"',
+            f"# url = {_text(f'serial:{port}')}",
+            "# baud = 9600",
+            "#",
+        ]
+    if not found.serial_ports:
+        lines += ["# [[links]]", '# id = "barrier"', '# url = "tcp://192.0.2.10:502"', "#"]
+    lines += [f"# found: {_comment(unit)}" for unit in found.units]
+    return "\n".join([*lines, ""])
+
+
+def _cameras(found: Found) -> str:
+    urls = found.cameras or ("rtsp://192.0.2.20/stream1",)
+    lines = ["# Cameras. Those that were found here need their accounts." if found.cameras else "# Cameras."]
+    for number, url in enumerate(urls, start=201):
+        lines += [
+            "# [[cameras]]",
+            f"# id = {number}",
+            f'# name = "Camera {number}"',
+            f"# url = {_text(url)}",
+            '# username = "viewer"',
+            '# password = "camera-password"      # the name of a secret',
+            "#",
+        ]
+    return "\n".join([*lines, ""])
+
+
+def _comment(text: str) -> str:
+    return " ".join(text.split())
