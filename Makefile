@@ -6,8 +6,10 @@ STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
 GENERATOR := .venv-client/.installed
 PLAYER := tests/player/node_modules/.package-lock.json
+SUITES ?= bookworm trixie
+PREVIOUS ?= HEAD~1
 
-.PHONY: run test gather check wheel unit bench rounds cuts outage outage-month seeds mutations fuzz docs pictures format lock clean debian
+.PHONY: run test gather check wheel deb install-trial bench rounds cuts outage outage-month seeds mutations fuzz docs pictures format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -55,8 +57,13 @@ check: $(STAMP)  ## lint, format, types, import contracts
 wheel:  ## build the wheel, install it in a new environment elsewhere, and run it there
 	@PYTHON=$(PYTHON) tests/installation/try-wheel
 
-unit: $(STAMP)  ## boot systemd in a Debian root and try the hardened unit there (root, debootstrap, systemd-container)
-	@tests/installation/try-unit $(ROOT)
+deb:  ## the Debian packages, in build/deb: each in a clean root of its release (root, debootstrap); SUITES=bookworm
+	@for suite in $(SUITES); do packaging/deb/build $$suite || exit 1; done
+
+install-trial:  ## install, set up, try, upgrade and purge the package in a bare root with systemd; SUITES= PREVIOUS=commit
+	@for suite in $(SUITES); do \
+	  older=$$(packaging/deb/build $$suite build/deb $(PREVIOUS)) && newer=$$(packaging/deb/build $$suite) && \
+	  tests/installation/try-package $$suite "$$older" "$$newer" || exit 1; done
 
 bench: $(STAMP)  ## benchmarks; each prints its figures beside a limit or peer
 	$(BIN)/pytest $(or $(TESTS),tests/benchmarks) -p no:randomly -s -m benchmark

@@ -1,30 +1,42 @@
-"""Run in a booted Debian with the gateway installed: start its unit on a simulated field and try all of it.
+"""Run in a booted Debian with the package installed and `init` done: connect a simulated field and try all of it.
 
-`try-unit` starts this. Prints a line for each thing that works; ends with status 1 at the first that does not.
+`try-package` starts this: `everything` connects the field first, `kept` tries what an upgrade must keep. Prints a line
+for each thing that works; ends with status 1 at the first that does not.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import importlib
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gateway.demo.scene import GOOD_CARDS, FieldReady, write_site
+import pyotp
+from trial_site import connect_field
 
-PORT = 8480
+from gateway.demo.scene import GOOD_CARDS, FieldReady
+
+PORT = 8443
+ACCOUNT = ("ada", "correct horse", "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
+MOST_EXPOSED = 1.5
+TIME_SERVER = Path("/run/systemd/timesync/synchronized")
 UNIT = "edge-gateway"
-SITE = Path("/etc/edge-gateway")
+AUTHORITY = "/etc/edge-gateway/tls/authority.pem"
+KEPT = Path("/var/lib/field-kept.json")
 FIELD = Path("/var/lib/field")
 SERIAL = Path("/dev/ttyS0")
 DROP_IN = Path("/etc/systemd/system/edge-gateway.service.d/field.conf")
@@ -48,16 +60,18 @@ def journal(unit: str = UNIT) -> str:
 
 def until(what: Callable[[], Any], why: str, within: float = 60) -> Any:
     """Ask until the answer is true; a refusal counts as no answer yet."""
-    end = time.monotonic() + within
+    end, last = time.monotonic() + within, ""
     while time.monotonic() < end:
         try:
             if answer := what():
                 print(f"ok: {why}", flush=True)
                 return answer
-        except (OSError, KeyError, ValueError):
-            pass
+        except urllib.error.HTTPError as error:
+            last = f" ({error}: {error.read(4000).decode(errors='replace')})"
+        except (OSError, KeyError, ValueError) as error:
+            last = f" ({error})"
         time.sleep(0.2)
-    raise SystemExit(f"FAILED: {why}\n{journal()}")
+    raise SystemExit(f"FAILED: {why}{last}\n{journal()}")
 
 
 def shown(name: str) -> str:
@@ -66,55 +80,67 @@ def shown(name: str) -> str:
 
 
 class Api:
-    """The gateway's interface, signed in."""
+    """The gateway's interface over HTTPS, signed in."""
 
-    def __init__(self) -> None:
-        self.session = ""
+    def __init__(self, session: str = "") -> None:
+        self.session = session
+        self._trusted = ssl.create_default_context(cafile=AUTHORITY)
 
     def ask(self, path: str, body: object = None) -> bytes:
         """Ask, with a body as POST."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"SessionID": self.session} if self.session else {}
-        request = urllib.request.Request(f"http://127.0.0.1:{PORT}{path}", data=data, headers=headers)
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        request = urllib.request.Request(f"https://127.0.0.1:{PORT}{path}", data=data, headers=headers)
+        with urllib.request.urlopen(request, timeout=30, context=self._trusted) as answer:
             return answer.read()
 
-    def sign_in(self) -> bool:
-        """Begin a session."""
-        self.session = ""
-        self.session = json.loads(self.ask("/v1/auth/login", {"username": "demo", "password": "demo"}))["session"]
-        return True
+    def sign_in(self) -> None:
+        """Begin a session, with the second factor."""
+        name, password, secret = ACCOUNT
+        self.session = json.loads(self.ask("/v1/auth/login", {"username": name, "password": password}))["session"]
+        self.ask("/v1/auth/mfa", {"token": pyotp.TOTP(secret).now()})
 
     def listed(self, path: str, name: str) -> list[dict[str, Any]]:
         """Return a list of the interface."""
         return json.loads(self.ask(path, {"page_limit": 50}))[name]
 
 
-def start_field() -> tuple[subprocess.Popen[str], FieldReady]:
+def start_field() -> FieldReady:
     """Start the simulated field as the gateway's user: its pseudo-terminals then belong to that user."""
     shutil.rmtree(FIELD, ignore_errors=True)
     FIELD.mkdir(parents=True)
     user = pwd.getpwnam(UNIT)
     os.chown(FIELD, user.pw_uid, user.pw_gid)
     words = [sys.executable, "-m", "gateway.demo.field", "--folder", str(FIELD), "--cards", "200", "--no-traffic"]
+    end, held = os.pipe()  # the field ends with its input, and here holds it open itself: it outlives this process
     field = subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, user=UNIT, group=UNIT, cwd="/"
+        words,
+        stdin=end,
+        stdout=subprocess.PIPE,
+        stderr=(FIELD / "log").open("w"),
+        text=True,
+        user=UNIT,
+        group=UNIT,
+        cwd="/",
+        pass_fds=(held,),
     )
     assert field.stdout is not None
-    return field, FieldReady.model_validate_json(field.stdout.readline())
+    return FieldReady.model_validate_json(field.stdout.readline())
 
 
 def set_up(ready: FieldReady) -> None:
-    """Write the site file and its secrets as an installer would, and the allowance for pseudo-terminals."""
-    write_site(SITE, ready, port=PORT)
-    for path in (SITE / "site.toml", SITE / "secrets", *(SITE / "secrets").iterdir()):
-        shutil.chown(path, UNIT, UNIT)
+    """Connect the field to the site, and allow the unit pseudo-terminals."""
+    connect_field(ready)
     DROP_IN.parent.mkdir(parents=True, exist_ok=True)
     if SERIAL.is_char_device():
         shutil.chown(SERIAL, group="dialout")
         SERIAL.chmod(0o660)
+    if not TIME_SERVER.exists():  # this machine has none; as systemd-timesyncd does once it reaches one
+        TIME_SERVER.parent.mkdir(parents=True, exist_ok=True)
+        TIME_SERVER.touch()
     DROP_IN.write_text(f"{ALLOWED}ExecStartPre={sys.executable} {__file__} --sandboxed\n")
     command("systemctl", "daemon-reload")
+    print(f"ok: {command('edge-gateway', 'check', '/etc/edge-gateway/site.toml').splitlines()[0]}")
 
 
 def try_in_sandbox() -> None:
@@ -168,24 +194,62 @@ def try_sandbox(pid: int) -> None:
     print(f"ok: databases {sorted({oct(mode) for mode in modes.values()})}")
 
 
-def main() -> None:
+def try_units() -> None:
+    """Let systemd judge the units as they are installed."""
+    judged = command(
+        "systemd-analyze", "security", "--offline=true", "--no-pager", f"/lib/systemd/system/{UNIT}.service"
+    )
+    found = re.search(r"Overall exposure level for \S+: (\d+\.\d)", judged)
+    assert found, judged
+    assert float(found[1]) <= MOST_EXPOSED, judged
+    words = ["systemd-analyze", "verify", "--man=no", f"{UNIT}.service", f"{UNIT}-clock.service"]
+    said = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (said.returncode, said.stdout, said.stderr) == (0, "", ""), said
+    print(f"ok: exposure {found[1]}, verify is silent")
+
+
+def try_doctor() -> None:
+    """Ask `doctor` until it finds nothing."""
+    good = lambda: subprocess.run(["edge-gateway", "doctor"], capture_output=True, check=False).returncode == 0  # noqa: E731
+    try:
+        until(good, "doctor finds nothing wrong")
+    except SystemExit:
+        print(subprocess.run(["edge-gateway", "doctor"], capture_output=True, text=True, check=False).stdout)
+        raise
+
+
+def events(api: Api) -> dict[str, object]:
+    """Return what must be the same after an upgrade: the oldest events, the accounts and the site file."""
+    listed = api.listed("/v1/camera/event/list", "events")
+    oldest = min(listed, key=lambda event: event["id"])
+    return {
+        "event": oldest["id"],
+        "clip": hashlib.sha256(api.ask(f"/v1/camera/event/clip/{oldest['id']}")).hexdigest(),
+        "users": command("edge-gateway", "users", "list"),
+        "site": Path("/etc/edge-gateway/site.toml").read_text(),
+    }
+
+
+def everything() -> None:
     """Try it all."""
-    field, ready = start_field()
+    try_units()
+    ready = start_field()
     set_up(ready)
-    command("systemctl", "reset-failed")
     began = time.monotonic()
     command("systemctl", "restart", UNIT)
     print("ok: a serial port, libosdp and WebRTC work in the sandbox")
     print(f"ok: ready {time.monotonic() - began:.1f} s after systemctl start")
     api = Api()
-    until(lambda: api.ask("/health/ready"), "health answers 200: serial and Modbus lanes are under control")
+    until(lambda: api.ask("/health/ready"), "health answers 200 over HTTPS: serial and Modbus lanes are under control")
     api.sign_in()
+    print("ok: signed in with the second factor")
     conditions = lambda: [  # noqa: E731
         json.loads(api.ask(f"/v1/camera/status/{camera['id']}"))["status"]["condition"]
         for camera in api.listed("/v1/camera/list", "cameras")
     ]
     until(lambda: set(conditions()) == {"recording"}, "camera workers record")
     try_access(api, ready)
+    try_doctor()
     pid = int(shown("MainPID"))
     try_sandbox(pid)
     command("systemctl", "reload", UNIT)
@@ -193,21 +257,34 @@ def main() -> None:
     watch = command("systemctl", "show", "--value", "-p", "ActiveState", "edge-gateway-clock")
     if watch != "active":
         raise SystemExit(f"FAILED: the clock's unit is {watch}\n{journal('edge-gateway-clock')}")
-    trusted = Path("/run/edge-gateway-clock/synchronized").exists()
-    print(f"ok: the clock's unit watches; the clock is {'synchronised' if trusted else 'not synchronised'}")
+    print("ok: the clock's unit watches")
     os.kill(pid, signal.SIGSTOP)
     until(lambda: int(shown("MainPID")) not in (0, pid), "the watchdog ended a gateway that stood still")
-    until(api.sign_in, "and it serves again")
+    kept = until(lambda: events(api), "and it serves again")
+    KEPT.write_text(json.dumps({"session": api.session, "kept": kept}))
+    KEPT.chmod(0o600)
     assert "Operation not permitted" not in journal(), journal()
     command("systemctl", "stop", UNIT)
     print(f"ok: stopped, result {shown('Result')}")
     assert shown("Result") == "success"
-    field.kill()
+    command("systemctl", "start", UNIT)
     print("the unit works, hardened")
+
+
+def kept() -> None:
+    """See that everything is as it was before the package was changed."""
+    before = json.loads(KEPT.read_text())
+    api = Api(before["session"])
+    now = until(lambda: events(api), "the gateway serves")
+    assert now == before["kept"], (now, before)
+    print("ok: events, footage, accounts, sessions and site file are as before")
+    try_doctor()
 
 
 if __name__ == "__main__":
     if "--sandboxed" in sys.argv:
         try_in_sandbox()
+    elif "kept" in sys.argv:
+        kept()
     else:
-        main()
+        everything()

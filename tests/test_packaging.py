@@ -1,0 +1,112 @@
+"""Parts of the Debian package that can be tried without building it; `make install-trial` tries the whole."""
+
+from __future__ import annotations
+
+import ctypes
+import gzip
+import importlib.util
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from lacks import lacks
+
+from gateway.cli.commands import NAMED
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGING = ROOT / "packaging"
+BASH = [PACKAGING / "environment", *(PACKAGING / "deb" / name for name in ("build", "build-inside", "clean-root"))]
+SH = [PACKAGING / "deb" / name for name in ("preinst", "postinst", "prerm", "postrm")]
+
+
+def module(name):
+    spec = importlib.util.spec_from_file_location(name, PACKAGING / f"{name}.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def run(*words, check=True):
+    return subprocess.run(words, capture_output=True, text=True, timeout=50, check=check)
+
+
+@pytest.mark.parametrize("script", [*BASH, *SH], ids=lambda script: script.name)
+def test_the_shell_takes_each_script(script):
+    shell = "bash" if script in BASH else "sh"
+    assert script.read_text().startswith(f"#!/{'usr/bin/env ' if shell == 'bash' else 'bin/'}{shell}\n")
+    assert script.stat().st_mode & 0o111
+    result = run(shell, "-n", script, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_no_mirror_and_no_index_is_named():
+    named = [
+        path
+        for path in [*PACKAGING.rglob("*"), *(ROOT / "tests/installation").iterdir()]
+        if path.is_file() and re.search(r"https?://[^ ]*(debian|pypi|python)\.", path.read_text("utf-8"))
+    ]
+    assert named == []
+
+
+@pytest.mark.parametrize(
+    ("action", "there", "status"),
+    [("upgrade", "1.0~deb12", 0), ("upgrade", "1.1~deb12", 0), ("upgrade", "1.2~deb12", 1), ("install", "1.2~deb12", 1),
+     ("install", "", 0), ("upgrade", "1.1~deb13", 1)],
+    ids=["older", "same", "newer", "newer removed before", "fresh", "newer release"],
+)  # fmt: skip
+def test_an_older_package_is_refused_over_a_newer_one(tmp_path, action, there, status):
+    if shutil.which("dpkg") is None:
+        lacks("dpkg is missing (it is Debian's)")
+    script = tmp_path / "preinst"
+    script.write_text((PACKAGING / "deb" / "preinst").read_text().replace("@VERSION@", "1.1~deb12"))
+    result = run("sh", script, action, *([there] if there else []), check=False)
+    assert result.returncode == status
+    assert ("Nothing was changed" in result.stderr) is bool(status)
+
+
+def test_an_emptied_library_loads_and_answers_nothing(tmp_path):
+    for tool in ("as", "ld", "nm"):
+        if shutil.which(tool) is None:
+            lacks(f"{tool} is missing (Debian: binutils)")
+    trim = module("trim")
+    value = {"x86_64": "mov $7, %eax\nret", "aarch64": "mov x0, #7\nret"}[trim.platform.machine()]
+    needed, user = "libneeded-1.so.2", "libuser-1.so.1"
+    library(tmp_path, needed, f".globl answer\n.globl spare\nanswer:\nspare:\n{value}")
+    library(
+        tmp_path, user, ".globl ask\nask:\njmp answer@PLT" if "eax" in value else ".globl ask\nask:\nb answer", needed
+    )
+    trim.empty(tmp_path, "libneeded")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [needed, user]
+    assert "spare" not in run("nm", "-D", tmp_path / needed).stdout
+    assert "RWE" not in run("readelf", "-lW", tmp_path / needed).stdout
+    assert ctypes.CDLL(str(tmp_path / user)).ask() == 0
+
+
+def library(folder, name, code, *needs):
+    source, compiled = folder / "x.s", folder / "x.o"
+    source.write_text(f".text\n{code}\n")
+    run("as", "-o", compiled, source)
+    linked = [folder / one for one in needs]
+    run("ld", "-shared", "-soname", name, "-rpath", "$ORIGIN", "-o", folder / name, compiled, *linked)
+    source.unlink()
+    compiled.unlink()
+
+
+def test_every_command_has_a_page_that_man_can_show(tmp_path):
+    module("pages").write_pages(tmp_path)
+    pages = {path.name: gzip.decompress(path.read_bytes()).decode() for path in (tmp_path / "man/man1").iterdir()}
+    assert set(pages) == {"edge-gateway.1.gz", *(f"edge-gateway-{named.name}.1.gz" for named in NAMED)}
+    for name, text in pages.items():
+        assert text.startswith(".TH EDGE\\-GATEWAY"), name
+        assert not re.findall(r"^\.(?!TH|SH|SS|PP|TP|BR|B\b)", text, re.MULTILINE), name
+    assert ".B \\-\\-zone ZONE" in pages["edge-gateway-init.1.gz"]
+    assert '"edge\\-gateway init"' not in pages["edge-gateway-init.1.gz"]
+
+
+def test_every_shell_gets_its_completion(tmp_path):
+    module("pages").write_completion(tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
+        "_edge-gateway", "edge-gateway", "edge-gateway.fish",
+    ]  # fmt: skip
