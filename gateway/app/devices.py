@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from drivers.bus.bus import Bus
-from drivers.contract import Driver, Gate, Report, Reports, ShowingReader
+from drivers.contract import Driver, Gate, ShowingReader
 from drivers.gates.limits import LimitedGate, LimitPoint
 from drivers.gates.profiled_gate import ProfiledGate
 from drivers.hikvision.barrier import HikvisionBarrier
@@ -37,7 +36,6 @@ from drivers.serial_line.reader import SerialReader
 from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader
 from gateway.domain.errors import ConfigError
 from gateway.runtime.clock import Clock
-from gateway.runtime.supervision import Supervisor
 from gateway.site import (
     AxisPlatesDevice,
     DahuaPlatesDevice,
@@ -83,48 +81,66 @@ class Field:
     stoppable: frozenset[int]
     limited: tuple[LimitedGate, ...]
 
-    def start_lines(self, supervisor: Supervisor) -> None:
-        """Start the lines. They must outlive the drivers, which release their outputs last."""
-        for name, bus in self.buses.items():
-            supervisor.keep(f"bus-{name}", bus.run)
-        for name, line in self.osdp_lines.items():
-            supervisor.keep(f"osdp-{name}", line.run)
 
-    def start(self, supervisor: Supervisor, *, reports: Reports) -> None:
-        """Start the drivers; they report to `reports`."""
-        for name, listener in self.listeners.items():
-            supervisor.keep(f"listener-{name}", listener.run)
-
-        def report(one: Report) -> None:
-            reports(one)
-            for gate in self.limited:
-                for due in gate.hear(one):
-                    reports(due)
-
-        for driver in self.drivers:
-            supervisor.keep(f"device-{driver.device_id}", partial(driver.run, report))
+_NO_FIELD = Field({}, {}, {}, (), {}, {}, frozenset(), ())
 
 
-def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) -> Field:
-    """Build the site file's devices. Raises ConfigError for a profile or a secret that cannot be used."""
-    parts = _parts(site, site_path=site_path, clock=clock, secrets=secrets)
-    built: dict[int, Gate] = {d.id: _GATES[type(d)](d, parts) for d in site.devices if type(d) in _GATES}
-    others = {d.id: _OTHERS[type(d)](d, parts) for d in site.devices if type(d) in _OTHERS}
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What goes on as it is when the site file is changed: all of a field but these lines and devices."""
+
+    field: Field = _NO_FIELD
+    without_links: Collection[str] = ()
+    without_devices: Collection[int] = ()
+
+    def drivers(self) -> dict[int, Driver]:
+        """Return the drivers that go on, by their devices' ids."""
+        return {one.device_id: one for one in self.field.drivers if one.device_id not in self.without_devices}
+
+    def bus(self, name: str) -> Bus | None:
+        """Return the bus of this link, if it goes on."""
+        return None if name in self.without_links else self.field.buses.get(name)
+
+    def osdp_line(self, name: str) -> OsdpLine | None:
+        """Return the OSDP line of this link, if it goes on."""
+        return None if name in self.without_links else self.field.osdp_lines.get(name)
+
+    def listener(self, name: str) -> PushListener | None:
+        """Return the listener of this link, if it goes on."""
+        return None if name in self.without_links else self.field.listeners.get(name)
+
+
+def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets, kept: Kept | None = None) -> Field:
+    """Build the site file's devices, but for those that are `kept` from before it was changed.
+
+    Raises ConfigError for a profile or a secret that cannot be used.
+    """
+    kept = kept or Kept()
+    drivers, before = kept.drivers(), kept.field
+    parts = _parts(site, site_path=site_path, clock=clock, secrets=secrets, kept=kept)
+    new = [device for device in site.devices if device.id not in drivers]
+    built: dict[int, Gate] = {d.id: _GATES[type(d)](d, parts) for d in new if type(d) in _GATES}
+    others: dict[int, Driver] = {d.id: _OTHERS[type(d)](d, parts) for d in new if type(d) in _OTHERS}
+    limited = (*_limited(site, built), *(gate for gate in before.limited if gate.device_id in drivers))
+    gates = {number: gate for number, gate in before.gates.items() if number in drivers}
+    gates |= built | {gate.device_id: gate for gate in limited}
+    drivers |= others | gates
     pushed: dict[str, list[PushedPlates]] = {}
     for device in site.devices:
-        if isinstance(camera := others.get(device.id), PushedPlates):
+        if isinstance(camera := drivers[device.id], PushedPlates):
             pushed.setdefault(device.link, []).append(camera)
-    limited = _limited(site, built)
-    gates = built | {gate.device_id: gate for gate in limited}
+    stopping = {number for number, gate in built.items() if isinstance(gate, ProfiledGate) and gate.stops}
     return Field(
         buses=parts.buses,
         osdp_lines=parts.osdp_lines,
         gates=gates,
-        drivers=(*gates.values(), *others.values()),
-        listeners={name: _listener(parts.specs[name].url, cameras) for name, cameras in pushed.items()},
-        stoppable=frozenset(number for number, gate in built.items() if isinstance(gate, ProfiledGate) and gate.stops),
+        drivers=tuple(drivers[number] for number in (*gates, *(drivers.keys() - gates.keys()))),
+        listeners={
+            name: kept.listener(name) or _listener(parts.specs[name].url, cameras) for name, cameras in pushed.items()
+        },
+        stoppable=frozenset(stopping | (before.stoppable & drivers.keys() - built.keys())),
         limited=limited,
-        showing={number: driver for number, driver in others.items() if isinstance(driver, ShowingReader)},
+        showing={number: driver for number, driver in drivers.items() if isinstance(driver, ShowingReader)},
     )
 
 
@@ -137,7 +153,7 @@ def _limited(site: Site, gates: Mapping[int, Gate]) -> tuple[LimitedGate, ...]:
             opened=LimitPoint(lane.open_limit.device, lane.open_limit.point),
         )
         for lane in site.lanes
-        if lane.closed_limit is not None and lane.open_limit is not None
+        if lane.gate in gates and lane.closed_limit is not None and lane.open_limit is not None
     )
 
 
@@ -165,7 +181,7 @@ class _Parts:
         return Account(username, self.secrets.get(password))
 
 
-def _parts(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) -> _Parts:
+def _parts(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets, kept: Kept) -> _Parts:
     specs = {link.id: link_spec(link) for link in site.links}
     folders = profile_folders(site, site_path)
     tag_profiles = {
@@ -180,9 +196,13 @@ def _parts(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) -> _P
             keys.setdefault(device.link, {})[device.address] = key_of(secrets.get(device.key))
     return _Parts(
         specs=specs,
-        buses={name: Bus(name=name, spec=specs[name], monotonic=clock.monotonic) for name in sorted(shared)},
+        buses={
+            name: kept.bus(name) or Bus(name=name, spec=specs[name], monotonic=clock.monotonic)
+            for name in sorted(shared)
+        },
         osdp_lines={
-            name: OsdpLine(name=name, spec=specs[name], keys=keys[name], monotonic=clock.monotonic)
+            name: kept.osdp_line(name)
+            or OsdpLine(name=name, spec=specs[name], keys=keys[name], monotonic=clock.monotonic)
             for name in sorted(keys)
         },
         tag_profiles=tag_profiles,

@@ -59,6 +59,10 @@ class EventKeeping:
         self._forget = forget
         self._time: SettledTime | None = None
 
+    def change(self, limits: ExpiryLimits, *, consumer_days: int) -> None:
+        """Keep records by other limits from now on."""
+        self._limits, self._consumer_days = limits, consumer_days
+
     async def run(self) -> None:
         """Remove expired records now and then, until cancelled."""
         await asyncio.sleep(_FIRST_LOOK_SECONDS)
@@ -139,19 +143,23 @@ class EventKeeping:
 
 def event_keeping(site: Site, *, store: Store, clock: Clock, forget: Callable[[int], Awaitable[None]]) -> EventKeeping:
     """Build the expiry of events, camera events and entries."""
-    limits = ExpiryLimits(
-        days=site.keep.days,
-        most_days=site.keep.most_days,
-        most_events=site.keep.most_events,
-        transaction_days=site.storage.transaction_days,
-        incident_days=site.storage.incident_days,
-    )
     return EventKeeping(
         expiry=store.expiry,
         read_cursors=store.read_cursors,
         journal=store.journal,
         clock=clock,
-        limits=limits,
+        limits=expiry_limits(site),
         consumer_days=site.keep.consumer_days,
         forget=forget,
+    )
+
+
+def expiry_limits(site: Site) -> ExpiryLimits:
+    """Return the limits of the site file."""
+    return ExpiryLimits(
+        days=site.keep.days,
+        most_days=site.keep.most_days,
+        most_events=site.keep.most_events,
+        transaction_days=site.storage.transaction_days,
+        incident_days=site.storage.incident_days,
     )

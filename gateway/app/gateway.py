@@ -7,16 +7,19 @@ import os
 import secrets as randomness
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import structlog
 
-from gateway.app.central import central_parts
+from gateway.app.central import CentralParts, central_parts
 from gateway.app.device_registration import DeviceRegistration
 from gateway.app.devices import build_field
-from gateway.app.expiry import event_keeping
+from gateway.app.expiry import event_keeping, expiry_limits
 from gateway.app.polled_lines import polled_lines
+from gateway.app.running_field import RunningField, ended
+from gateway.app.site_changes import SiteChanges
 from gateway.app.site_state import SiteStateReader
 from gateway.app.systemd import Notify
 from gateway.app.watchdog import Watchdog, feed_watchdog
@@ -35,9 +38,10 @@ from gateway.runtime.process_memory import give_memory_back, set_aside
 from gateway.runtime.redaction import Redaction
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.runtime.trusted_time import TrustedTimeFile, read_trusted_time
-from gateway.site import Secrets, Site, doubtful, load, secrets_folder
+from gateway.site import Difference, LoadedSite, Secrets, Site, doubtful, load_whole, secrets_folder
 from gateway.site.line_locks import LineLocks
-from gateway.site.running import RunningSite
+from gateway.site.running import RunningSite, Step
+from gateway.site.trial_files import AtStart, TrialFiles
 from gateway.store import DEFAULT_BYTES, GIGABYTE, Entry, EventFilter, Store
 from gateway.web.app import Interface
 from gateway.web.auth.admission import Route
@@ -50,6 +54,14 @@ from gateway.webhooks.sender import WebhookSender
 
 log = structlog.get_logger(__name__)
 
+_NOTHING_TAKEN_BACK = AtStart()
+_SITE_STEPS = {
+    Step.TAKEN: EventKind.SITE_CHANGED,
+    Step.CONFIRMED: EventKind.SITE_CHANGE_CONFIRMED,
+    Step.RETURNED: EventKind.SITE_CHANGE_RETURNED,
+    Step.REFUSED: EventKind.SITE_CHANGE_REFUSED,
+}
+_LONGEST_TOLD = 1000
 _CONTROL_SECONDS = 15.0
 _LAST_WORDS_SECONDS = 5.0
 _MOST_RECALLED = 200
@@ -76,18 +88,25 @@ def run(
     notify = Notify.take_from()
     redaction = Redaction()
     secrets = Secrets(folder=secrets_folder(site_path), report=redaction.hide)
-    site = load(site_path, secrets=secrets)
-    with DataFolder.open(data) as folder, LineLocks(links=site.links), Logs(redaction=redaction):
+    files = TrialFiles(path=site_path, folder=data / "site-file")
+    loaded = load_whole(site_path, secrets=secrets, text=files.unconfirmed())
+    locked = LineLocks(links=loaded.site.links)
+    with DataFolder.open(data) as folder, locked as locks, Logs(redaction=redaction):
         if folder.takes_nothing:
             log.error("gateway_starts_without_recording", why=folder.takes_nothing)
-        for doubt in doubtful(site, site_path):
+        for doubt in doubtful(loaded.site, site_path):
             log.warning("site_file_doubtful", doubt=doubt)
+        start = files.at_start()
+        if start.notice:
+            log.warning("site_file_returned", why=start.notice)
         gateway = Gateway(
-            site=site,
-            site_path=site_path,
+            loaded=loaded,
+            files=files,
             folder=folder,
             secrets=secrets,
             notify=notify,
+            locks=locks,
+            start=start,
             extra_routes=extra_routes,
             demo_cards=demo_cards,
         )
@@ -102,15 +121,18 @@ class Gateway:
     def __init__(
         self,
         *,
-        site: Site,
-        site_path: Path,
+        loaded: LoadedSite,
+        files: TrialFiles,
         folder: DataFolder,
         secrets: Secrets,
         notify: Notify,
+        locks: LineLocks | None = None,
+        start: AtStart = _NOTHING_TAKEN_BACK,
         extra_routes: tuple[Route, ...] = (),
         demo_cards: tuple[DemoCard, ...] = (),
     ) -> None:
-        self._site = site
+        self._site = site = loaded.site
+        self._start_of_site = start
         self._extra_routes = extra_routes
         self._demo_cards = demo_cards
         self._folder = folder
@@ -122,20 +144,22 @@ class Gateway:
         self._stop = asyncio.Event()
         self._reload_asked = asyncio.Event()
         self._interface_fault = "the interface is not served yet"
+        self._port = 0
+        self._services: Supervisor | None = None
+        self._central_tasks: list[asyncio.Task[None]] = []
+        self._web: asyncio.Task[None] | None = None
         self._store = _store_of(site, folder=folder, clock=self._clock)
         self._registration = DeviceRegistration(
             devices=self._store.devices, cameras=self._store.cameras, clock=self._clock, site=site
         )
-        self._site_file = RunningSite(
-            path=site_path, site=site, secrets=secrets, take=self._take_cameras, read=self._store.changes.bump
-        )
-        self._field = build_field(site, site_path=site_path, clock=self._clock, secrets=secrets)
+        field = build_field(site, site_path=files.path, clock=self._clock, secrets=secrets)
+        self._field = RunningField(field=field, progress=self._progress)
         self._lanes = Lanes(
             site=site,
-            gates=self._field.gates,
-            showing=self._field.showing,
-            stoppable=self._field.stoppable,
-            drivers=self._field.drivers,
+            gates=field.gates,
+            showing=field.showing,
+            stoppable=field.stoppable,
+            drivers=field.drivers,
             store=self._store,
             clock=self._clock,
             progress=self._progress,
@@ -143,15 +167,13 @@ class Gateway:
             alarmed=self._lane_alarmed,
         )
         self._incidents = Incidents(folder=folder.path / "incidents", clock=self._clock, incident=self._lanes.incident)
-        polled = polled_lines(site, self._field.buses, site_path=site_path, devices=self._lanes.devices)
-        self._lines = SiteLines.of(polled, clock=self._clock)
+        self._polled = polled_lines(site, field.buses, site_path=files.path, devices=self._lanes.devices)
+        self._lines = SiteLines.of(self._polled, clock=self._clock)
         self._recording = _recording_of(
             site, store=self._store, folder=folder, clock=self._clock, progress=self._progress, secrets=secrets
         )
-        evidence, lanes = self._recording.evidence_files, self._lanes
-        self._central = central_parts(
-            site, secrets=secrets, store=self._store, clock=self._clock, evidence_files=evidence, lanes=lanes
-        )
+        self._central = self._central_parts()
+        self._site_file = self._running_site(loaded, files=files, locks=locks)
         self._site_state = self._state_reader()
         self._problems = ProblemWatch(
             state=self._site_state.now,
@@ -177,7 +199,7 @@ class Gateway:
         return SiteStateReader(
             site=self._site,
             site_file=self._site_file,
-            buses=self._field.buses,
+            buses=self._field.field.buses,
             lanes=self._lanes,
             recording=self._recording,
             central=self._central.link,
@@ -222,22 +244,23 @@ class Gateway:
         self._lanes.start(services)
         self._field.start(services, reports=self._lanes.report)
         services.keep("recording", self._recording.run)
-        if self._central.sync is not None:
-            services.keep("sync", self._central.sync.run)
+        self._services = services
+        self._start_central(services)
         services.keep("trusted time", self._trusted_time.run)
         services.keep("webhooks", self._webhooks.run)
         services.keep("event keeping", self._keeping.run)
-        if self._central.relay is not None:
-            services.keep("relay", self._central.relay.run)
         services.keep("problems", self._problems.run)
         services.keep("incidents", self._incidents.run)
         services.keep("line scans", self._lines.scans.run)
         services.keep("site file", self._reload_when_asked)
-        services.keep("web", self._serve)
+        services.keep("site file on trial", self._site_file.run)
+        self._web = services.keep("web", self._serve)
         services.once("readiness", self._tell_when_ready())
 
     def _watch(self, services: Supervisor) -> None:
-        watchdog = Watchdog(progress=self._progress, store=self._store, buses=self._field.buses, clock=self._clock)
+        watchdog = Watchdog(
+            progress=self._progress, store=self._store, buses=lambda: self._field.field.buses, clock=self._clock
+        )
         watchdog.expect()
         services.keep("beat", watchdog.run)
         services.keep(
@@ -274,7 +297,7 @@ class Gateway:
         await serve(
             app,
             host=site.api.listens_on,
-            port=site.api.port,
+            port=site.api.port or self._port,
             started=self._serving,
             failed=self._not_serving,
             run_folder=self._folder.run,
@@ -290,7 +313,7 @@ class Gateway:
             return {}
 
     def _serving(self, port: int) -> None:
-        self._interface_fault = ""
+        self._interface_fault, self._port = "", port
         self._store.changes.bump()
         log.info("interface_served", host=self._site.api.listens_on, port=port)
 
@@ -333,6 +356,8 @@ class Gateway:
         events = [self._event(EventKind.GATEWAY_STARTED, f"the gateway of {site.site.name} has started")]
         if self._store.was_unclean:
             events.insert(0, self._event(EventKind.POWER_LOST, "the last run ended without warning"))
+        if self._start_of_site.notice:
+            events.append(self._event(EventKind.SITE_CHANGE_RETURNED, self._start_of_site.notice))
         events += [self._event(EventKind.STORE_DAMAGED, text) for text in self._store.salvaged]
         self._lanes.recorder.put(Entry(events=tuple(events)))
         for recall in (
@@ -358,12 +383,85 @@ class Gateway:
             self._reload_asked.clear()
             await self._site_file.reload()
 
-    async def _take_cameras(self, site: Site) -> None:
+    def _running_site(self, loaded: LoadedSite, *, files: TrialFiles, locks: LineLocks | None) -> RunningSite:
+        changes = SiteChanges(
+            site=loaded.site,
+            site_path=files.path,
+            secrets=self._secrets,
+            clock=self._clock,
+            field=self._field,
+            lanes=self._lanes,
+            locks=locks,
+            others=self._take_others,
+        )
+        return RunningSite(
+            files=files,
+            loaded=loaded,
+            secrets=self._secrets,
+            take=changes.take,
+            read=self._store.changes.bump,
+            monotonic=self._clock.monotonic,
+            stopped=lambda: {one.key: one.sentence for one in self._problems.now().problems if one.lanes},
+            tell=self._tell_of_site,
+            notice="" if self._start_of_site.put_back else self._start_of_site.notice,
+        )
+
+    def _tell_of_site(self, step: Step, text: str, by: str) -> None:
+        event = self._event(_SITE_STEPS[step], text[:_LONGEST_TOLD])
+        self._lanes.recorder.put(Entry(events=(replace(event, data={"by": by}),)))
+
+    async def _take_others(self, site: Site, found: Difference) -> None:
+        """Take over the parts of a changed site that are no lines, devices or lanes."""
         self._site = site
+        self._store.rename(site_name=site.site.name, places=places_of(site))
         self._recording.change_cameras(site.cameras)
+        self._recording.change_limits(site.storage)
+        self._keeping.change(expiry_limits(site), consumer_days=site.keep.consumer_days)
         self._registration.declare(site)
-        if self._central.sync is not None:
+        self._polled.clear()
+        buses, path = self._field.field.buses, self._site_file.path
+        self._polled.update(polled_lines(site, buses, site_path=path, devices=self._lanes.devices))
+        if found.central:
+            await self._change_central()
+        elif self._central.sync is not None:
             await self._central.sync.trust_anew()
+        self._site_state.change(site, buses=self._field.field.buses, central=self._central.link)
+        if found.interface and self._services is not None:
+            self._services.once("interface anew", self._serve_anew(self._services))
+
+    def _central_parts(self) -> CentralParts:
+        return central_parts(
+            self._site,
+            secrets=self._secrets,
+            store=self._store,
+            clock=self._clock,
+            evidence_files=self._recording.evidence_files,
+            lanes=self._lanes,
+        )
+
+    def _start_central(self, services: Supervisor) -> None:
+        if self._central.sync is not None:
+            self._central_tasks.append(services.keep("sync", self._central.sync.run))
+        if self._central.relay is not None:
+            self._central_tasks.append(services.keep("relay", self._central.relay.run))
+
+    async def _change_central(self) -> None:
+        """Start the line to central anew. What waits for central waits on the disk."""
+        await ended(self._central_tasks)
+        self._central_tasks.clear()
+        self._central = self._central_parts()
+        try:
+            await self._central.writes.recall()
+        except StoreError as error:
+            log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
+        if self._services is not None:
+            self._start_central(self._services)
+
+    async def _serve_anew(self, services: Supervisor) -> None:
+        """Build the interface anew; requests under way end first."""
+        if self._web is not None:
+            await ended([self._web])
+        self._web = services.keep("web", self._serve)
 
     async def _last_words(self) -> None:
         """Write the last records of lanes to disk, then that the gateway stopped."""

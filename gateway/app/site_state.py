@@ -45,12 +45,10 @@ class SiteStateReader:
         interface_fault: Callable[[], str],
     ) -> None:
         """`central` is None for a site that stands alone; `buses` are by the id of their link."""
-        self._site = site
         self._site_file = site_file
-        self._buses = {name: (bus, _units_of(site, name)) for name, bus in buses.items()}
+        self.change(site, buses=buses, central=central)
         self._lanes = lanes
         self._recording = recording
-        self._central = central
         self._store = store
         self._clock = clock
         self._interface_fault = interface_fault
@@ -58,6 +56,12 @@ class SiteStateReader:
         self._disabled_webhooks: tuple[tuple[str, str], ...] = ()
         self._certificate_ends: int | None = None
         self._refreshed_at = float("-inf")
+
+    def change(self, site: Site, *, buses: Mapping[str, Bus], central: CentralLink | None) -> None:
+        """Read the parts of a changed site from now on."""
+        self._site = site
+        self._buses = {name: (bus, _units_of(site, name)) for name, bus in buses.items()}
+        self._central = central
 
     def now(self) -> SiteState:
         """Return the state."""

@@ -26,18 +26,28 @@ _BEAT_SECONDS = 1.0
 class Watchdog:
     """A look once a second at each part, which reports to `progress` those that moved on."""
 
-    def __init__(self, *, progress: Progress, store: Store, buses: Mapping[str, Bus], clock: Clock) -> None:
+    def __init__(
+        self, *, progress: Progress, store: Store, buses: Callable[[], Mapping[str, Bus]], clock: Clock
+    ) -> None:
+        """`buses`: the lines as they are now; one that is closed is to be forgotten by whoever closes it."""
         self._progress = progress
         self._store = store
         self._buses = buses
+        self._expected: dict[str, Bus] = {}
         self._clock = clock
 
     def expect(self) -> None:
         """Expect each part to move on from now on."""
         self._progress.expect("loop", within=_LOOP_MOVES_WITHIN)
         self._progress.expect("store", within=_STORE_MOVES_WITHIN)
-        for name in self._buses:
-            self._progress.expect(f"bus {name}", within=_BUS_MOVES_WITHIN)
+        self._expect_lines()
+
+    def _expect_lines(self) -> None:
+        buses = dict(self._buses())
+        for name, bus in buses.items():
+            if self._expected.get(name) is not bus:
+                self._progress.expect(f"bus {name}", within=_BUS_MOVES_WITHIN)
+        self._expected = buses
 
     async def run(self) -> None:
         """Report the loop by running, and the writer and the lines by their progress, until cancelled."""
@@ -47,7 +57,8 @@ class Watchdog:
             if self._store.commits != commits or not self._store.waiting:
                 commits = self._store.commits
                 self._progress.beat("store")
-            for name, bus in self._buses.items():
+            self._expect_lines()
+            for name, bus in self._expected.items():
                 if bus.busy_since is None or self._clock.monotonic() - bus.busy_since < _BUS_ANSWERS_WITHIN:
                     self._progress.beat(f"bus {name}")
             await asyncio.sleep(_BEAT_SECONDS)

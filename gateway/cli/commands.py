@@ -49,7 +49,7 @@ NAMED = (
     Named("run", "Run the gateway of a site until SIGTERM or Ctrl-C.", "gateway.cli.run:run"),
     Named(
         "reload",
-        "Reload the site file of the running gateway. Camera changes take effect at once.",
+        "Take over the changes of the site file while the gateway runs.",
         "gateway.cli.reload:reload",
     ),
     Named(

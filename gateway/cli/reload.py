@@ -1,9 +1,11 @@
-"""`edge-gateway reload`: have the running gateway read its site file again."""
+"""`edge-gateway reload`: have the running gateway take over what changed in its site file."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -12,31 +14,55 @@ from gateway.domain.errors import ConfigError, GatewayError
 from gateway.web.register.changes import Answer, Reload
 
 
-def reload(data: Data = USUAL_DATA) -> None:
-    """Reload the site file of the running gateway. Camera changes take effect at once.
+def reload(
+    data: Data = USUAL_DATA,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the difference; change nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+    wait: Annotated[
+        float, typer.Option("--wait", min=0, max=600, help="Seconds that lanes may take to be free of vehicles.")
+    ] = 30,
+) -> None:
+    """Take over the changes of the site file while the gateway runs.
 
-    Changed passwords take effect at once too. The command lists all other changes: they need a restart. A file with
-    faults changes nothing, and the exit status is 2.
+    Only what changed is touched. A lane is changed when no vehicle is in it and its gate stands still. The changes are
+    taken back by themselves if a lane has a new problem within a minute. A file with faults changes nothing, and the
+    exit status is 2; it is 1 when the file was refused or taken back.
 
-    Example: edge-gateway reload
+    Example: edge-gateway reload --dry-run
     """
-    answer = asyncio.run(_asked(data))
-    for fault in answer.faults:
-        typer.echo(fault, err=True)
+    answer = asyncio.run(_asked(Reload(dry_run=dry_run, wait=wait), data))
+    if as_json:
+        shown = answer.model_dump(mode="json", include={"error", "faults", "refused", "changes", "confirmed", "why"})
+        typer.echo(json.dumps(shown, indent=2))
+    else:
+        _show(answer, dry_run=dry_run)
     if answer.faults:
         raise ConfigError("the site file has faults; the gateway keeps running as before")
-    if answer.error:
-        raise GatewayError(answer.error)
-    for sentence in answer.changes or ("no camera is different in the site file; passwords were read again",):
-        typer.echo(sentence)
-    for name in answer.restart:
-        typer.echo(f"takes effect after a restart: {name}")
+    if answer.error or answer.refused:
+        raise GatewayError(answer.error or f"nothing was changed: {'; '.join(answer.refused)}")
+    if not dry_run and not answer.confirmed:
+        raise GatewayError(f"the changes were taken back: {answer.why}")
 
 
-async def _asked(data: Path) -> Answer:
+def _show(answer: Answer, *, dry_run: bool) -> None:
+    for fault in answer.faults:
+        typer.echo(fault, err=True)
+    if not answer.faults and not answer.error:
+        for change in answer.changes:
+            typer.echo(change.text)
+        if not answer.changes:
+            typer.echo("nothing is different in the site file")
+        elif answer.confirmed:
+            typer.echo(f"in force{': ' * bool(answer.why)}{answer.why}")
+        elif dry_run and not answer.refused:
+            typer.echo("nothing was changed yet")
+
+
+async def _asked(change: Reload, data: Path) -> Answer:
     from gateway.web.register.socket import NobodyThere, ask  # noqa: PLC0415  # other commands start faster without it
 
     try:
-        return await ask(Reload(), run_folder=data / "run")
+        return await ask(change, run_folder=data / "run")
     except NobodyThere as error:
         raise GatewayError(f"no gateway runs on {data}; a gateway reads its site file when it starts") from error

@@ -115,6 +115,10 @@ class EventKind(IntEnum):
     PROBLEM_BEGAN = 421
     PROBLEM_ENDED = 422
     PROBLEM_ACKNOWLEDGED = 423
+    SITE_CHANGED = 431
+    SITE_CHANGE_CONFIRMED = 432
+    SITE_CHANGE_RETURNED = 433
+    SITE_CHANGE_REFUSED = 434
     CENTRAL_REACHED = 501
     CENTRAL_LOST = 502
     CARDS_CHANGED = 503
@@ -234,6 +238,10 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.PROBLEM_BEGAN: ("Problem began", Category.SYSTEM, Severity.WARNING),
         EventKind.PROBLEM_ENDED: ("Problem ended", Category.SYSTEM, Severity.INFO),
         EventKind.PROBLEM_ACKNOWLEDGED: ("Problem acknowledged", Category.SYSTEM, Severity.NOTICE),
+        EventKind.SITE_CHANGED: ("Site file changed", Category.SYSTEM, Severity.NOTICE),
+        EventKind.SITE_CHANGE_CONFIRMED: ("Change of the site file confirmed", Category.SYSTEM, Severity.NOTICE),
+        EventKind.SITE_CHANGE_RETURNED: ("Change of the site file taken back", Category.SYSTEM, Severity.WARNING),
+        EventKind.SITE_CHANGE_REFUSED: ("Change of the site file refused", Category.SYSTEM, Severity.WARNING),
         EventKind.CENTRAL_REACHED: ("Central reached", Category.SYNC, Severity.INFO),
         EventKind.CENTRAL_LOST: ("Central lost", Category.SYNC, Severity.WARNING),
         EventKind.CARDS_CHANGED: ("Access cards changed", Category.SYNC, Severity.INFO),

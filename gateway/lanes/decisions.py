@@ -110,6 +110,10 @@ class Decisions:
         """The lane's rules by direction."""
         return self._rules
 
+    def change(self, rules: Mapping[str, AccessRules]) -> None:
+        """Decide by other rules from now on."""
+        self._rules = rules
+
     def at_once(self, wanted: m.Decide) -> Decision | None:
         """Decide without waiting; None while the cards are not in memory."""
         cards = self._cards.at_once(wanted.credential.aliases())

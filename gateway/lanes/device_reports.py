@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -73,13 +73,21 @@ class Intake:
         self._cards = cards
         self._changed = changed
         self._tell = tell
+        self._devices: dict[int, DeviceSnapshot] = {}
+        self.change(site, runners, anew=frozenset())
+
+    def change(self, site: Site, runners: Sequence[LaneRunner], *, anew: Collection[int]) -> None:
+        """Take over a changed site: the devices that are connected `anew`, or for the first time, are unknown yet."""
+        known = {number: seen for number, seen in self._devices.items() if number not in anew}
         self._devices = {
-            device.id: DeviceSnapshot(
+            device.id: replace(known[device.id], name=device.name)
+            if device.id in known
+            else DeviceSnapshot(
                 device_id=device.id,
                 name=device.name,
                 kind=device.driver,
                 online=None,
-                since=clock.wall().micros,
+                since=self._clock.wall().micros,
                 detail="",
                 position=None,
                 points=(),
@@ -107,6 +115,8 @@ class Intake:
 
     def take(self, report: Report) -> None:
         """Take a driver's report. Called on the loop's thread; never blocks."""
+        if report.device_id not in self._devices:
+            return  # the last word of a device that the site file has no more
         match report:
             case CardPresented():
                 self._card(report)

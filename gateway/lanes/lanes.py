@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import Protocol
 
 import structlog
 
@@ -47,6 +49,30 @@ _RECORDED_WITHIN = 5.0
 _COMMAND_RECORDED_WITHIN = 1.0
 
 
+class LaneDrivers(Protocol):
+    """The drivers of a site: see the constructor of `Lanes`."""
+
+    @property
+    def gates(self) -> Mapping[int, Gate]:
+        """The gates, by their device ids."""
+        ...
+
+    @property
+    def showing(self) -> Mapping[int, ShowingReader]:
+        """The readers with lamps."""
+        ...
+
+    @property
+    def stoppable(self) -> frozenset[int]:
+        """The gates with a command to stop."""
+        ...
+
+    @property
+    def drivers(self) -> tuple[Driver, ...]:
+        """Those of every device."""
+        ...
+
+
 class Lanes:
     """The site's lanes. Reading never waits; every change bumps the store's `Changes`. Drivers report to `report`."""
 
@@ -70,9 +96,10 @@ class Lanes:
         """
         self._alarmed = alarmed
         self._site = site
-        self._stoppable = gates.keys() if stoppable is None else stoppable
-        self._showing = showing or {}
-        self._polled = {driver.device_id: driver for driver in drivers if isinstance(driver, PolledDriver)}
+        self._take_drivers(gates, stoppable=stoppable, showing=showing or {}, drivers=drivers)
+        self._supervisor: Supervisor | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._changing: frozenset[str] = frozenset()
         self._store = store
         self._clock = clock
         self._progress = progress
@@ -80,7 +107,7 @@ class Lanes:
         self.recorder = Recorder(journal=store.journal, clock=clock)
         self._pin_tries = PinTries()
         self.areas = Areas(site=site, cards=store.cards, rows=store.presence, recorder=self.recorder, clock=clock)
-        self._runners = tuple(self._runner(lane, gates[lane.gate]) for lane in site.lanes)
+        self._runners = tuple(map(self._runner, site.lanes))
         self._by_gate = {runner.rules.lane.gate: runner for runner in self._runners}
         self._intake = Intake(
             site=site,
@@ -94,9 +121,73 @@ class Lanes:
 
     def start(self, supervisor: Supervisor) -> None:
         """Start every lane. `recorder` is started elsewhere: it must outlive the lanes."""
+        self._supervisor = supervisor
         for runner in self._runners:
-            self._progress.expect(f"lane {runner.rules.lane.id}", within=_LANE_STUCK_SECONDS)
-            supervisor.keep(f"lane-{runner.rules.lane.id}", runner.run)
+            self._begin(runner)
+
+    def _begin(self, runner: LaneRunner) -> None:
+        lane_id = runner.rules.lane.id
+        if self._supervisor is not None:
+            self._progress.expect(f"lane {lane_id}", within=_LANE_STUCK_SECONDS)
+            self._tasks[lane_id] = self._supervisor.keep(f"lane-{lane_id}", runner.run)
+
+    def why_not_changed(self, lane_ids: Collection[str]) -> str:
+        """Return which of these lanes cannot be changed now, and why; "" when all can."""
+        for runner in self._runners:
+            if runner.rules.lane.id in lane_ids and (why := runner.why_not_changed()):
+                return f"lane {runner.rules.lane.id} ({runner.name}) waits: {why}"
+        return ""
+
+    async def halt(self, lane_ids: Collection[str]) -> None:
+        """End these lanes. Their gates take no command until `change` starts them afresh."""
+        self._changing = frozenset(lane_ids)
+        ending = [task for lane_id in lane_ids if (task := self._tasks.pop(lane_id, None)) is not None]
+        for lane_id in lane_ids:
+            self._progress.forget(f"lane {lane_id}")
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+
+    def change(self, site: Site, *, field: LaneDrivers, lanes: Collection[str], devices: Collection[int]) -> None:
+        """Take over a changed site; every other lane goes on as it is, by the new schedules and areas.
+
+        Args:
+            site: the changed site.
+            field: its drivers.
+            lanes: those that were ended by `halt`, and those that are new.
+            devices: those that are connected anew.
+        """
+        before = {runner.rules.lane.id: runner for runner in self._runners}
+        self._site = site
+        self._take_drivers(field.gates, stoppable=field.stoppable, showing=field.showing, drivers=field.drivers)
+        self.areas.change(site)
+        kept = {key: runner for key, runner in before.items() if key not in lanes}
+        self._runners = tuple(kept.get(lane.id) or self._runner(lane) for lane in site.lanes)
+        self._by_gate = {runner.rules.lane.gate: runner for runner in self._runners}
+        self._intake.change(site, self._runners, anew=devices)
+        for lane, runner in zip(site.lanes, self._runners, strict=True):
+            if lane.id in kept:
+                runner.take_access_rules(access_rules(site, lane), timetable_of(site, lane))
+                continue
+            if (earlier := before.get(lane.id)) is not None:
+                gate = self._intake.device(lane.gate)
+                runner.follow(earlier, gate_lost=gate.away if gate.online is False else "")
+            self._begin(runner)
+        self._changing = frozenset()
+        self._store.changes.bump()
+
+    def _take_drivers(
+        self,
+        gates: Mapping[int, Gate],
+        *,
+        stoppable: Collection[int] | None,
+        showing: Mapping[int, ShowingReader],
+        drivers: Collection[Driver],
+    ) -> None:
+        self._gates = gates
+        self._stoppable = gates.keys() if stoppable is None else stoppable
+        self._showing = showing
+        self._polled = {driver.device_id: driver for driver in drivers if isinstance(driver, PolledDriver)}
 
     def under_control(self) -> tuple[str, ...]:
         """Return a sentence for each device that has neither answered nor been lost yet."""
@@ -173,6 +264,8 @@ class Lanes:
         runner = self._by_gate.get(device_id)
         if runner is None:
             raise NotFoundError(f"device {device_id} is not a gate of this site")
+        if runner.rules.lane.id in self._changing:
+            raise CommandRefused(f"the settings of {runner.name} are being changed; try again in a moment")
         asked_at = self._clock.monotonic()
         now = self._clock.wall().micros
         life = self._site.policy.command_seconds
@@ -212,6 +305,8 @@ class Lanes:
         cannot be recorded in time: it holds all the same, and is recorded as soon as the disk takes it.
         """
         runner = self._of(lane_id)
+        if lane_id in self._changing:
+            raise CommandRefused(f"the settings of {runner.name} are being changed; try again in a moment")
         lost = self.recorder.lost
         order = None if kind is None else Order(kind=kind, by=source, reason=reason[:_LONGEST_REASON])
         runner.post(m.OrderGiven(order=order, by=source))
@@ -287,12 +382,12 @@ class Lanes:
         for runner in self._runners:
             yield from runner.granted_vehicles()
 
-    def _runner(self, lane: LaneSection, gate: Gate) -> LaneRunner:
+    def _runner(self, lane: LaneSection) -> LaneRunner:
         site = self._site
         return LaneRunner(
             name=lane.name,
             rules=LaneRules.of(site, lane, boot=self._boot),
-            gate=gate,
+            gate=self._gates[lane.gate],
             decisions=Decisions(
                 rules=access_rules(site, lane),
                 cards=self._store.cards,

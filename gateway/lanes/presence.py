@@ -23,8 +23,7 @@ class Areas:
     """The site's areas. All lanes use one presence; each change is queued for the disk when it takes effect."""
 
     def __init__(self, *, site: Site, cards: Cards, rows: PresenceRows, recorder: Recorder, clock: Clock) -> None:
-        self._areas = {area.id: area for area in site.areas}
-        self._by_owner = site.policy.anti_passback_by == "owner"
+        self.change(site)
         self._cards = cards
         self._rows = rows
         self._recorder = recorder
@@ -35,6 +34,11 @@ class Areas:
     def presence(self) -> Presence:
         """The present presence, for decisions."""
         return self._presence
+
+    def change(self, site: Site) -> None:
+        """Take over the areas of a changed site file. Who is inside stays as counted."""
+        self._areas = {area.id: area for area in site.areas}
+        self._by_owner = site.policy.anti_passback_by == "owner"
 
     async def recall(self) -> None:
         """Restore the recorded presence. Raises StoreError when it cannot be read."""

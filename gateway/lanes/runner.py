@@ -22,13 +22,14 @@ from drivers.contract import (
     PolledDriver,
     ShowingReader,
 )
-from gateway.domain.access import Coming, Decision
+from gateway.domain.access import AccessRules, Coming, Decision
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.events import Severity
 from gateway.lanes.decisions import Decisions
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.changing import why_not_changed
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.safety import is_close_near, why_not_close
 from gateway.lanes.machine.state.inputs import NEVER
@@ -97,8 +98,29 @@ class LaneRunner:
         self._latest = LaneState()
         self._newest = ""
         self._commanded: Command | None = None
+        self._sending = 0
         self._about_to_come: tuple[Coming, ...] = ()
         self.overflowed = 0
+
+    def follow(self, before: LaneRunner, *, gate_lost: str) -> None:
+        """Take the place of the lane's runner with earlier settings. Call before `run`.
+
+        Every point is unknown until it is read. `gate_lost`: why the gate's controller is away, "" if it may answer.
+        """
+        self._state = self._latest = before._state.afresh(self._now(), gate_lost=gate_lost)
+
+    def why_not_changed(self) -> str:
+        """Return why the lane's settings cannot be changed now, "" when they can."""
+        if self._sending:
+            return "a command to its gate is under way"
+        if not self._inbox.empty():
+            return "it is at work"
+        return why_not_changed(self.rules, self._state, self._clock.monotonic())
+
+    def take_access_rules(self, rules: Mapping[str, AccessRules], timetable: Timetable) -> None:
+        """Decide by other rules and schedules from now on."""
+        self._decisions.change(rules)
+        self._timetable = timetable
 
     def post(self, event: m.LaneEvent) -> None:
         """Put an event into the inbox. One that does not fit is counted, and shown in the lane's note."""
@@ -243,6 +265,7 @@ class LaneRunner:
 
     async def _send(self, wish: m.SendCommand) -> None:
         command_id = wish.command.command_id
+        self._sending += 1
         try:
             async with asyncio.timeout_at(
                 asyncio.get_running_loop().time() + self.rules.policy.command_seconds + _COMMAND_GRACE
@@ -258,6 +281,8 @@ class LaneRunner:
             self.post(m.CommandFailed(command_id, "the driver did not come back in time", sent=True))
         else:
             self.post(m.CommandAcknowledged(command_id, at=self._clock.monotonic()))
+        finally:
+            self._sending -= 1
 
     async def _drive(self, wish: m.SendCommand) -> None:
         match wish.command.action:

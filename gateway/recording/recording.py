@@ -33,7 +33,7 @@ from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
 from gateway.runtime.clock import Clock, boot_id
 from gateway.runtime.supervision import Progress, Supervisor
-from gateway.site import Camera, Secrets, Site
+from gateway.site import Camera, Secrets, Site, StorageSection
 from gateway.store import Segment, Store
 
 log = structlog.get_logger(__name__)
@@ -246,6 +246,11 @@ class Recording:
         self._watch.change({camera.id: camera.name for camera in cameras}, events_only=self._pins.cameras)
         self._cameras_changed = True
         self._changed.set()
+
+    def change_limits(self, storage: StorageSection) -> None:
+        """Keep footage and evidence within other limits from now on."""
+        self._retention.limits = StorageLimits.of(storage)
+        self.evidence_files.limits = EvidenceLimits.of(storage)
 
     def cameras(self) -> tuple[CameraSnapshot, ...]:
         """Return the site's cameras, in the order of the site file."""

@@ -90,7 +90,7 @@ class Retention:
         self._segments = segments
         self._index = index
         self._media = media
-        self._limits = limits
+        self.limits = limits
         self._clock = clock
         self._starved = starved
         self._media_fault = media_fault
@@ -141,7 +141,7 @@ class Retention:
         await self._expire()
         use = await self._use()
         steps = 0
-        while (wanted := bytes_to_free(use, self._limits)) and steps < _MOST_STEPS:
+        while (wanted := bytes_to_free(use, self.limits)) and steps < _MOST_STEPS:
             steps += 1
             chosen = await self._choose(wanted)
             if not chosen:
@@ -160,8 +160,8 @@ class Retention:
             return
         choice = replace(
             self._of_events(at_least=2**62),
-            end=self._settled() - self._limits.continuous_days * _DAY_MICROS,
-            uptime_from=self._uptime() - self._limits.continuous_days * _DAY_MICROS,
+            end=self._settled() - self.limits.continuous_days * _DAY_MICROS,
+            uptime_from=self._uptime() - self.limits.continuous_days * _DAY_MICROS,
         )
         if self._evidence_files is not None:
             await self._evidence_files.expire(
@@ -200,7 +200,7 @@ class Retention:
         """
         now, uptime = self._settled(), self._uptime()
         transactions, incidents = (
-            days * _DAY_MICROS for days in (self._limits.transaction_days, self._limits.incident_days)
+            days * _DAY_MICROS for days in (self.limits.transaction_days, self.limits.incident_days)
         )
         return Choice(
             at_least=at_least,
@@ -241,7 +241,7 @@ class Retention:
         return StorageUse(footage=footage, free=await self._disk_free())
 
     def _judge(self, use: StorageUse, *, short: int) -> None:
-        self._paused = must_pause(use, self._limits, paused=self._paused)
+        self._paused = must_pause(use, self.limits, paused=self._paused)
         self._starved(self._paused)
         if not short and not self._paused:
             self._low_reported = False
@@ -257,7 +257,7 @@ class Retention:
         wall = self._clock.wall().micros
         seen, first = await self._segments.bytes_since(wall - _RATE_MICROS)
         self._forecast = forecast(
-            use, self._limits, seen_bytes=seen, seen_seconds=(wall - first) / 1_000_000, strain=strain
+            use, self.limits, seen_bytes=seen, seen_seconds=(wall - first) / 1_000_000, strain=strain
         )
 
     def _low(self, use: StorageUse, *, short: int, paused: bool) -> Event:
@@ -265,7 +265,7 @@ class Retention:
         text = (
             f"Storage lacks {short / _GIGABYTE:.2f} GB of free space, and no more footage may be deleted:"
             f" {use.footage / _GIGABYTE:.2f} GB are kept for events, {use.free / _GIGABYTE:.2f} GB of the disk are free"
-            f" and {self._limits.floor / _GIGABYTE:.2f} GB must stay free"
+            f" and {self.limits.floor / _GIGABYTE:.2f} GB must stay free"
         )
         if paused:
             text += "; cameras pause so that the rest of the gateway can go on"

@@ -4,7 +4,7 @@ from gateway.site.access_sections import AreaSection
 from gateway.site.api_section import Account, ApiSection, TlsSection
 from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
-from gateway.site.difference import CameraChange, Difference, difference
+from gateway.site.difference import Change, Difference, difference
 from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults, check
 from gateway.site.footage_sections import StorageSection
@@ -25,6 +25,7 @@ from gateway.site.load import (
     secrets_folder,
     unproven,
 )
+from gateway.site.loaded import LoadedSite, load_whole
 from gateway.site.models import (
     Device,
     EventsSection,
@@ -54,8 +55,8 @@ __all__ = [
     "AreaSection",
     "AxisPlatesDevice",
     "Camera",
-    "CameraChange",
     "CentralSection",
+    "Change",
     "DahuaPlatesDevice",
     "Device",
     "Difference",
@@ -66,6 +67,7 @@ __all__ = [
     "HikvisionPlatesDevice",
     "LaneSection",
     "Link",
+    "LoadedSite",
     "ModbusDevice",
     "ModbusGateDevice",
     "ModbusIoDevice",
@@ -92,6 +94,7 @@ __all__ = [
     "find_profile",
     "key_of",
     "load",
+    "load_whole",
     "profile_folders",
     "secrets_beside",
     "secrets_folder",

@@ -1,85 +1,277 @@
-"""Differences between two site files: cameras one by one, the rest by section name. Pure."""
+"""Differences between two loaded site files: what is added, removed and changed, and what each change touches. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
 
-from gateway.site.access_sections import AreaSection
-from gateway.site.cameras import Camera
-from gateway.site.models import Device, LaneSection, Link, Site
+from gateway.site.fields import Section
+from gateway.site.loaded import LoadedSite, profile_of, secrets_of
+from gateway.site.models import Device, LaneSection, OsdpReaderDevice, PointRef, Site
 
-_Listed = Link | Device | AreaSection | LaneSection
-_LISTS = frozenset({"links", "devices", "areas", "lanes", "cameras"})
-_WHOLE_LISTS = frozenset({"schedules", "holidays"})
+_Key = TypeVar("_Key")
+How = Literal["added", "removed", "changed"]
+_LISTS = {"links": "link", "devices": "device", "areas": "area", "schedules": "schedule", "holidays": "holiday"}
+_NEEDS_RESTART = frozenset({"live", "rtsp", "webhooks", "events"})
+"""Sections that camera workers and the senders of webhooks read when they start."""
 
 
 @dataclass(frozen=True, slots=True)
-class CameraChange:
-    """A camera that is in both files; `keys` are those that were changed, in the file's words."""
+class Change:
+    """One change.
 
-    camera: Camera
-    keys: tuple[str, ...]
+    Attributes:
+        part: "section", "link", "device", "area", "schedule", "holiday", "lane", "camera", "profile" or "secret".
+        id: which one of them.
+        name: its name for people, "" for a part without one.
+        how: what happened to it.
+        keys: those that were changed, in the file's words.
+        devices: the devices that are connected anew because of it.
+        lanes: the lanes that start afresh because of it.
+    """
+
+    part: str
+    id: str
+    name: str = ""
+    how: How = "changed"
+    keys: tuple[str, ...] = ()
+    devices: tuple[int, ...] = ()
+    lanes: tuple[str, ...] = ()
+
+    def sentence(self) -> str:
+        """Describe the change for people."""
+        called = self.id if self.part == "section" else f"{self.part} {self.id}"
+        if self.name:
+            called += f" ({self.name})"
+        kept = "; its footage is kept" if self.part == "camera" and self.how == "removed" else ""
+        what = f": changed {', '.join(self.keys)}" if self.keys else f" was {self.how}"
+        parts = []
+        if self.devices:
+            numbers = ", ".join(map(str, self.devices))
+            parts.append(f"device{'s' * (len(self.devices) > 1)} {numbers} connected anew")
+        if self.lanes:
+            parts.append(f"lane{'s' * (len(self.lanes) > 1)} {', '.join(self.lanes)} started afresh")
+        return called + what + kept + (f" ({'; '.join(parts)})" if parts else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The differences. `restart` names the parts that need a restart."""
+    """The differences.
 
-    added: tuple[Camera, ...] = ()
-    changed: tuple[CameraChange, ...] = ()
-    removed: tuple[Camera, ...] = ()
-    restart: tuple[str, ...] = ()
+    Attributes:
+        changes: all of them.
+        refused: a sentence for each change that needs a restart.
+        links: the lines that are opened anew, closed, or opened for the first time.
+        devices: the devices that are connected anew, let go, or connected for the first time.
+        lanes: the lanes that start afresh, end, or start for the first time.
+        interface: whether the interface starts anew; the page connects again by itself.
+        central: whether the line to central starts anew.
+    """
+
+    changes: tuple[Change, ...] = ()
+    refused: tuple[str, ...] = ()
+    links: frozenset[str] = frozenset()
+    devices: frozenset[int] = frozenset()
+    lanes: frozenset[str] = frozenset()
+    interface: bool = False
+    central: bool = False
+
+    @property
+    def touches_more_than_cameras(self) -> bool:
+        """Whether anything but cameras is changed."""
+        return any(change.part != "camera" for change in self.changes)
 
     def sentences(self) -> tuple[str, ...]:
-        """Describe what happens to the cameras, a sentence each."""
-        return (
-            *(f"camera {camera.id} ({camera.name}) was added" for camera in self.added),
-            *(f"camera {it.camera.id} ({it.camera.name}): changed {', '.join(it.keys)}" for it in self.changed),
-            *(f"camera {camera.id} ({camera.name}) was removed; its footage is kept" for camera in self.removed),
+        """Describe each change, a sentence each."""
+        return tuple(change.sentence() for change in self.changes)
+
+
+def difference(before: LoadedSite, after: LoadedSite) -> Difference:
+    """Compare two loaded site files. The order of links, devices, lanes and cameras does not count."""
+    links, devices = _field_touched(before, after)
+    lanes = _lanes_touched(before.site, after.site, devices)
+    changes = tuple(
+        _with_effects(change, before.site, after.site, devices, lanes)
+        for change in (
+            *_of_sections(before.site, after.site),
+            *_of_lists(before.site, after.site),
+            *_beside(before, after),
         )
-
-
-def difference(before: Site, after: Site) -> Difference:
-    """Compare two site files. The order of cameras does not count."""
-    old = {camera.id: camera for camera in before.cameras}
-    new = {camera.id: camera for camera in after.cameras}
+    )
+    accounts = {account.password for account in after.site.api.accounts}
+    secrets = {change.id for change in changes if change.part == "secret"}
+    line_to_central = _secrets_of_central(after.site)
+    central = before.site.central != after.site.central or bool(secrets & line_to_central)
     return Difference(
-        added=tuple(camera for camera in after.cameras if camera.id not in old),
-        changed=tuple(
-            CameraChange(camera, _keys(old[camera.id], camera))
-            for camera in after.cameras
-            if camera.id in old and camera != old[camera.id]
-        ),
-        removed=tuple(camera for camera in before.cameras if camera.id not in new),
-        restart=tuple(_restart(before, after)),
+        changes=changes,
+        refused=tuple(_refused(before.site, after.site)),
+        links=links,
+        devices=devices,
+        lanes=lanes,
+        interface=central or bool(secrets & accounts) or _interface_part(before.site) != _interface_part(after.site),
+        central=central or (before.site.site.timezone != after.site.site.timezone and after.site.central is not None),
     )
 
 
-def _keys(old: Camera, new: Camera) -> tuple[str, ...]:
-    return tuple(key for key in Camera.model_fields if getattr(old, key) != getattr(new, key))
+def _field_touched(before: LoadedSite, after: LoadedSite) -> tuple[frozenset[str], frozenset[int]]:
+    """Return the lines and the devices that are to be built anew.
+
+    A listener and an OSDP line know their devices, so that they are built anew with any of them.
+    """
+    old, new = before.site, after.site
+    links = set(_differing({link.id: link for link in old.links}, {link.id: link for link in new.links}))
+    devices = set(_differing(dict(_driver_parts(before)), dict(_driver_parts(after))))
+    listening = {link.id for site in (old, new) for link in site.links if link.kind == "http-listen"}
+    listening |= {device.link for site in (old, new) for device in site.devices if isinstance(device, OsdpReaderDevice)}
+    links |= {device.link for device in _all_devices(old, new) if device.id in devices} & listening
+    devices |= {device.id for device in _all_devices(old, new) if device.link in links}
+    # A gate must not know its position from limits that are read anew.
+    devices |= {lane.gate for lane in new.lanes if devices & {point.device for point in _limits_of(lane)}}
+    return frozenset(links), frozenset(devices)
 
 
-def _restart(before: Site, after: Site) -> Iterator[str]:
-    for section in Site.model_fields:
-        if section not in _LISTS and getattr(before, section) != getattr(after, section):
-            yield f"[[{section}]]" if section in _WHOLE_LISTS else f"[{section}]"
-    yield from _each("link", before.links, after.links)
-    yield from _each("device", before.devices, after.devices)
-    yield from _each("area", before.areas, after.areas)
-    yield from _each("lane", before.lanes, after.lanes)
+def _driver_parts(loaded: LoadedSite) -> Iterator[tuple[int, object]]:
+    """Yield each device with all that its driver is built from; its name is not part of that."""
+    site = loaded.site
+    limits = {
+        lane.gate: (lane.closed_limit, lane.open_limit) for lane in site.lanes if lane.closed_limit and lane.open_limit
+    }
+    for device in site.devices:
+        secrets = tuple(loaded.secrets.get(name) for name in secrets_of(device))
+        profile = loaded.profiles.get(profile_of(device))
+        yield device.id, (device.model_copy(update={"name": ""}), profile, secrets, limits.get(device.id))
 
 
-def _each(noun: str, before: Sequence[_Listed], after: Sequence[_Listed]) -> Iterator[str]:
-    old, new = {item.id: item for item in before}, {item.id: item for item in after}
-    for key in dict.fromkeys((*old, *new)):
+def _lanes_touched(before: Site, after: Site, devices: frozenset[int]) -> frozenset[str]:
+    old, new = ({lane.id: lane for lane in site.lanes} for site in (before, after))
+    lanes = set(_differing(old, new))
+    renamed = _renamed(before, after)
+    for lane in after.lanes:
+        if devices & set(_devices_of(lane)) or renamed & {point.device for point in lane.safety}:
+            lanes.add(lane.id)
+    if (before.policy.command_seconds, before.policy.stale_seconds) != (
+        after.policy.command_seconds,
+        after.policy.stale_seconds,
+    ):
+        lanes |= new.keys()
+    return frozenset(lanes)
+
+
+def _devices_of(lane: LaneSection) -> tuple[int, ...]:
+    return (*lane.devices, *(point.device for point in _limits_of(lane)))
+
+
+def _limits_of(lane: LaneSection) -> tuple[PointRef, ...]:
+    return tuple(point for point in (lane.closed_limit, lane.open_limit) if point is not None)
+
+
+def _renamed(before: Site, after: Site) -> set[int]:
+    names = {device.id: device.name for device in before.devices}
+    return {device.id for device in after.devices if names.get(device.id, device.name) != device.name}
+
+
+def _with_effects(change: Change, before: Site, after: Site, devices: frozenset[int], lanes: frozenset[str]) -> Change:
+    """Return the change with the devices and lanes that it touches."""
+    if change.part == "lane" and change.how == "changed":
+        return replace(change, lanes=(change.id,))
+    if change.id == "[policy]" and lanes and {"command_seconds", "stale_seconds"} & set(change.keys):
+        return replace(change, lanes=tuple(lane.id for lane in after.lanes))
+    belongs: Callable[[Device], bool] | None = {
+        "link": lambda device: device.link == change.id,
+        "device": lambda device: str(device.id) == change.id,
+        "profile": lambda device: profile_of(device) == change.id,
+        "secret": lambda device: change.id in secrets_of(device),
+    }.get(change.part)
+    if belongs is None:
+        return change
+    site = before if change.how == "removed" else after
+    own = {device.id for device in site.devices if belongs(device)}
+    kept = own & devices & {device.id for device in before.devices} & {device.id for device in after.devices}
+    earlier = {lane.id for lane in before.lanes}
+    users = (lane for lane in after.lanes if lane.id in earlier and own & set(_devices_of(lane)))
+    return replace(change, devices=tuple(sorted(kept)), lanes=tuple(lane.id for lane in users if lane.id in lanes))
+
+
+def _refused(before: Site, after: Site) -> Iterator[str]:
+    for name in sorted(_NEEDS_RESTART):
+        if getattr(before, name) != getattr(after, name):
+            yield f"[{name}] changes only with a restart"
+    if (before.central is None) != (after.central is None):
+        how = "added" if before.central is None else "removed"
+        yield f"[central] is {how} only with a restart"
+    elif before.central and after.central and before.central.backlog_gigabytes != after.central.backlog_gigabytes:
+        yield "[central] backlog_gigabytes changes only with a restart"
+
+
+def _interface_part(site: Site) -> object:
+    """Return what the interface is built from."""
+    lanes = {lane.id: (lane.name, lane.devices, lane.cameras, lane.inside) for lane in site.lanes}
+    return site.site, site.api, site.keep.consumer_days, lanes
+
+
+def _secrets_of_central(site: Site) -> set[str]:
+    central = site.central
+    return set() if central is None else {central.password} | ({central.totp} if central.totp else set())
+
+
+def _of_sections(before: Site, after: Site) -> Iterator[Change]:
+    for name in Site.model_fields:
+        old, new = getattr(before, name), getattr(after, name)
+        if name in _LISTS or name in {"lanes", "cameras"} or old == new:
+            continue
+        how: How = "added" if old is None else "removed" if new is None else "changed"
+        yield Change("section", f"[{name}]", how=how, keys=_keys(old, new) if how == "changed" else ())
+
+
+def _of_lists(before: Site, after: Site) -> Iterator[Change]:
+    for field, part in (*_LISTS.items(), ("lanes", "lane"), ("cameras", "camera")):
+        yield from _each(part, _by_id(getattr(before, field)), _by_id(getattr(after, field)))
+
+
+def _each(part: str, old: Mapping[str, Section], new: Mapping[str, Section]) -> Iterator[Change]:
+    for key in new:
+        if key not in old:
+            yield Change(part, key, _name(new[key]), "added")
+    for key in new:
+        if key in old and old[key] != new[key]:
+            yield Change(part, key, _name(new[key]), "changed", _keys(old[key], new[key]))
+    for key in old:
         if key not in new:
-            yield f"{noun} {_called(old[key])} was removed"
-        elif key not in old:
-            yield f"{noun} {_called(new[key])} was added"
-        elif old[key] != new[key]:
-            yield f"{noun} {_called(new[key])}"
+            yield Change(part, key, _name(old[key]), "removed")
 
 
-def _called(item: _Listed) -> str:
-    return str(item.id) if isinstance(item, Link) else f"{item.id} ({item.name})"
+def _beside(before: LoadedSite, after: LoadedSite) -> Iterator[Change]:
+    """Yield the profiles and secrets that both files use and that are not the same any more."""
+    for part, old, new in (
+        ("profile", before.profiles, after.profiles),
+        ("secret", before.secrets, after.secrets),
+    ):
+        for name in sorted(old.keys() & new.keys()):
+            if old[name] != new[name]:
+                yield Change(part, name)
+
+
+def _by_id(items: Iterable[Section]) -> dict[str, Section]:
+    """Return the entries by their ids; holidays have their dates."""
+    return {str(getattr(item, "id", None) or getattr(item, "date", "")): item for item in items}
+
+
+def _name(item: Section) -> str:
+    return str(getattr(item, "name", ""))
+
+
+def _keys(old: Section, new: Section) -> tuple[str, ...]:
+    if type(old) is not type(new):
+        return ("driver",)
+    return tuple(key for key in type(new).model_fields if getattr(old, key) != getattr(new, key))
+
+
+def _all_devices(*sites: Site) -> Iterator[Device]:
+    for site in sites:
+        yield from site.devices
+
+
+def _differing(old: Mapping[_Key, object], new: Mapping[_Key, object]) -> set[_Key]:
+    """Return the keys whose values are not the same, or that only one has."""
+    return {key for key in old.keys() | new.keys() if key not in old or key not in new or old[key] != new[key]}

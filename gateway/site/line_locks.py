@@ -25,23 +25,33 @@ class LineLocks:
     """Locks on the lines of a site, held within a `with` block. Raises ConfigError when another gateway has one."""
 
     def __init__(self, *, links: Iterable[Link]) -> None:
-        self._links = tuple(link for link in links if link.kind != _LISTENS)
-        self._sockets: list[socket.socket] = []
+        self._links = tuple(links)
+        self._sockets: dict[str, socket.socket] = {}
 
     def __enter__(self) -> Self:
-        try:
-            for link in self._links:
-                self._take(link)
-        except BaseException:  # nobody else would release the lines locked so far
-            self._release()
-            raise
+        self.claim(self._links)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._release()
+        self.keep_only(())
+
+    def claim(self, links: Iterable[Link]) -> None:
+        """Lock these lines besides those that are locked. Raises ConfigError, and none of them is locked then."""
+        before = set(self._sockets)
+        try:
+            for link in links:
+                if link.kind != _LISTENS and _line_of(link) not in self._sockets:
+                    self._take(link)
+        except BaseException:  # nobody else would release the lines locked so far
+            self._release(self._sockets.keys() - before)
+            raise
+
+    def keep_only(self, links: Iterable[Link]) -> None:
+        """Release every other line."""
+        self._release(self._sockets.keys() - {_line_of(link) for link in links})
 
     def _take(self, link: Link) -> None:
-        name = str(real_line(link.line()))
+        name = _line_of(link)
         claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
             claim.bind(f"\0edge-gateway/line/{hashlib.sha256(name.encode()).hexdigest()}")
@@ -50,9 +60,12 @@ class LineLocks:
             if error.errno != errno.EADDRINUSE:
                 raise ConfigError(f"link {link.id} cannot be claimed on this machine: {error.strerror}") from error
             raise ConfigError(f"link {link.id} ({name}) is driven by another edge-gateway on this machine") from error
-        self._sockets.append(claim)
+        self._sockets[name] = claim
 
-    def _release(self) -> None:
-        for claim in self._sockets:
-            claim.close()
-        self._sockets.clear()
+    def _release(self, names: Iterable[str]) -> None:
+        for name in tuple(names):
+            self._sockets.pop(name).close()
+
+
+def _line_of(link: Link) -> str:
+    return str(real_line(link.line()))

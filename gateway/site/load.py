@@ -37,13 +37,15 @@ from gateway.site.secrets import Secrets
 from gateway.site.serial_devices import SerialDevice, SerialGateDevice
 
 
-def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True) -> Site:
+def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True, text: bytes | None = None) -> Site:
     """Read and check a site file, secrets included. Raises SiteFaults with every fault found.
 
     `secrets` are those beside the file unless given. Without `reader_keys`, keys of readers need not be there yet.
+    `text` is loaded instead of the file's own.
     """
     try:
-        raw = tomllib.loads(path.read_text("utf-8-sig"))  # some editors write a byte order mark
+        # some editors write a byte order mark
+        raw = tomllib.loads((path.read_bytes() if text is None else text).decode("utf-8-sig"))
     except OSError as error:
         raise SiteFaults(path, (Fault("", f"cannot be read: {error.strerror}"),)) from error
     except UnicodeDecodeError as error:
@@ -144,7 +146,7 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
         keys = (("password", camera.password), ("token", camera.token))
         named += [(f"cameras[{index}].{key}", name) for key, name in keys if name is not None]
     for index, device in draft.devices.sound.items():
-        named += [(f"devices[{index}].{key}", name) for key, name in _device_secrets(device)]
+        named += [(f"devices[{index}].{key}", name) for key, name in device_secrets(device)]
     for place, name in named:
         try:
             secrets.get(name)
@@ -152,7 +154,7 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
             yield Fault(place, str(error))
 
 
-def _device_secrets(device: Device) -> Iterator[tuple[str, str]]:
+def device_secrets(device: Device) -> Iterator[tuple[str, str]]:
     """Yield the keys of a device that name secrets, with those names; OSDP keys are checked elsewhere."""
     if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice | OsdpReaderDevice):
         return

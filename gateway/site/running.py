@@ -1,91 +1,381 @@
-"""Site file of a running gateway: reloading, and the parts that need a restart."""
+"""Site file of a running gateway: what changed in it is taken over, on trial until it is confirmed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 import structlog
 
 from gateway.domain.errors import ConfigError
-from gateway.site.difference import Difference, difference
+from gateway.site.difference import Change, Difference, difference
 from gateway.site.faults import SiteFaults
-from gateway.site.load import doubtful, load
+from gateway.site.load import doubtful
+from gateway.site.loaded import LoadedSite, load_whole
 from gateway.site.models import Site
 from gateway.site.secrets import Secrets
+from gateway.site.trial_files import TrialFiles
 
 log = structlog.get_logger(__name__)
+
+TRIAL_SECONDS = 60.0
+LANE_WAIT_SECONDS = 30.0
+_GOOD_SECONDS = 5.0
+_LOOK_SECONDS = 0.25
+_AGAIN_SECONDS = 2.0
+
+Take = Callable[[Site, Difference, float], Awaitable[None]]
+"""Takes over a changed site; waits for its lanes for so many seconds. Raises ConfigError, and nothing is changed."""
+
+
+class Step(StrEnum):
+    """Steps of a change."""
+
+    TAKEN = "taken"
+    CONFIRMED = "confirmed"
+    RETURNED = "returned"
+    REFUSED = "refused"
+
+
+Told = Callable[[Step, str, str], None]
+"""Records a step of a change, with a sentence and who made it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """Result of a reload: `faults` (then nothing changed), `changes` (what changed), and `restart` (parts that need a
-    restart).
+    """Result of a reload.
+
+    Attributes:
+        faults: of the file; then nothing was changed.
+        refused: why a valid file was not taken, a sentence each; then nothing was changed.
+        changes: what is different from the running site.
+        on_trial: the changes are in force until they are confirmed or taken back.
     """
 
     faults: tuple[str, ...] = ()
-    changes: tuple[str, ...] = ()
-    restart: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    on_trial: bool = False
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the file is in force."""
+        return not self.faults and not self.refused
+
+    def sentences(self) -> tuple[str, ...]:
+        """Describe each change, a sentence each."""
+        return tuple(change.sentence() for change in self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A change that is in force until it is confirmed, or taken back at `ends` (monotonic seconds).
+
+    Attributes:
+        by: who made it.
+        asks_person: a person must confirm it; otherwise it is confirmed once no lane has a new problem.
+        ends: when it is taken back.
+        before: the site before the change.
+        after: the changed one.
+        changes: the difference.
+        stopped: what stopped lanes before it.
+        over: set once it is confirmed or taken back.
+    """
+
+    by: str
+    asks_person: bool
+    ends: float
+    before: LoadedSite
+    after: LoadedSite
+    changes: tuple[Change, ...]
+    stopped: frozenset[tuple[str, ...]]
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A person's word on a trial."""
+
+    by: str
+    keep: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a trial: confirmed, or taken back, and why."""
+
+    confirmed: bool
+    why: str
 
 
 class RunningSite:
-    """Reloader of the site file: cameras change while lanes work. A file with faults changes nothing."""
+    """Keeper of the site file while the gateway runs. A file with faults changes nothing.
+
+    A change that touches more than cameras is on trial: it is taken back unless it is confirmed within a minute, by a
+    person where one is asked, and otherwise by no lane having a new problem. Keep `run` alive as a task.
+    """
 
     def __init__(
         self,
         *,
-        path: Path,
-        site: Site,
+        files: TrialFiles,
+        loaded: LoadedSite,
         secrets: Secrets,
-        take: Callable[[Site], Awaitable[None]],
+        take: Take,
         read: Callable[[], None],
+        monotonic: Callable[[], float],
+        stopped: Callable[[], Mapping[tuple[str, ...], str]] = dict,
+        tell: Told = lambda _step, _text, _by: None,
+        notice: str = "",
     ) -> None:
         """Start with the running site.
 
-        `take` gets the running site with the cameras of each file that was read. `read` is called after each reading,
-        faults or not.
+        Args:
+            files: the site file, and those of a trial.
+            loaded: the running site.
+            secrets: where secrets are looked up.
+            take: takes over a changed site.
+            read: called after each reading, faults or not.
+            monotonic: the clock.
+            stopped: tells what stops lanes now, a sentence each, by what makes it the same at another moment.
+            tell: records each step of a change.
+            notice: what became of an unconfirmed change at the start.
         """
-        self._path = path
-        self._site = site
+        self._files = files
+        self._running = loaded
         self._secrets = secrets
         self._take = take
         self._read_again = read
+        self._monotonic = monotonic
+        self._stopped = stopped
+        self._tell = tell
+        self._notice = notice
         self._last = Reloaded()
         self._lock = asyncio.Lock()
+        self._trial: Trial | None = None
+        self._begun = asyncio.Event()
+        self._word: _Word | None = None
+        self._outcome = Outcome(confirmed=True, why="")
+
+    @property
+    def path(self) -> Path:
+        """The site file."""
+        return self._files.path
+
+    @property
+    def running(self) -> LoadedSite:
+        """The site in force."""
+        return self._running
+
+    @property
+    def trial(self) -> Trial | None:
+        """The change on trial, None for none."""
+        return self._trial
+
+    @property
+    def last_outcome(self) -> Outcome:
+        """How the last trial ended."""
+        return self._outcome
+
+    def seconds_left(self) -> float:
+        """Return how long the change on trial may still be confirmed, 0 for none."""
+        return 0.0 if self._trial is None else max(0.0, self._trial.ends - self._monotonic())
 
     def notices(self) -> tuple[str, ...]:
         """Return a sentence for each part of the file that is not in force; empty when all of it is."""
         last = self._last
         if last.faults:
             return (f"the site file has faults and is not in use: {'; '.join(last.faults)}",)
-        return tuple(f"changed in the site file, takes effect after a restart: {name}" for name in last.restart)
+        if last.refused:
+            return (f"the site file was changed and is not in use: {'; '.join(last.refused)}",)
+        return (self._notice,) if self._notice else ()
 
-    async def reload(self) -> Reloaded:
-        """Read the file, check it, and take its cameras."""
+    async def look(self) -> tuple[bytes, LoadedSite | None, SiteFaults | None]:
+        """Return the site file's text, and what it says, or its faults. Changes nothing. Raises OSError."""
+        text = await asyncio.to_thread(self._files.path.read_bytes)
+        try:
+            return text, await asyncio.to_thread(partial(load_whole, self.path, secrets=self._secrets, text=text)), None
+        except SiteFaults as error:
+            return text, None, error
+
+    async def compare(self, text: bytes | None = None) -> Reloaded:
+        """Return what a reload would change; `text` instead of the site file. Changes nothing."""
+        result, _, _ = await self._looked(text)
+        return result
+
+    async def reload(
+        self,
+        *,
+        by: str = "",
+        text: bytes | None = None,
+        asks_person: bool = False,
+        wait: float = LANE_WAIT_SECONDS,
+    ) -> Reloaded:
+        """Read the file, check it, and take over what changed.
+
+        Args:
+            by: who asks, for the record.
+            text: a new site file, which is written in place of the old one when it is taken.
+            asks_person: a person must `confirm` the change.
+            wait: how long lanes may take to be free of vehicles.
+        """
+        if self._lock.locked() or self._trial is not None:
+            return Reloaded(refused=("another change of the site file is under way; confirm it, or wait a minute",))
         async with self._lock:
-            self._last = await self._reload()
+            self._last = await self._reload(by=by, text=text, asks_person=asks_person, wait=wait)
             self._read_again()
         return self._last
 
-    async def _reload(self) -> Reloaded:
+    def confirm(self, *, by: str) -> bool:
+        """Keep the change on trial; False when there is none any more."""
+        if self._trial is None:
+            return False
+        self._word = _Word(by, keep=True)
+        return True
+
+    def take_back(self, *, by: str) -> bool:
+        """Take back the change on trial; False when there is none any more."""
+        if self._trial is None:
+            return False
+        self._word = _Word(by, keep=False)
+        return True
+
+    async def outcome(self) -> Outcome:
+        """Wait for the end of the trial, if there is one."""
+        if (trial := self._trial) is not None:
+            await trial.over.wait()
+        return self._outcome
+
+    async def run(self) -> None:
+        """Follow each trial to its end, until cancelled."""
+        while True:
+            await self._begun.wait()
+            self._begun.clear()
+            if (trial := self._trial) is not None:
+                await self._follow(trial)
+
+    async def _looked(self, text: bytes | None) -> tuple[Reloaded, LoadedSite | None, Difference]:
         try:
-            site, found, doubts = await asyncio.to_thread(self._read)
+            loaded, doubts = await asyncio.to_thread(self._load, text)
         except ConfigError as error:
             faults = tuple(error.lines()) if isinstance(error, SiteFaults) else (str(error),)
-            log.error("site_file_not_taken", faults=faults)  # noqa: TRY400 (the sentences say it all)
-            return Reloaded(faults=faults)
+            return Reloaded(faults=faults), None, Difference()
         for doubt in doubts:
             log.warning("site_file_doubtful", doubt=doubt)
-        self._site = self._site.model_copy(update={"cameras": site.cameras})
-        await self._take(self._site)
-        log.info("site_file_taken", changed=found.sentences())
-        if found.restart:
-            log.warning("site_file_needs_restart", changed=found.restart)
-        return Reloaded(changes=found.sentences(), restart=found.restart)
+        found = difference(self._running, loaded)
+        return Reloaded(refused=found.refused, changes=found.changes), loaded, found
 
-    def _read(self) -> tuple[Site, Difference, tuple[str, ...]]:
-        """Load the file and compare it. Blocks. Raises ConfigError."""
-        site = load(self._path, secrets=self._secrets)
-        return site, difference(self._site, site), tuple(doubtful(site, self._path))
+    async def _reload(self, *, by: str, text: bytes | None, asks_person: bool, wait: float) -> Reloaded:
+        result, loaded, found = await self._looked(text)
+        if loaded is None:
+            log.error("site_file_not_taken", faults=result.faults)
+            return result
+        if result.refused:
+            log.warning("site_file_needs_restart", changed=result.refused)
+            self._tell(Step.REFUSED, "; ".join(result.refused), by)
+            return result
+        stopped, before = frozenset(self._stopped()), self._running
+        tried = bool(found.touches_more_than_cameras or text is not None)
+        try:
+            if tried and found.changes:
+                await asyncio.to_thread(self._files.begin, before=before.text, after=loaded.text)
+            if text is not None:
+                await asyncio.to_thread(self._files.put, loaded.text)
+        except OSError as error:
+            await self._forget_trial()
+            return Reloaded(
+                refused=(f"the change cannot be kept on disk: {error.filename}: {error.strerror}",),
+                changes=result.changes,
+            )
+        try:
+            await self._take(loaded.site, found, wait)
+        except ConfigError as error:
+            if text is not None:
+                await self._put_back(before)
+            await self._forget_trial()
+            self._tell(Step.REFUSED, str(error), by)
+            log.warning("site_file_not_taken", why=str(error))
+            return Reloaded(refused=(str(error),), changes=result.changes)
+        self._running = loaded
+        self._notice = ""
+        log.info("site_file_taken", changed=result.sentences())
+        if result.changes:
+            self._tell(Step.TAKEN, "; ".join(result.sentences()), by)
+        if not (tried and found.changes):
+            return result
+        ends = self._monotonic() + TRIAL_SECONDS
+        self._word = None
+        self._trial = Trial(by, asks_person, ends, before, loaded, result.changes, stopped)
+        self._begun.set()
+        return Reloaded(changes=result.changes, on_trial=True)
+
+    def _load(self, text: bytes | None) -> tuple[LoadedSite, tuple[str, ...]]:
+        """Load the file. Blocks. Raises ConfigError."""
+        loaded = load_whole(self._files.path, secrets=self._secrets, text=text)
+        return loaded, tuple(doubtful(loaded.site, self._files.path))
+
+    async def _follow(self, trial: Trial) -> None:
+        good_since: float | None = None
+        while self._trial is trial:
+            now = self._monotonic()
+            new = [sentence for key, sentence in self._stopped().items() if key not in trial.stopped]
+            good_since = None if new else now if good_since is None else good_since
+            if (word := self._word) is not None and word.keep:
+                await self._keep(trial, by=word.by)
+            elif word is not None:
+                await self._return(trial, f"taken back by {word.by.removeprefix('user:')}", by=word.by)
+            elif now >= trial.ends:
+                why = f"within {TRIAL_SECONDS:g} s nobody confirmed it"
+                await self._return(trial, why if trial.asks_person else "; ".join(new) or why, by="")
+            elif not trial.asks_person and good_since is not None and now >= good_since + _GOOD_SECONDS:
+                await self._keep(trial, by="")
+            else:
+                await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _keep(self, trial: Trial, *, by: str) -> None:
+        await self._forget_trial()
+        why = f"confirmed by {by.removeprefix('user:')}" if by else "no lane has a new problem"
+        self._over(trial, Outcome(confirmed=True, why=why))
+        self._tell(Step.CONFIRMED, f"the change of the site file is kept: {why}", by)
+        log.info("site_file_confirmed", why=why)
+
+    async def _return(self, trial: Trial, why: str, *, by: str) -> None:
+        """Take the change back: the file at once, and each part as soon as its lanes are free."""
+        async with self._lock:
+            if self._trial is not trial:
+                return
+            log.warning("site_file_returns", why=why)
+            await self._put_back(trial.before)
+            found = difference(trial.after, trial.before)
+            while True:
+                try:
+                    await self._take(trial.before.site, found, LANE_WAIT_SECONDS)
+                    break
+                except ConfigError as error:
+                    self._notice = f"the site file was taken back and is not in use yet: {error}"
+                    self._read_again()
+                    await asyncio.sleep(_AGAIN_SECONDS)
+            self._running = trial.before
+            self._notice = ""
+            self._over(trial, Outcome(confirmed=False, why=why))
+            self._tell(Step.RETURNED, f"the change of the site file was taken back: {why}", by)
+
+    def _over(self, trial: Trial, outcome: Outcome) -> None:
+        self._trial, self._outcome = None, outcome
+        trial.over.set()
+        self._read_again()
+
+    async def _put_back(self, before: LoadedSite) -> None:
+        try:
+            await asyncio.to_thread(self._files.take_back, before=before.text)
+        except OSError as error:
+            log.error("site_file_not_put_back", file=str(self._files.path), error=error.strerror)  # noqa: TRY400 (the sentence says it all)
+
+    async def _forget_trial(self) -> None:
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(self._files.end)

@@ -115,6 +115,12 @@ class Store:
         self._add_outbox(site_name=site_name, backlog_bytes=backlog_bytes)
         self._add_accounts(SecondFactorSeal(path=folder / "second-factor.key"))
 
+    def rename(self, *, site_name: str, places: Places) -> None:
+        """Use these names from now on, in new records for central and for webhooks."""
+        self.journal.rename(site_name=site_name, places=places)
+        self.webhooks.places = places
+        self.delivered_records.site_name = site_name
+
     def _add_events(self) -> None:
         database, changes = self.database, self.changes
         self.events = Events(database=database)

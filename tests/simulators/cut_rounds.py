@@ -29,6 +29,7 @@ from drivers.bus.wire import Direction
 from drivers.modbus.frames import decode_request
 from drivers.modbus.messages import Write
 from gateway.app.devices import Field, build_field
+from gateway.app.running_field import RunningField
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import ModbusFarEnd, Received
 from gateway.demo.modbus_wiring import RelayWiring
@@ -250,10 +251,11 @@ async def _gateway(lines: list[CutLine], folder: Path) -> AsyncIterator[tuple[La
             )
             lasting.keep("recorder", lanes.recorder.run)
             async with Supervisor(clock=clock) as shared:
-                devices.start_lines(shared)
+                field = RunningField(field=devices, progress=Progress(clock=clock))
+                field.start_lines(shared)
                 async with Supervisor(clock=clock) as working:
                     lanes.start(working)
-                    devices.start(working, reports=lanes.report)
+                    field.start(working, reports=lanes.report)
                     yield lanes, store
     finally:
         await store.close()

@@ -13,6 +13,7 @@ from drivers.contract import CardPresented
 from drivers.modbus.profile import load_profile, load_unit_profile
 from drivers.profile_file import SHIPPED_PROFILES
 from gateway.app.devices import build_field
+from gateway.app.running_field import RunningField
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.profile_wiring import ProfileWiring
@@ -185,7 +186,7 @@ async def alive(
             await lanes.areas.recall()
             await lanes.resume()
             async with Supervisor(clock=clock) as lines:
-                field.start_lines(lines)
+                RunningField(field=field, progress=Progress(clock=clock)).start_lines(lines)
                 async with Supervisor(clock=clock) as working:
                     lanes.start(working)
                     for driver in field.drivers:

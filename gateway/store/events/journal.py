@@ -89,6 +89,10 @@ class Journal:
         self._site_name = site_name
         self._sends = sends
 
+    def rename(self, *, site_name: str, places: Places) -> None:
+        """Use these names from now on."""
+        self._site_name, self._places = site_name, places
+
     async def record(self, entry: Entry) -> Recorded:
         """Record an entry; on return it is on disk. Raises StoreError when the disk refuses it.
 

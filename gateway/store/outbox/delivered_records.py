@@ -54,7 +54,7 @@ class DeliveredRecords:
     def __init__(self, *, database: Database, changes: Changes, site_name: str) -> None:
         self._database = database
         self._changes = changes
-        self._site_name = site_name
+        self.site_name = site_name
 
     async def since(self, kind: Kind, since: int, *, behind: int = 0, limit: int = 500) -> tuple[DeliveredRecord, ...]:
         """Return records from a moment on (wall micros) by ascending id, without those whose create waits.
@@ -217,8 +217,8 @@ class DeliveredRecords:
     def _record(self, kind: Kind, row: dict[str, object]) -> DeliveredRecord:
         if kind == "camera_event":
             event = camera_event_of(row)
-            return DeliveredRecord(event.id, event.central_id, camera_event_body(event, site_name=self._site_name))
-        body, changes = entry_bodies(row, site_name=self._site_name)
+            return DeliveredRecord(event.id, event.central_id, camera_event_body(event, site_name=self.site_name))
+        body, changes = entry_bodies(row, site_name=self.site_name)
         number, central_id = row["id"], row["central_id"]
         if not isinstance(number, int) or not isinstance(central_id, int | None):
             raise TypeError("ids are whole numbers")

@@ -79,7 +79,7 @@ class Webhooks:
         self._database = database
         self._log = log
         self._recorded = recorded
-        self._places = places
+        self.places = places
         self.changes = Changes()
 
     async def add(self, webhook: Webhook, *, most: int) -> bool:
@@ -264,7 +264,7 @@ class Webhooks:
             connection.execute("UPDATE webhook SET failed = failed - 1 WHERE id = ?", (webhook_id,))
             return 1
         message_id = message_id_of(connection, event_id)
-        body = announcement(event, message_id=message_id, event_id=event_id, places=self._places)
+        body = announcement(event, message_id=message_id, event_id=event_id, places=self.places)
         return int(put_message(connection, webhook_id, event_id, message_id, body, now=event.date_at))
 
     async def _set_disabled(self, webhook_id: str, *, disabled: str, event: Event) -> bool:

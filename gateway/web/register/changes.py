@@ -120,9 +120,14 @@ class RemoveKey(_Message):
 
 
 class Reload(_Message):
-    """The site file is read again; nothing that the register keeps."""
+    """The site file is read again; nothing that the register keeps.
+
+    `dry_run`: tell the difference alone. `wait`: how many seconds lanes may take to be free of vehicles.
+    """
 
     do: Literal["reload"] = "reload"
+    dry_run: bool = False
+    wait: Annotated[float, Field(ge=0, le=600)] = 30
 
 
 OfAccount = (
@@ -159,10 +164,24 @@ class KeyShown(_Message):
     expires_at: int | None
 
 
+class SiteChange(_Message):
+    """A change of the site file: what was changed how, in the file's words, and what starts afresh for it."""
+
+    part: str
+    id: str
+    name: str
+    how: Literal["added", "removed", "changed"]
+    keys: tuple[str, ...]
+    devices: tuple[int, ...]
+    lanes: tuple[str, ...]
+    text: str
+
+
 class Answer(_Message):
     """The register's answer: `error` is one sentence when nothing was changed; the lists are as they are afterwards.
 
-    Of the site file: its `faults`, its `changes` that took effect, and the names of settings that need a `restart`.
+    Of the site file: its `faults`; its `changes`; why it was `refused`; whether it is `confirmed`, and `why` it is, or
+    was taken back.
     """
 
     error: str = ""
@@ -170,5 +189,7 @@ class Answer(_Message):
     roles: tuple[RoleShown, ...] = ()
     keys: tuple[KeyShown, ...] = ()
     faults: tuple[str, ...] = ()
-    changes: tuple[str, ...] = ()
-    restart: tuple[str, ...] = ()
+    changes: tuple[SiteChange, ...] = ()
+    refused: tuple[str, ...] = ()
+    confirmed: bool = False
+    why: str = ""

@@ -13,14 +13,15 @@ from pydantic import ValidationError
 
 from gateway.domain.errors import GatewayError, GatewayUnreachable
 from gateway.runtime.unix_sockets import connect, listen
-from gateway.site.running import RunningSite
-from gateway.web.register.changes import ASKED, Answer, Asked, Reload
+from gateway.site.running import Outcome, Reloaded, RunningSite
+from gateway.web.register.changes import ASKED, Answer, Asked, Reload, SiteChange
 from gateway.web.register.register import Register
 
 log = structlog.get_logger(__name__)
 
 _NAME = "users.sock"
 _SECONDS = 10.0
+_LONGEST_RELOAD = 720.0
 _LINE = 256 * 1024
 _CONNECT_SECONDS = 2.0
 """A connection takes that long only when many others ask at the same moment."""
@@ -48,7 +49,10 @@ async def listening(
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError, ValueError):  # whoever asked has gone, or said too much
             async with asyncio.timeout(_SECONDS):
-                said = await _answer(register, site_file, await reader.readline())
+                line = await reader.readline()
+            async with asyncio.timeout(_LONGEST_RELOAD):  # of a trial that is taken back, in the worst case
+                said = await _answer(register, site_file, line)
+            async with asyncio.timeout(_SECONDS):
                 writer.write(said.model_dump_json().encode() + b"\n")
                 await writer.drain()
         writer.close()
@@ -65,7 +69,7 @@ async def listening(
 async def ask(change: Asked, *, run_folder: Path) -> Answer:
     """Have the gateway that runs on this data folder make a change. Raises NobodyThere, and GatewayError."""
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(_LONGEST_RELOAD if isinstance(change, Reload) else _SECONDS):
             reader, writer = await asyncio.open_unix_connection(
                 sock=connect(run_folder / _NAME, within=_CONNECT_SECONDS), limit=_LINE
             )
@@ -97,5 +101,25 @@ async def _answer(register: Register, site_file: RunningSite | None, line: bytes
         return await register.ask(change)
     if site_file is None:
         return Answer(error="this gateway does not read its site file again")
-    done = await site_file.reload()
-    return Answer(faults=done.faults, changes=done.changes, restart=done.restart)
+    if change.dry_run:
+        return _of_site_file(await site_file.compare(), Outcome(confirmed=False, why=""))
+    done = await site_file.reload(by="command", wait=change.wait)
+    end = await site_file.outcome() if done.on_trial else Outcome(confirmed=done.is_taken, why="")
+    return _of_site_file(done, end)
+
+
+def _of_site_file(found: Reloaded, end: Outcome) -> Answer:
+    changes = tuple(
+        SiteChange(
+            part=one.part,
+            id=one.id,
+            name=one.name,
+            how=one.how,
+            keys=one.keys,
+            devices=one.devices,
+            lanes=one.lanes,
+            text=one.sentence(),
+        )
+        for one in found.changes
+    )
+    return Answer(faults=found.faults, changes=changes, refused=found.refused, confirmed=end.confirmed, why=end.why)

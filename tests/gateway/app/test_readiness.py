@@ -14,7 +14,8 @@ from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
 from gateway.demo.modbus_far_end import Misbehaviour
 from gateway.runtime.data_folder import DataFolder
-from gateway.site import Secrets, load
+from gateway.site import Secrets, load_whole
+from gateway.site.trial_files import TrialFiles
 
 SITE = """
 site = {{ name = "Small" }}
@@ -43,8 +44,8 @@ async def running(folder, port):
     path.write_text(SITE.format(port=port))
     secrets = Secrets(folder=folder, environ={"EDGE_GATEWAY_SECRET_CHIEF": "hunter2-hunter2"})
     with structlog.testing.capture_logs() as logs, DataFolder.open(folder / "data") as data:
-        site = load(path, secrets=secrets)
-        house = Gateway(site=site, site_path=path, folder=data, secrets=secrets, notify=Notify(address=None))
+        loaded, files = load_whole(path, secrets=secrets), TrialFiles(path=path, folder=folder / "data/site-file")
+        house = Gateway(loaded=loaded, files=files, folder=data, secrets=secrets, notify=Notify(address=None))
         async with asyncio.timeout(50), asyncio.TaskGroup() as group:
             living = group.create_task(house.live())
             while not (ports := [entry["port"] for entry in logs if entry["event"] == "interface_served"]):

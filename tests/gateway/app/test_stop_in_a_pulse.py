@@ -15,7 +15,8 @@ from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.profile_wiring import ProfileWiring
 from gateway.runtime.data_folder import DataFolder
-from gateway.site import Secrets, load
+from gateway.site import Secrets, load_whole
+from gateway.site.trial_files import TrialFiles
 
 PROFILE = load_profile(Path(__file__).parents[3] / "drivers" / "profiles" / "relay-and-inputs.toml")
 SITE = """
@@ -45,15 +46,15 @@ async def test_the_output_is_off_when_the_house_has_ended(tmp_path):
         with DataFolder.open(tmp_path / "data") as folder:
             secrets = Secrets(folder=tmp_path, environ={})
             house = Gateway(
-                site=load(path, secrets=secrets),
-                site_path=path,
+                loaded=load_whole(path, secrets=secrets),
+                files=TrialFiles(path=path, folder=tmp_path / "site-file"),
                 folder=folder,
                 secrets=secrets,
                 notify=Notify(address=None),
             )
             async with asyncio.timeout(30), asyncio.TaskGroup() as group:
                 living = group.create_task(house.live())
-                gate = house._field.gates[101]
+                gate = house._field.field.gates[101]
                 while not house._lanes.devices()[0].online:
                     await asyncio.sleep(0.01)
                 await gate.open(deadline=time.monotonic() + 2)

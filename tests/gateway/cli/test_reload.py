@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
 import time
 import urllib.request
 from pathlib import Path
 
 import pytest
-from running_gateway import PASSWORD, SECRETS, SITE, RunningGateway, typed
+from running_gateway import PASSWORD, PROGRAM, SECRETS, SITE, RunningGateway, typed
 
 CAMERA = """
 [[cameras]]
@@ -26,21 +27,22 @@ CAMERA_SECRETS = {"EDGE_GATEWAY_SECRET_CAMERA": "hush-hush"}
 class Gateway(RunningGateway):
     """A gateway whose site file is read again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, keep: bool = False) -> None:
         self.data = folder / "data"
-        (folder / "site.toml").write_text(SITE)
+        if not keep:
+            (folder / "site.toml").write_text(SITE)
         super().__init__(folder, "--data", self.data, **SECRETS, **CAMERA_SECRETS)
 
-    def reload(self, *, status: int = 0) -> str:
+    def reload(self, *options: str, status: int = 0) -> str:
         """Type the command; what it says."""
-        done = typed("reload", "--data", self.data)
-        assert done.returncode == status, done.stderr
+        done = typed("reload", "--data", self.data, *options)
+        assert done.returncode == status, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def page(self, port: int) -> dict:
+    def page(self, port: int, *, username: str = "chief", password: str = PASSWORD) -> dict:
         """What the page shows."""
         base = f"http://127.0.0.1:{port}"
-        body = json.dumps({"username": "chief", "password": PASSWORD}).encode()
+        body = json.dumps({"username": username, "password": password}).encode()
         asked = urllib.request.Request(f"{base}/v1/auth/login", data=body, headers={"Content-Type": "application/json"})
         with urllib.request.urlopen(asked, timeout=5) as answer:
             session = json.load(answer)["session"]
@@ -66,15 +68,30 @@ def gateway(tmp_path):
 
 def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(gateway):
     port = gateway.serves()
-    assert "no camera is different" in gateway.reload()
+    assert "nothing is different" in gateway.reload()
 
-    gateway.site.write_text(SITE.replace("port = 0", "port = 1234") + CAMERA.format(id=7, name="Gate"))
-    assert gateway.reload().splitlines() == ["camera 7 (Gate) was added", "takes effect after a restart: [api]"]
+    gateway.site.write_text(SITE + CAMERA.format(id=7, name="Gate"))
+    assert gateway.reload("--dry-run").splitlines() == ["camera 7 (Gate) was added", "nothing was changed yet"]
+    assert gateway.page(port)["cameras"] == []
+    said = json.loads(gateway.reload("--json"))
+    assert (said["faults"], said["refused"], said["confirmed"]) == ([], [], True)
+    assert [(one["part"], one["id"], one["how"], one["text"]) for one in said["changes"]] == [
+        ("camera", "7", "added", "camera 7 (Gate) was added")
+    ]
+    seen = gateway.page(port)
+    assert [camera["name"] for camera in seen["cameras"]] == ["Gate"]
+    assert notices(seen) == []
+    gateway.hears("nothing listens at the camera's address")
+
+    gateway.site.write_text(SITE + "[live]\nviewers = 3\n")
+    said = gateway.reload(status=1)
+    assert "[live] changes only with a restart" in said
+    assert "Traceback" not in said
     gateway.hears("site_file_needs_restart")
     seen = gateway.page(port)
     assert [camera["name"] for camera in seen["cameras"]] == ["Gate"]
-    assert notices(seen) == ["changed in the site file, takes effect after a restart: [api]"]
-    gateway.hears("nothing listens at the camera's address")
+    (notice,) = notices(seen)
+    assert notice == "the site file was changed and is not in use: [live] changes only with a restart"
 
     gateway.site.write_text(SITE + CAMERA.format(id="0", name="Gate") + "[storage]\nmedia_gigabytes = -1\n")
     said = gateway.reload(status=2)
@@ -90,9 +107,10 @@ def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(gateway):
     assert "cannot be read" in gateway.reload(status=2)
 
     gateway.site.write_text(SITE + CAMERA.format(id=7, name="Main gate"))
-    for _ in range(3):
+    taken = gateway.heard.count("site_file_taken")
+    for times in range(1, 4):
         gateway.process.send_signal(signal.SIGHUP)
-    gateway.hears("site_file_taken", times=3)
+        gateway.hears("site_file_taken", times=taken + times)
     seen = gateway.page(port)
     assert [camera["name"] for camera in seen["cameras"]] == ["Main gate"]
     assert notices(seen) == []
@@ -101,6 +119,39 @@ def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(gateway):
     assert gateway.end() == 0
     assert "hush-hush" not in gateway.heard
     assert "no gateway runs on" in gateway.reload(status=1)
+
+
+def test_an_account_that_is_added_may_sign_in_and_the_port_stays(gateway):
+    port = gateway.serves()
+    gateway.site.write_text(SITE + '[[api.accounts]]\nusername = "second"\npassword = "camera"\n')
+    assert "[api]: changed accounts" in gateway.reload()
+    assert int(gateway.hears(r'"port": (\d+), "event": "interface_served"', times=2)) == port
+    gateway.page(port, username="second", password="hush-hush")
+    assert gateway.end() == 0
+
+
+def test_a_change_that_was_not_confirmed_is_taken_back_after_kill_9(tmp_path):
+    named = SITE.replace('name = "Small"', 'name = "Renamed"')
+    with Gateway(tmp_path) as gateway:
+        gateway.serves()
+        gateway.site.write_text(named)
+        asked = subprocess.Popen(
+            [PROGRAM, "reload", "--data", gateway.data], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        gateway.hears("site_file_taken")
+        gateway.process.kill()
+        asked.wait(timeout=30)
+    assert (tmp_path / "data/site-file/trial").exists()
+    with Gateway(tmp_path, keep=True) as gateway:
+        gateway.hears("site_file_returned")
+        gateway.hears('"site": "Small"')
+        assert gateway.site.read_text() == SITE
+        assert gateway.site.with_name("site.toml.unconfirmed").read_text() == named
+        assert gateway.end() == 0
+    with Gateway(tmp_path, keep=True) as gateway:
+        gateway.serves()
+        assert "site_file_returned" not in gateway.heard
+        assert gateway.end() == 0
 
 
 def test_a_signal_while_it_starts_does_not_end_it(gateway):

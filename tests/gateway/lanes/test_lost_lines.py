@@ -16,6 +16,7 @@ from cut_lines import HoldingPort
 from drivers.contract import GatePosition, PointState
 from drivers.modbus.messages import Read, Refusal, Table, Values
 from gateway.app.devices import build_field
+from gateway.app.running_field import RunningField
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
@@ -147,10 +148,11 @@ async def small_site(folder, *, line="tcp", travel_seconds=1.2):
         )
         lasting.keep("recorder", small.lanes.recorder.run)
         lines = await stack.enter_async_context(Supervisor(clock=clock))
-        field.start_lines(lines)
+        running = RunningField(field=field, progress=Progress(clock=clock))
+        running.start_lines(lines)
         working = await stack.enter_async_context(Supervisor(clock=clock))
         small.lanes.start(working)
-        field.start(working, reports=small.lanes.report)
+        running.start(working, reports=small.lanes.report)
         await small.until(lambda: small.lane().position is GatePosition.CLOSED)
         yield small
 

@@ -49,6 +49,21 @@ class LaneState:
         """Return the state of a lane that knows nothing yet."""
         return cls(visits=Visits().entered(Phase.IDLE, None, now))
 
+    def afresh(self, now: m.Now, *, gate_lost: str) -> LaneState:
+        """Return the state after a change of the lane's settings: its points and its gate are to be read again.
+
+        What people ordered stays, and so does who was let in before a restart. `gate_lost`: why the gate's controller
+        is away, "" while it may answer.
+        """
+        visits = replace(Visits().entered(Phase.IDLE, None, now), granted_before=self.visits.granted_before)
+        return LaneState(
+            inputs=Inputs().gate_away(gate_lost) if gate_lost else Inputs(),
+            orders=self.orders.afresh(),
+            stop=self.stop,
+            visits=visits,
+            commands=Commands(made=self.commands.made),
+        )
+
     def with_part(self, part: Part) -> LaneState:
         """Return the state with a new part in the place of the one of its type."""
         return replace(self, **{_FIELDS[type(part)]: part})  # type: ignore[arg-type]

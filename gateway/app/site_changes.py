@@ -1,0 +1,84 @@
+"""Changes of the site while it runs: the field and the lanes that a changed site file touches, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from gateway.app.devices import Kept, build_field
+from gateway.app.running_field import RunningField
+from gateway.domain.errors import ConfigError
+from gateway.lanes import Lanes
+from gateway.runtime.clock import Clock
+from gateway.site import Difference, Secrets, Site
+from gateway.site.line_locks import LineLocks
+
+log = structlog.get_logger(__name__)
+
+_LOOK_SECONDS = 0.05
+
+
+@dataclass(kw_only=True, eq=False)
+class SiteChanges:
+    """Takes over changed sites, one after the other.
+
+    All that can fail is done before anything is touched. Lanes are ended only when all that a change touches are free
+    of vehicles at the same moment, and no other part runs between that look and their end.
+
+    Attributes:
+        site: the site in force.
+        site_path: its file, beside which profiles are looked up.
+        field: its lines and devices.
+        lanes: its lanes.
+        locks: the claims on its lines.
+        others: takes over the parts that are no lines, devices or lanes.
+    """
+
+    site: Site
+    site_path: Path
+    secrets: Secrets
+    clock: Clock
+    field: RunningField
+    lanes: Lanes
+    locks: LineLocks | None
+    others: Callable[[Site, Difference], Awaitable[None]]
+
+    async def take(self, site: Site, found: Difference, wait: float) -> None:
+        """Take over a changed site. Raises ConfigError, and nothing is changed.
+
+        Args:
+            site: the changed site.
+            found: its difference from the one in force.
+            wait: how long its lanes may take to be free.
+        """
+        kept = Kept(self.field.field, without_links=found.links, without_devices=found.devices)
+        built = build_field(site, site_path=self.site_path, clock=self.clock, secrets=self.secrets, kept=kept)
+        if self.locks is not None:
+            self.locks.claim(site.links)
+        try:
+            await self._lanes_are_free(found.lanes, within=wait)
+        except BaseException:
+            if self.locks is not None:
+                self.locks.keep_only(self.site.links)
+            raise
+        await self.lanes.halt(found.lanes)
+        await self.field.halt(links=found.links, devices=found.devices)
+        self.lanes.change(site, field=built, lanes=found.lanes, devices=found.devices)
+        self.field.change(built)
+        await self.field.close_unused()
+        self.site = site
+        if self.locks is not None:
+            self.locks.keep_only(site.links)
+        await self.others(site, found)
+
+    async def _lanes_are_free(self, lanes: frozenset[str], *, within: float) -> None:
+        """Wait until no vehicle is in these lanes and their gates stand still. Raises ConfigError."""
+        until = self.clock.monotonic() + within
+        while waits := self.lanes.why_not_changed(lanes):
+            if self.clock.monotonic() >= until:
+                raise ConfigError(f"{waits}; nothing was changed within {within:g} s, try again when it is free")
+            await asyncio.sleep(_LOOK_SECONDS)

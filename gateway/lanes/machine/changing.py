@@ -1,0 +1,55 @@
+"""The condition of a change of the lane's settings: nobody is in it, and its gate stands still. Part of the machine.
+
+A gate or an arming loop whose device is away does not keep a lane from being changed: it may be away for the very
+setting that is to be mended. The lane knows none of its points afterwards, and closes nothing until they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from drivers.contract import GatePosition, PointState
+from gateway.lanes.machine.rules import LaneRules, Side
+from gateway.lanes.machine.safety import obstructions
+from gateway.lanes.machine.state.inputs import InputReading
+from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.snapshots import Phase
+
+_MOVING = frozenset({GatePosition.OPENING, GatePosition.CLOSING})
+
+
+def why_not_changed(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa: PLR0911 (one per reason)
+    """Return why the lane's settings cannot be changed at `now` (monotonic seconds), "" when they can."""
+    visits, gate = state.visits, state.inputs.gate
+    if state.inputs.on_fire:
+        return "its fire input is active"
+    if state.commands.flight is not None or state.commands.superseded or state.stop.asked is not None:
+        return "a command to its gate is under way"
+    if state.inputs.gate_lost:
+        return ""
+    if visits.phase is not Phase.IDLE or visits.present is not None or visits.owed or visits.queued is not None:
+        return "" if _is_unseen(state) else "a vehicle is in it"
+    if visits.leaving is not None and now < visits.leaving.until:
+        return "a vehicle is leaving it"
+    for name, point in _held_by_vehicles(rules, state):
+        if point.is_on():
+            return f"{name} is active"
+    if gate.position in _MOVING:
+        return "its gate moves"
+    if gate.position is GatePosition.UNKNOWN and now < max(gate.since, visits.since) + rules.travel_seconds:
+        return "its gate may be moving: its position is not known"
+    return ""
+
+
+def _is_unseen(state: LaneState) -> bool:
+    """Return whether a vehicle before a closed gate is one that no loop tells of any more."""
+    waits = state.visits.phase in {Phase.ARMED, Phase.DECIDING} and state.inputs.gate.position is GatePosition.CLOSED
+    side = Side.NEAR if state.visits.present is None else state.visits.present.side
+    return waits and state.inputs.loop(side).state is PointState.UNKNOWN
+
+
+def _held_by_vehicles(rules: LaneRules, state: LaneState) -> Iterator[tuple[str, InputReading]]:
+    yield "the arming loop", state.inputs.arming
+    if rules.two_way:
+        yield "the arming loop on the far side", state.inputs.far
+    yield from obstructions(rules, state)

@@ -1,0 +1,82 @@
+"""A site file as it was loaded, with all that was read beside it: its text, its profiles and its secrets."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gateway.domain.errors import ConfigError
+from gateway.site.fault import Fault
+from gateway.site.faults import SiteFaults
+from gateway.site.load import device_secrets, find_profile, load, profile_folders
+from gateway.site.models import Device, ModbusDevice, OsdpReaderDevice, Site
+from gateway.site.secrets import Secrets
+from gateway.site.serial_devices import SerialDevice
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSite:
+    """A valid site file.
+
+    Attributes:
+        site: what it says.
+        text: the file, byte by byte.
+        profiles: a digest of each profile in use, by its name.
+        secrets: a digest of each secret in use, by its name. It lives in memory alone.
+    """
+
+    site: Site
+    text: bytes = field(default=b"", repr=False)
+    profiles: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def load_whole(path: Path, *, secrets: Secrets, text: bytes | None = None) -> LoadedSite:
+    """Load a site file with what it names; `text` instead of the file's own. Blocks. Raises SiteFaults."""
+    if text is None:
+        try:
+            text = path.read_bytes()
+        except OSError as error:
+            raise SiteFaults(path, (Fault("", f"cannot be read: {error.strerror}"),)) from error
+    site = load(path, secrets=secrets, text=text)
+    return LoadedSite(
+        site=site,
+        text=text,
+        profiles=dict(_profiles(site, path)),
+        secrets=dict(_digests(site, secrets)),
+    )
+
+
+def profile_of(device: Device) -> str:
+    """Return the name of a device's profile, "" for a device without one."""
+    return device.profile if isinstance(device, ModbusDevice | SerialDevice) else ""
+
+
+def secrets_of(device: Device) -> tuple[str, ...]:
+    """Return the names of a device's secrets."""
+    if isinstance(device, OsdpReaderDevice):
+        return (device.key,)
+    return tuple(name for _, name in device_secrets(device))
+
+
+def _profiles(site: Site, path: Path) -> Iterator[tuple[str, str]]:
+    folders = profile_folders(site, path)
+    for name in sorted({profile_of(device) for device in site.devices} - {""}):
+        found = find_profile(name, folders)
+        if found is not None:
+            yield name, hashlib.sha256(found.read_bytes()).hexdigest()
+
+
+def _digests(site: Site, secrets: Secrets) -> Iterator[tuple[str, str]]:
+    names = {account.password for account in site.api.accounts}
+    names |= {name for device in site.devices for name in secrets_of(device)}
+    names |= {name for camera in site.cameras for name in (camera.password, camera.token) if name is not None}
+    if site.central is not None:
+        names |= {site.central.password} | ({site.central.totp} if site.central.totp else set())
+    for name in sorted(names):
+        try:
+            yield name, hashlib.sha256(secrets.get(name).encode()).hexdigest()
+        except ConfigError:
+            continue  # it was there a moment ago; the part that needs it says so

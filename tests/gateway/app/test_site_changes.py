@@ -1,0 +1,205 @@
+"""Changes of the site file while the house works, with real drivers at barriers behind TCP ports."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from changing_site import LANE, a_house
+from far_end_site import a_barrier
+
+from drivers.contract import GatePosition
+from gateway.demo.barrier import Wish
+from gateway.demo.modbus_far_end import Misbehaviour
+from gateway.domain.commands import GateAction
+from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.events import EventKind
+from gateway.site import running
+
+LONGEST_OPEN = 1.0
+"""Seconds from a card to its open command at the far end, polls and a busy machine included."""
+
+
+@pytest.fixture
+async def house(tmp_path):
+    async with a_house(tmp_path) as opened:
+        yield opened
+
+
+async def kinds(house) -> list[EventKind]:
+    assert await house.gateway._lanes.recorder.drained(within=10)
+    return [EventKind(event.type) for event in reversed(await house.gateway._store.events.latest(limit=500))]
+
+
+async def test_a_changed_lane_starts_afresh_while_traffic_passes_in_the_other(house):
+    field, other = house.gateway._field, house.runner("exit")
+    before = field.field
+    polled = len(house.exit.far_end.received)
+    passages: list[float] = []
+    stop = asyncio.Event()
+
+    async def traffic() -> None:
+        while not stop.is_set():
+            passages.append(await house.let_in(house.exit))
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(traffic())
+        await house.sees(lambda: passages)
+        earlier = await kinds(house)
+        house.edit("held_open_seconds = 60", "held_open_seconds = 90")
+        done = await house.site_file.reload(by="user:chief")
+        assert (done.faults, done.refused) == ((), ())
+        assert done.sentences() == ("lane entry (entry lane): changed held_open_seconds (lane entry started afresh)",)
+        seen = len(passages)
+        await house.sees(lambda: len(passages) > seen)
+        stop.set()
+
+    assert house.runner("exit") is other
+    assert field.field.buses == before.buses
+    assert field.field.drivers == before.drivers
+    assert len(house.exit.far_end._connections) == 1
+    assert len(house.exit.far_end.received) > polled
+    assert house.runner("entry").rules.lane.held_open_seconds == 90
+    assert max(passages) < LONGEST_OPEN
+    assert house.exit.wishes() == [Wish.OPEN, Wish.CLOSE] * len(passages)
+    told = await kinds(house)
+    assert told.count(EventKind.VEHICLE_PASSED) == len(passages)
+    assert EventKind.SITE_CHANGED in told
+    for bad in (EventKind.DEVICE_LOST, EventKind.COMMAND_UNKNOWN, EventKind.COMMAND_REFUSED):
+        assert told.count(bad) == earlier.count(bad)
+    outcome = await house.site_file.outcome()
+    assert outcome.confirmed, outcome.why
+    await house.let_in(house.entry)
+
+
+async def test_a_changed_lane_closes_nothing_before_its_points_were_read(house):
+    await house.gateway._lanes.command(device_id=101, action=GateAction.OPEN, source="user:chief")
+    await house.sees(lambda: house.lane("entry").position is GatePosition.OPEN)
+    house.edit("held_open_seconds = 60", "held_open_seconds = 90")
+    house.entry.far_end.misbehave(1, Misbehaviour(silent=True))
+    await house.sees(lambda: house.device(101).online is False)
+    done = await house.site_file.reload()
+    assert done.is_taken
+    assert "offline" in house.runner("entry").why_not_close()
+    with pytest.raises(CommandRefused):
+        await house.gateway._lanes.command(device_id=101, action=GateAction.CLOSE, source="user:chief")
+    assert Wish.CLOSE not in house.entry.wishes()
+    house.entry.far_end.misbehave(1)
+    await house.sees(lambda: house.lane("entry").position is GatePosition.CLOSED)
+
+
+async def test_a_lane_with_a_vehicle_waits_and_says_so(house):
+    before = house.runner("entry")
+    house.entry.arming(occupied=True)
+    await house.sees(lambda: house.lane("entry").phase.value == "armed")
+    house.edit("held_open_seconds = 60", "held_open_seconds = 90")
+    done = await house.site_file.reload(wait=0.2)
+    (why,) = done.refused
+    assert why.startswith("lane entry (entry lane) waits: a vehicle is in it; nothing was changed within 0.2 s")
+    assert house.runner("entry") is before
+    assert done.refused[0] in house.site_file.notices()[0]
+
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(house.site_file.reload())
+        await asyncio.sleep(0.2)
+        assert not asked.done()
+        house.entry.arming(occupied=False)
+    assert asked.result().is_taken
+    assert house.runner("entry") is not before
+    assert house.site_file.notices() == ()
+
+
+async def test_a_new_address_of_a_link_connects_its_lane_anew(house):
+    async with a_barrier() as (_barrier, far_end, port):
+        house.edit(f"tcp://127.0.0.1:{house.entry.port}", f"tcp://127.0.0.1:{port}")
+        done = await house.site_file.reload()
+        assert done.sentences() == ("link entry: changed url (device 101 connected anew; lane entry started afresh)",)
+        assert house.entry.far_end._connections == set()
+        await house.sees(lambda: house.device(101).online)
+        await house.sees(lambda: house.lane("entry").position is GatePosition.CLOSED)
+        assert len(house.exit.far_end._connections) == 1
+        polls = len(house.entry.far_end.received)
+        await house.gateway._lanes.command(device_id=101, action=GateAction.OPEN, source="user:chief")
+        await house.sees(lambda: [one.wish for one in far_end.commands] == [Wish.OPEN])
+        assert house.entry.wishes() == []
+        assert len(house.entry.far_end.received) == polls
+        assert (await house.site_file.outcome()).confirmed
+
+
+async def test_devices_and_lanes_come_and_go(house):
+    lane = LANE.format(name="gate", gate=301, reader=302, port="{port}").replace("readers = [302]", "")
+    without = house.path.read_bytes()
+    async with a_barrier() as (_barrier, far_end, port):
+        house.path.write_text(house.path.read_text() + lane.replace("{port}", str(port)))
+        done = await house.site_file.reload()
+        assert "lane gate (gate lane) was added" in done.sentences()
+        await house.sees(lambda: house.lane("gate").position is GatePosition.CLOSED)
+        await house.gateway._lanes.command(device_id=301, action=GateAction.OPEN, source="user:chief")
+        await house.sees(lambda: [one.wish for one in far_end.commands] == [Wish.OPEN])
+        assert (await house.site_file.outcome()).confirmed
+        await house.gateway._lanes.command(device_id=301, action=GateAction.CLOSE, source="user:chief")
+        await house.sees(lambda: house.lane("gate").position is GatePosition.CLOSED)
+
+        house.path.write_bytes(without)
+        done = await house.site_file.reload()
+        assert "lane gate (gate lane) was removed" in done.sentences()
+        assert [one.lane_id for one in house.gateway._lanes.lanes()] == ["entry", "exit"]
+        assert far_end._connections == set()
+        with pytest.raises(NotFoundError):
+            await house.gateway._lanes.command(device_id=301, action=GateAction.OPEN, source="user:chief")
+        assert house.gateway._progress.stuck() == ()
+    assert set(house.gateway._progress._limits) == {
+        "loop", "store", "bus entry", "bus exit", "lane entry", "lane exit",
+    }  # fmt: skip
+
+
+async def test_faults_and_what_needs_a_restart_change_nothing(house):
+    runners = [house.runner("entry"), house.runner("exit")]
+    sound = house.edit("held_open_seconds = 60", "held_open_seconds = 90").decode()
+    house.path.write_text(sound + "[rtsp]\nusername = 'a'\npassword = 'chief'\n")
+    done = await house.site_file.reload()
+    assert done.refused == ("[rtsp] changes only with a restart",)
+    house.path.write_text(sound.replace("held_open_seconds = 90", "held_open_seconds = -1"))
+    assert "held_open_seconds" in (await house.site_file.reload()).faults[0]
+    house.path.write_text("[site")
+    assert "is not TOML" in (await house.site_file.reload()).faults[0]
+    assert [house.runner("entry"), house.runner("exit")] == runners
+    assert house.gateway._site.lanes[0].held_open_seconds == 60
+
+
+async def test_a_change_that_stops_a_lane_is_taken_back(house, monkeypatch):
+    monkeypatch.setattr(running, "TRIAL_SECONDS", 3.0)
+    before = house.path.read_bytes()
+    wrong = house.edit(f"tcp://127.0.0.1:{house.entry.port}", "tcp://127.0.0.1:1")
+    done = await house.site_file.reload()
+    assert done.on_trial
+    assert await house.site_file.compare() == running.Reloaded()
+    outcome = await house.site_file.outcome()
+    assert not outcome.confirmed
+    assert "entry lane cannot work" in outcome.why
+    assert house.path.read_bytes() == before
+    assert house.path.with_name("site.toml.unconfirmed").read_bytes() == wrong
+    await house.sees(lambda: house.device(101).online)
+    await house.let_in(house.entry)
+    assert EventKind.SITE_CHANGE_RETURNED in await kinds(house)
+
+
+async def test_a_person_confirms_or_the_change_returns(house, monkeypatch):
+    text = house.path.read_bytes()
+    changed = text.replace(b"held_open_seconds = 60", b"held_open_seconds = 90", 1)
+    done = await house.site_file.reload(by="user:chief", text=changed, asks_person=True)
+    assert done.on_trial
+    assert 50 < house.site_file.seconds_left() <= 60
+    assert house.path.read_bytes() == changed
+    assert "under way" in (await house.site_file.reload()).refused[0]
+    assert house.site_file.confirm(by="user:chief")
+    assert (await house.site_file.outcome()).why == "confirmed by chief"
+    assert not house.site_file.confirm(by="user:chief")
+    assert not (house.path.parent / "data/site-file/trial").exists()
+
+    monkeypatch.setattr(running, "TRIAL_SECONDS", 0.5)
+    done = await house.site_file.reload(by="user:chief", text=text, asks_person=True)
+    assert house.runner("entry").rules.lane.held_open_seconds == 60
+    assert (await house.site_file.outcome()).why == "within 0.5 s nobody confirmed it"
+    assert house.path.read_bytes() == changed
+    assert house.runner("entry").rules.lane.held_open_seconds == 90
