@@ -66,13 +66,13 @@ def discover(
     numbers = addresses(units, lowest=1, highest=247, option="--units")
     lines = [
         *(
-            _units(one, numbers, baud=baud, framing=framing, data=data, url=url)
+            units_on(one, numbers, baud=baud, framing=framing, data=data, url=url)
             for one in on or ()
             if Kind.MODBUS in wanted
         ),
-        *(_ports(on or ()) if Kind.SERIAL in wanted else ()),
+        *(found_ports(on or ()) if Kind.SERIAL in wanted else ()),
     ]
-    cameras, others = asyncio.run(_network(wanted, interface, seconds))
+    cameras, others = asyncio.run(ask_network(wanted, interface, seconds))
     found = Found(tuple(lines), tuple(cameras), tuple(others))
     if as_json:
         typer.echo(json.dumps({**asdict(found), "fragment": fragment(found)}, indent=2, ensure_ascii=False))
@@ -87,7 +87,8 @@ def discover(
     typer.echo(fragment(found) or "# nothing was found")
 
 
-def _ports(scanned: list[str] | tuple[()]) -> list[FoundLine]:
+def found_ports(scanned: list[str] | tuple[()]) -> list[FoundLine]:
+    """Return the serial ports of this machine, without those that were scanned."""
     from drivers.discovery.serial_ports import serial_ports  # noqa: PLC0415  # help answers faster
 
     known = set(scanned)
@@ -95,7 +96,7 @@ def _ports(scanned: list[str] | tuple[()]) -> list[FoundLine]:
     return [line for line in ports if line.url not in known]
 
 
-def _units(line: str, numbers: list[int], *, baud: int, framing: Framing, data: Path, url: str) -> FoundLine:
+def units_on(line: str, numbers: list[int], *, baud: int, framing: Framing, data: Path, url: str) -> FoundLine:
     """Look for units on a line: by the running gateway where it has it, else here. A fault of the line is a note."""
     found: list[FoundLine] = []
 
@@ -117,7 +118,7 @@ def _units(line: str, numbers: list[int], *, baud: int, framing: Framing, data: 
     return found[0]
 
 
-async def _network(
+async def ask_network(
     kinds: frozenset[Kind], interfaces: list[str] | None, seconds: float
 ) -> tuple[list[FoundCamera], list[str]]:
     """Ask the network for cameras, and for what else announces itself."""

@@ -15,23 +15,11 @@ class NewCentral:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """Devices that a search found at the box.
-
-    Attributes:
-        serial_ports: stable names of serial ports.
-        units: lines of text about Modbus units, for a comment.
-        cameras: addresses of cameras, for a comment.
-    """
-
-    serial_ports: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
-    cameras: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NewSite:
-    """Answers of an installer. Paths are as they are written into the file."""
+    """Answers of an installer. Paths are as they are written into the file.
+
+    `found` is the part of a site file for what a search has found; it is written as comments.
+    """
 
     name: str
     timezone: str
@@ -40,21 +28,12 @@ class NewSite:
     certificate: str
     key: str
     central: NewCentral | None = None
-    found: Found = Found()
+    found: str = ""
 
 
 def site_text(new: NewSite) -> str:
     """Return the site file. It is valid as it is; lanes are added below its comments."""
-    parts = [
-        _HEAD,
-        _site(new),
-        _api(new),
-        _central(new.central),
-        _STORAGE,
-        _lines(new.found),
-        _cameras(new.found),
-        _LANES,
-    ]
+    parts = [_HEAD, _site(new), _api(new), _central(new.central), _STORAGE, _found(new.found), _LANES]
     return "\n".join(parts)
 
 
@@ -69,6 +48,20 @@ _STORAGE = """\
 [storage]
 media_gigabytes = 20                # above this, the oldest footage without an event is deleted
 free_floor_gigabytes = 1            # below this free space, likewise
+"""
+
+_LINES = """\
+# Lines to devices, and cameras. `edge-gateway discover` finds some.
+# [[links]]
+# id = "barrier"
+# url = "tcp://192.0.2.10:502"        # or serial:/dev/serial/by-id/…
+#
+# [[cameras]]
+# id = 201
+# name = "Entry camera"
+# url = "rtsp://192.0.2.20/stream1"
+# username = "viewer"
+# password = "camera-password"      # the name of a secret
 """
 
 _LANES = """\
@@ -143,38 +136,8 @@ password = "central-password"       # the name of a secret
 """
 
 
-def _lines(found: Found) -> str:
-    lines = ["# Lines to devices: serial:/dev/… or tcp://host:port."]
-    for number, port in enumerate(found.serial_ports, start=1):
-        lines += [
-            "# This port was found here. Take the # away, and give the line the speed of its devices.",
-            "# [[links]]",
-            f'# id = "line-{number}"',
-            f"# url = {_text(f'serial:{port}')}",
-            "# baud = 9600",
-            "#",
-        ]
-    if not found.serial_ports:
-        lines += ["# [[links]]", '# id = "barrier"', '# url = "tcp://192.0.2.10:502"', "#"]
-    lines += [f"# found: {_comment(unit)}" for unit in found.units]
-    return "\n".join([*lines, ""])
-
-
-def _cameras(found: Found) -> str:
-    urls = found.cameras or ("rtsp://192.0.2.20/stream1",)
-    lines = ["# Cameras. Those that were found here need their accounts." if found.cameras else "# Cameras."]
-    for number, url in enumerate(urls, start=201):
-        lines += [
-            "# [[cameras]]",
-            f"# id = {number}",
-            f'# name = "Camera {number}"',
-            f"# url = {_text(url)}",
-            '# username = "viewer"',
-            '# password = "camera-password"      # the name of a secret',
-            "#",
-        ]
-    return "\n".join([*lines, ""])
-
-
-def _comment(text: str) -> str:
-    return " ".join(text.split())
+def _found(fragment: str) -> str:
+    if not fragment:
+        return _LINES
+    lines = ["# Found here. Take the # away from what belongs to this site, and correct ids, names and profiles."]
+    return "\n".join([*lines, *(f"# {line}".rstrip() for line in fragment.splitlines()), ""])

@@ -45,13 +45,18 @@ class FirstAccount:
 
 
 def add_first_account(first: FirstAccount, data: Path) -> None:
-    """Add it to the accounts of this data folder, which may be new. One that is there already is kept as it is."""
-    if any(account.username == first.username for account in made(Look(), data, new=True).accounts):
-        typer.echo(f"{first.username} has an account here already, which is kept")
-        return
-    made(AddAccount(username=first.username, password_hash=hashed(first.password), role=_ROLE), data)
-    typer.echo(f"{first.username} may sign in, with the role {_ROLE}")
-    if not first.second_factor:
+    """Add it to the accounts of this data folder, which may be new.
+
+    One that is there already, after an attempt that was broken off, keeps its password and its second factor.
+    """
+    known = {account.username: account for account in made(Look(), data, new=True).accounts}
+    account = known.get(first.username)
+    if account is None:
+        made(AddAccount(username=first.username, password_hash=hashed(first.password), role=_ROLE), data)
+        typer.echo(f"{first.username} may sign in, with the role {_ROLE}")
+    else:
+        typer.echo(f"{first.username} has an account here already, which keeps its password")
+    if not first.second_factor or (account is not None and account.mfa):
         return
     if not first.secret:
         mfa(first.username, off=False, data=data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,20 +14,21 @@ import typer
 
 from gateway.cli.init import questions
 from gateway.cli.init.accounts import FirstAccount, add_first_account
-from gateway.cli.init.files import SiteFolder, prepare_data, write
+from gateway.cli.init.certificate import CERTIFICATE, KEY, put_certificate
+from gateway.cli.init.files import SiteFolder, prepare_data
+from gateway.cli.init.search import search
 from gateway.cli.target import USUAL_DATA, Data
 from gateway.cli.users.second_factor import picture
 from gateway.domain.errors import ConfigError, GatewayError
-from gateway.runtime.clock import SystemClock
 from gateway.site import load
-from gateway.site.new_site import Found, NewCentral, NewSite, site_text
+from gateway.site.certificates import serving_context
+from gateway.site.new_site import NewCentral, NewSite, site_text
 
 _USUAL_SITE = Path("/etc/edge-gateway/site.toml")
 _SYSTEMD = Path("/run/systemd/system")
 _UNIT = "edge-gateway"
 _START_SECONDS = 100.0
 
-Search = Callable[[], Found]
 Flag = str | None
 
 
@@ -63,6 +65,13 @@ def init(
         Path | None, _option("--certificate", "FILE", "Your certificate. Default: signed by an authority made here.")
     ] = None,
     key: Annotated[Path | None, _option("--key", "FILE", "Its private key.")] = None,
+    look: Annotated[
+        bool, typer.Option("--search/--no-search", help="Whether to look for serial ports, and for cameras nearby.")
+    ] = True,
+    units: Annotated[
+        bool,
+        typer.Option("--units", help="Also ask units 1 to 32 of each serial port, by Modbus at 9600 bits per second."),
+    ] = False,
     start: Annotated[bool, typer.Option("--start/--no-start", help="Whether to start the unit.")] = True,
     data: Data = USUAL_DATA,
 ) -> None:
@@ -77,14 +86,16 @@ def init(
     if (certificate is None) != (key is None):
         raise ConfigError("--certificate and --key belong together")
     try:
-        new, host = _asked_site(name, zone, address, port, searched=_look_around)
+        new, host = _asked_site(name, zone, address, port, found=lambda: search(data=data, units=units) if look else "")
         above = _asked_central(central, central_user, central_password)
         first = FirstAccount.asked(account, password, authenticator, second_factor=second_factor)
-        told = _write(
-            folder, new, above, host=host, own=None if certificate is None or key is None else (certificate, key)
-        )
+        folder.prepare()
+        own = None if certificate is None or key is None else (certificate, key)
+        told = put_certificate(folder, site=new.name, host=host, own=own)
+        draft = _draft(folder, new, above)
         prepare_data(data)
         add_first_account(first, data)
+        folder.keep_site(draft)  # the last step: whatever fails before, the command can be given again
     except OSError as error:
         raise ConfigError(f"{error.filename or folder.site} cannot be used: {error.strerror}") from error
     typer.echo(f"{folder.site} is written")
@@ -93,12 +104,7 @@ def init(
     _tell(f"https://{f'[{host}]' if ':' in host else host}:{new.port}/status/", told)
 
 
-def _look_around() -> Found:
-    """Find what is connected to this box, without sending anything to a device."""
-    return Found(serial_ports=questions.serial_ports())
-
-
-def _asked_site(name: Flag, zone: Flag, address: Flag, port: Flag, *, searched: Search) -> tuple[NewSite, str]:
+def _asked_site(name: Flag, zone: Flag, address: Flag, port: Flag, *, found: Callable[[], str]) -> tuple[NewSite, str]:
     """Return the site without central, and the host that browsers use."""
     ask = questions.answer
     name = ask("Name of the site", name, default=socket.gethostname(), check=questions.site_name)
@@ -106,18 +112,15 @@ def _asked_site(name: Flag, zone: Flag, address: Flag, port: Flag, *, searched: 
     here = questions.address_of_this_machine()
     host = ask("Name or address of this machine for browsers", address, default=here, check=questions.address)
     at_port = ask("Port of the page", port, default="8443", check=questions.port)
-    found = searched()
-    for one in (*found.serial_ports, *found.units, *found.cameras):
-        typer.echo(f"found {one}")
     names = () if questions.is_number(host) else (host,)
     new = NewSite(
         name=name,
         timezone=zone,
         host_names=names,
         port=int(at_port),
-        certificate="tls/certificate.pem",
-        key="tls/key.pem",
-        found=found,
+        certificate=f"tls/{CERTIFICATE}",
+        key=f"tls/{KEY}",
+        found=found(),
     )
     return new, host
 
@@ -136,44 +139,26 @@ def _asked_central(url: Flag, user: Flag, password: Path | None) -> _Above | Non
     if not url:
         return None
     user = ask("The gateway's account at central", user, default="gateway", check=questions.account_name)
+    if password is None and not sys.stdin.isatty():
+        raise ConfigError("--central needs --central-password")
     text = questions.secret_in(password) if password else str(typer.prompt("Its password", hide_input=True))
     return _Above(NewCentral(url=url, username=user), text)
 
 
-def _write(
-    folder: SiteFolder, new: NewSite, above: _Above | None, *, host: str, own: tuple[Path, Path] | None
-) -> tuple[str, ...]:
-    """Write everything, the site file last; return sentences about the certificate. Raises ConfigError, OSError."""
-    from gateway.site.own_authority import fingerprint, own_certificates  # noqa: PLC0415  # help answers faster without it
-
-    folder.prepare()
-    if own is not None:
-        served, key = own[0].read_bytes(), own[1].read_bytes()
-        told: tuple[str, ...] = ()
-    else:
-        machine = socket.gethostname().lower()
-        names = (host, machine, f"{machine}.local")
-        made = own_certificates(site=new.name, names=names, at_micros=SystemClock().wall().micros)
-        served, key = made.served, made.key
-        write(folder.tls / "authority.pem", made.authority)
-        write(folder.tls / "authority-key.pem", made.authority_key, mode=0o600, for_gateway=False)
-        told = (
-            f"Phones and computers trust it once they have {folder.tls / 'authority.pem'} as an authority, SHA-256",
-            f"  {fingerprint(made.authority)}",
-        )
-    write(folder.tls / "certificate.pem", served)
-    write(folder.tls / "key.pem", key, mode=0o600)
+def _draft(folder: SiteFolder, new: NewSite, above: _Above | None) -> Path:
+    """Write the secret and the site file beside its place, and check it. Raises ConfigError, OSError."""
     if above is not None:
         folder.keep_secret("central-password", above.password)
         new = replace(new, central=above.account)
     draft = folder.write_site(site_text(new))
     try:
-        load(draft)
+        tls = load(draft).api.tls
+        if tls is not None:
+            serving_context(tls)  # for `load` a certificate that cannot be served is but a warning
     except GatewayError:
         draft.unlink()
         raise
-    folder.keep_site(draft)
-    return ("The certificate's SHA-256 fingerprint is", f"  {fingerprint(served)}", *told)
+    return draft
 
 
 def _start() -> None:

@@ -119,15 +119,6 @@ def address_of_this_machine() -> str:
         return socket.gethostname().lower()
 
 
-def serial_ports(folders: tuple[Path, ...] = (Path("/dev/edge-gateway"), Path("/dev/serial/by-id"))) -> tuple[str, ...]:
-    """Return the stable name of each serial adapter once, by its socket where the package's rules made one."""
-    named: dict[Path, str] = {}
-    for folder in folders:
-        for path in sorted(folder.glob("*")):
-            named.setdefault(path.resolve(), str(path))
-    return tuple(named.values())
-
-
 def is_number(host: str) -> bool:
     """Return whether a host is an address, not a name."""
     try:

@@ -12,11 +12,12 @@ from running_gateway import PROGRAM, RunningGateway, typed
 from terminal import Terminal
 
 from gateway.cli.init import questions
+from gateway.cli.site_fragment import Found, FoundCamera, FoundLine, FoundUnit, fragment
 from gateway.demo.central.accounts import totp
 from gateway.domain.errors import ConfigError
 from gateway.runtime.clock import SystemClock
 from gateway.site import load
-from gateway.site.new_site import Found, NewCentral, NewSite, site_text
+from gateway.site.new_site import NewCentral, NewSite, site_text
 from gateway.site.own_authority import own_certificates
 
 PASSWORD = "correct horse"
@@ -36,7 +37,7 @@ def init(tmp_path):
 
     def call(*options):
         where = (tmp_path / "etc" / "site.toml", "--data", tmp_path / "data")
-        return typed("init", *where, "--password", password, "--authenticator", authenticator, *options)
+        return typed("init", *where, "--password", password, "--authenticator", authenticator, "--no-search", *options)
 
     return call
 
@@ -102,8 +103,19 @@ def test_a_site_file_that_is_there_is_never_changed(init, tmp_path):
         ("--central", "central.example.com", "central's address"),
         ("--account", "", "the name of an account"),
         ("--key", "key.pem", "belong together"),
+        ("--central", "https://central.example.com", "needs --central-password"),
     ],
-    ids=["blank name", "zone", "url as address", "any address", "port", "central", "account", "key alone"],
+    ids=[
+        "blank name",
+        "zone",
+        "url as address",
+        "any address",
+        "port",
+        "central",
+        "account",
+        "key alone",
+        "no password",
+    ],
 )
 def test_a_wrong_option_gets_one_sentence_and_changes_nothing(init, tmp_path, option, value, says):
     result = init(option, value)
@@ -111,6 +123,34 @@ def test_a_wrong_option_gets_one_sentence_and_changes_nothing(init, tmp_path, op
     assert says in result.stderr
     assert result.stderr.count("\n") == 1
     assert not (tmp_path / "etc").exists()
+
+
+def test_an_attempt_that_was_broken_off_is_taken_up_again(init, tmp_path):
+    assert init("--no-second-factor").returncode == 0
+    (tmp_path / "etc" / "site.toml").unlink()
+    before = (tmp_path / "etc" / "tls" / "authority.pem").read_bytes()
+    result = init("--name", "Again")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "keeps its password" in result.stdout
+    assert (tmp_path / "etc" / "tls" / "authority.pem").read_bytes() == before
+    assert "administrator, second factor" in typed("users", "list", "--data", tmp_path / "data").stdout
+
+
+def test_ones_own_certificate_is_served_and_a_wrong_pair_is_refused(init, tmp_path):
+    one, other = (
+        own_certificates(site="x", names=("a.example.com",), at_micros=1_800_000_000_000_000) for _ in range(2)
+    )
+    certificate, key = tmp_path / "c.pem", tmp_path / "k.pem"
+    certificate.write_bytes(one.served)
+    key.write_bytes(other.key)
+    refused = init("--certificate", certificate, "--key", key)
+    assert refused.returncode == 2
+    assert "does not belong to the certificate" in refused.stderr
+    assert not (tmp_path / "etc" / "site.toml").exists()
+    key.write_bytes(one.key)
+    assert init("--certificate", certificate, "--key", key).returncode == 0
+    assert (tmp_path / "etc" / "tls" / "certificate.pem").read_bytes() == one.served
+    assert not (tmp_path / "etc" / "tls" / "authority.pem").exists()
 
 
 def test_a_person_is_asked_with_defaults_and_again_after_a_wrong_answer(tmp_path):
@@ -143,14 +183,16 @@ def test_a_person_is_asked_with_defaults_and_again_after_a_wrong_answer(tmp_path
 
 
 def test_what_was_found_is_in_the_file_as_comments():
-    found = Found(
-        serial_ports=("/dev/serial/by-id/usb-a",), units=("unit 2 at 9600\n[[links]]",), cameras=("rtsp://10.0.0.9/1",)
+    units = (FoundUnit(2, "reads", "EB barrier\n[[lanes]]"),)
+    found = fragment(
+        Found((FoundLine("serial:/dev/serial/by-id/usb-a", units=units),), (FoundCamera("10.0.0.9", "Axis", "mDNS"),))
     )
     text = site_text(new_site(found=found, central=NewCentral(url="https://c.example.com", username="a")))
     assert sorted(tomllib.loads(text)) == ["api", "central", "site", "storage"]
-    uncommented = text.replace("\n# [[", "\n[[").replace("\n# id", "\nid").replace("\n# url", "\nurl")
-    assert [link["url"] for link in tomllib.loads(uncommented)["links"]] == ["serial:/dev/serial/by-id/usb-a"]
-    assert tomllib.loads(uncommented)["cameras"][0]["url"] == "rtsp://10.0.0.9/1"
+    lines = text[text.index("# Found here") : text.index("# A device is")].splitlines()[1:]
+    taken = tomllib.loads("\n".join(line.removeprefix("# ") for line in lines))
+    assert [link["url"] for link in taken["links"]] == ["serial:/dev/serial/by-id/usb-a"]
+    assert (taken["devices"][0]["unit"], taken["cameras"][0]["url"]) == (2, "rtsp://10.0.0.9/axis-media/media.amp")
 
 
 def new_site(**more):
@@ -196,16 +238,6 @@ def shakes_hands(server, client, name):
             except ssl.SSLCertVerificationError:
                 return False
     return done == 2
-
-
-def test_serial_ports_are_named_once_and_by_their_socket(tmp_path):
-    device = tmp_path / "ttyUSB0"
-    device.touch()
-    for folder in ("by-socket", "by-id"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "usb-port").symlink_to(device)
-    folders = (tmp_path / "by-socket", tmp_path / "by-id", tmp_path / "missing")
-    assert questions.serial_ports(folders) == (str(tmp_path / "by-socket" / "usb-port"),)
 
 
 def test_this_machines_zone_and_address_are_good_answers():

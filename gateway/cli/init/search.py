@@ -1,0 +1,38 @@
+"""Search for what is connected to a new box, by the means of `edge-gateway discover`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import typer
+
+from gateway.cli.site_fragment import Found, FoundLine, fragment
+from gateway.domain.errors import GatewayError
+
+_SECONDS = 3.0
+_UNITS = range(1, 33)
+_BAUD = 9600
+
+
+def search(*, data: Path, units: bool) -> str:
+    """Find serial ports and cameras, and Modbus units if wanted, say so, and return the part of a site file for them.
+
+    Only the search for units sends anything to devices: one that speaks another protocol may take it amiss. A network
+    or a port that cannot be searched is said, and left out.
+    """
+    from gateway.cli.discover import Kind, ask_network, found_ports, units_on  # noqa: PLC0415  # help is faster
+
+    lines: list[FoundLine] = found_ports(())
+    if units:
+        lines = [units_on(line.url, [*_UNITS], baud=_BAUD, framing="rtu", data=data, url="") for line in lines]
+    try:
+        cameras, others = asyncio.run(ask_network(frozenset({Kind.ONVIF, Kind.MDNS}), None, _SECONDS))
+    except (OSError, GatewayError) as error:
+        typer.echo(f"the network was not searched: {error}")
+        cameras, others = [], []
+    for line in lines:
+        typer.echo(f"found {line.url}{''.join(f', unit {unit.unit}' for unit in line.units)}")
+    for camera in cameras:
+        typer.echo(f"found {camera.name or 'a camera'} at {camera.address}")
+    return fragment(Found(tuple(lines), tuple(cameras), tuple(others)))
