@@ -76,3 +76,22 @@ async def test_what_central_does_not_have_yet_is_shown(gateway, browser_page):
         both = page.get_by_role("list", name="Changed here and at central")
         await expect(both).to_contain_text("access card 4001 was changed here and at central: note")
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+async def test_a_card_that_is_out_of_its_time_does_not_look_well(gateway, browser_page):
+    for number, bounds in (("501", {"valid_until": "2020-01-31"}), ("502", {"valid_from": "2099-01-01"})):
+        status, _ = await gateway.call("/v1/access", {"number": number, "zones": ["north"], **bounds}, method="PUT")
+        assert status == 200
+    async with browser_page(size=PHONE) as page:
+        await sign_in(page, gateway, view="cards")
+        card = page.locator("#cards > li")
+        for number, state, why in (
+            ("501", "expired", "It has expired: it was valid until"),
+            ("502", "not valid yet", "It is not valid before"),
+        ):
+            await page.get_by_label("Number, plate or holder").fill(number)
+            await page.get_by_role("button", name="Find").click()
+            await expect(card.locator(".status")).to_have_text([state])
+            await card.get_by_text("Why, and what happened").click()
+            await expect(card).to_contain_text(why)
+            await expect(card).to_contain_text("It is for these zones or lanes alone: north.")

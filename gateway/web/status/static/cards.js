@@ -3,11 +3,11 @@ import { Refused, call, post } from "./api.js";
 import { askDesk, showReads } from "./card_desk.js";
 import { confirmed, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
-import { clock } from "./time.js";
+import { clock, dayOf, now } from "./time.js";
 import { onEnter } from "./views.js";
 
 const PAGE = 25;
-const COLOURS = { active: "good", suspended: "warn", expired: "warn", lost: "bad", blocked: "bad" };
+const COLOURS = { active: "good", "not valid yet": "warn", suspended: "warn", expired: "warn", lost: "bad", blocked: "bad" };
 const SYNC = { waiting: "waits for central", refused: "refused by central" };
 const FIELDS = ["number", "plate", "holder_name", "valid_until"];
 const READ_FIELDS = ["uid", "facility_code", "card_number", "card_format"]; // what a reading says and nobody types
@@ -111,10 +111,21 @@ function create() {
 
 const nameOf = (card) => card.holder_name || card.username || "No holder";
 
+// A day ends at its end; a moment is a moment.
+const isPast = (bound) => (bound.length === 10 ? bound < dayOf(now()) : Date.parse(bound) <= now());
+const isToCome = (bound) => (bound.length === 10 ? bound > dayOf(now()) : Date.parse(bound) > now());
+
+// A card's state now: its own word, and for an active one what the time makes of it.
+function stateOf({ decided_as: state, valid_from: from, valid_until: until }) {
+  if (state !== "active") return state ?? "not usable";
+  if (until && isPast(String(until))) return "expired";
+  return from && isToCome(String(from)) ? "not valid yet" : state;
+}
+
 function update(node, card) {
   node.card = card;
   setText(node.querySelector("strong"), nameOf(card));
-  const state = card.decided_as ?? "not usable";
+  const state = stateOf(card);
   setText(node.querySelector(".status"), state);
   setClass(node.querySelector(".status"), `pill status ${COLOURS[state] ?? ""}`);
   setText(node.querySelector(".sync"), SYNC[card.sync] ? `${SYNC[card.sync]}${card.sync_error ? `: ${card.sync_error}` : ""}` : "");
@@ -122,7 +133,7 @@ function update(node, card) {
   setText(node.querySelector(".numbers"), numbers.filter(Boolean).join(" · ") || "no number");
   const { valid_from: from, valid_until: until } = card;
   setText(node.querySelector(".validity"), [from ? `from ${clock(from)}` : "", until ? `until ${clock(until)}` : ""].filter(Boolean).join(" "));
-  const suspended = state === "suspended";
+  const suspended = card.decided_as === "suspended";
   setText(node.querySelector(".suspend"), suspended ? "Let it count again" : "Suspend");
   for (const [name, allowed] of [["edit", user.edit_cards], ["suspend", user.edit_cards], ["delete", user.delete_cards]]) {
     const button = node.querySelector(`.${name}`);
@@ -130,6 +141,8 @@ function update(node, card) {
     button.setAttribute("aria-label", `${button.textContent}: ${nameOf(card)}, ${card.number ?? card.plate ?? card.id}`);
   }
 }
+
+const listed = (names) => names.map((name) => name?.name ?? name?.id ?? name).join(", ");
 
 // Why it opens a gate or does not, as far as the card itself says; its events say the rest.
 async function about(node) {
@@ -140,7 +153,13 @@ async function about(node) {
   events.href = `/status/events?${new URLSearchParams({ search: card.number || card.plate || card.holder_name || String(card.id) })}`;
   try {
     const { warnings } = await post("/v1/access", { id: card.id });
-    const said = warnings.length ? warnings : ["Nothing about the card itself keeps it from opening a gate."];
+    const said = [...warnings];
+    const state = stateOf(card);
+    if (state === "expired" && card.valid_until) said.push(`It has expired: it was valid until ${clock(card.valid_until)}.`);
+    if (state === "not valid yet") said.push(`It is not valid before ${clock(card.valid_from)}.`);
+    if (card.zones?.length) said.push(`It is for these zones or lanes alone: ${listed(card.zones)}.`);
+    if (card.schedules?.length) said.push(`It is valid at these times alone: ${listed(card.schedules)}.`);
+    if (said.length === 0) said.push("Nothing about the card itself keeps it from opening a gate.");
     list.replaceChildren(...said.map((text) => make("li", "", text)), make("li"));
     list.lastChild.append(events);
   } catch (error) {

@@ -4,14 +4,15 @@ import { byId, keyed, make, setClass, setText } from "./dom.js";
 import { showClips } from "./events.js";
 import { ageOf, command, createLane, enrolLink, updateLane } from "./lanes.js";
 import { LivePicture } from "./live_picture.js";
-import { clock, lasting } from "./time.js";
+import { clock, lasting, seconds } from "./time.js";
 import { onEnter } from "./views.js";
 
 const POINTS_EVERY = 2000;
 const ROLES = {
   gate: "Gate", arming: "Arming loop", far: "Arming loop, other side", closing: "Closing loop", safety: "Safety",
-  fire: "Fire input", local: "Local control",
+  fire: "Fire input", local: "Local control", output: "Output to the gate",
 };
+const LAMPS = { on: "on", off: "off" };
 const STATES = { on: "on", off: "off", unknown: "unknown" };
 let wanted = "";
 let site = null;
@@ -110,7 +111,8 @@ async function askPoints() {
   if (!site?.user.view_devices || !shown() || byId("lane-parts").hidden) return;
   const told = await call("GET", `/status/lane/points/${encodeURIComponent(lane)}`).catch(onlyRefused);
   if (!told || lane !== wanted) return;
-  keyed(byId("lane-points"), told.points, {
+  const { command: output } = site.lanes.find((one) => one.lane_id === lane) ?? {};
+  keyed(byId("lane-points"), [...told.points, ...(output ? [asPoint(output)] : [])], {
     key: (point) => `${point.role}/${point.device_id}/${point.name}`,
     create: () => {
       const row = make("li");
@@ -120,13 +122,18 @@ async function askPoints() {
     },
     update: (row, point) => {
       const [lamp, name] = row.firstChild.children;
-      setClass(lamp, `lamp ${point.role === "gate" ? (point.state === "unknown" ? "unknown" : "good") : point.state}`);
+      setClass(lamp, `lamp ${LAMPS[point.state] ?? (point.state === "unknown" ? "unknown" : "good")}`);
       setText(name, `${ROLES[point.role]}: ${STATES[point.state] ?? point.state}${point.since === null ? "" : ` for ${lasting(point.since)}`}`);
       const place = point.name ? `${point.device}, ${point.name}` : point.device;
-      setText(row.lastChild, `${place} · ${point.age === null ? "never reported" : `reported ${lasting(point.age)} ago`}`);
+      setText(row.lastChild, `${place} · ${point.age === null ? "never reported" : `${point.told ?? "reported"} ${lasting(point.age)} ago`}`);
     },
   });
 }
+
+// The gate's output as a point: what it was told last.
+const asPoint = ({ action, state, by, requested_at: at }) => ({
+  role: "output", device_id: "", name: "", device: `by ${by}`, state: `${action} (${state})`, since: null, age: seconds(at), told: "told",
+});
 
 async function askPast() {
   const lane = wanted;
@@ -154,8 +161,9 @@ function showRead(event) {
   const { read } = event;
   const refused = event.type === 103;
   const who = read?.credential ? `${read.enrol.plate ? "plate" : "card"} ${read.credential}` : "a card";
-  setText(byId("lane-read-text"), refused && read?.why
-    ? `Not opened at ${clock(event.date_at)} for ${who}, because ${read.why}.` : `${clock(event.date_at)} ${event.description}`);
+  const because = read?.why ? `Not opened at ${clock(event.date_at)} for ${who}, because ${read.why}.` : "";
+  const said = refused ? because || `Not opened at ${clock(event.date_at)}: ${event.description}.` : `${clock(event.date_at)} ${event.description}`;
+  setText(byId("lane-read-text"), said);
   byId("lane-read-event").href = `/status/events/${event.id}`;
   enrolLink(byId("lane-enrol"), read, site.user);
   byId("lane-why").hidden = event.trace.length === 0;
