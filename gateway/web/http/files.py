@@ -63,7 +63,7 @@ async def as_playlist(request: web.Request, text: str, *, lasting: bool = False)
         text = with_token(text, token)
     body = text.encode()
     answer = web.Response(headers={"Content-Type": PLAYLIST, "Vary": "Accept-Encoding"})
-    if _takes_gzip(request):
+    if takes_gzip(request):
         body = await _compressed(body)
         answer.headers["Content-Encoding"] = "gzip"
     answer.body = body
@@ -88,7 +88,8 @@ async def _compressed(body: bytes) -> bytes:
     return await asyncio.to_thread(compress) if len(body) > _COMPRESSED_AT_ONCE else compress()
 
 
-def _takes_gzip(request: web.Request) -> bool:
+def takes_gzip(request: web.Request) -> bool:
+    """Return whether the client takes a compressed answer."""
     for named in request.headers.get("Accept-Encoding", "").lower().split(","):
         coding, _, weight = named.partition(";")
         if coding.strip() in ("gzip", "x-gzip", "*"):

@@ -24,7 +24,8 @@ from gateway.web.http.served_certificate import ServedCertificate
 from gateway.web.operation import Operation
 from gateway.web.operations.cameras.whep import CORS, PREFIX
 from gateway.web.status.live import Live
-from gateway.web.status.page import STATIC, VIEW_ADDRESSES, page
+from gateway.web.status.page import VIEW_ADDRESSES, page
+from gateway.web.status.page_files import page_files
 
 _SHUTDOWN_SECONDS = 5.0
 _SERVE_AGAIN_SECONDS = 3.0
@@ -68,10 +69,11 @@ def assembled(routes: Sequence[Route], admission: Admission, live: Live, limits:
                 app.router.add_route("OPTIONS", operation.path, _allow)
         else:
             app.router.add_route(operation.method, operation.path, handler, expect_handler=expected)
+    page_files()  # read before anything is served
     app.router.add_get("/status", _to_page)
     for address in VIEW_ADDRESSES:
         app.router.add_get(address, page)
-    app.router.add_get("/status/static/{name}", partial(_page_file, frozenset(path.name for path in STATIC.iterdir())))
+    app.router.add_get("/status/static/{name}", _page_file)
     app.on_response_prepare.append(_secure)
 
     async def close_streams(_: web.Application) -> None:
@@ -147,12 +149,12 @@ async def _allow(_: web.Request) -> web.StreamResponse:
     return web.Response(status=204, headers={"Allow": "GET, HEAD, OPTIONS"})
 
 
-async def _page_file(names: frozenset[str], request: web.Request) -> web.StreamResponse:
+async def _page_file(request: web.Request) -> web.StreamResponse:
     """Answer with a file of the page."""
-    name = request.match_info["name"]
-    if name not in names:
+    file = page_files().get(request.match_info["name"])
+    if file is None:
         raise web.HTTPNotFound
-    return web.FileResponse(STATIC / name)
+    return file.answer(request)
 
 
 async def _expected(operation: Operation, request: web.Request) -> web.StreamResponse | None:

@@ -15,8 +15,7 @@ from gateway.web.auth.callers import Caller
 from gateway.web.auth.sessions import Sessions
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import SIGNED_IN, Operation
-from gateway.web.status.snapshot_json import SnapshotJson
-from gateway.web.status.updates import Look, Watch
+from gateway.web.status.updates import Look, Shown, Watch
 
 STATUS_LIVE = Operation("GET", "/status/live", SIGNED_IN, "snapshot")
 STATUS_NOW = Operation("GET", "/status/now", SIGNED_IN, "snapshot")
@@ -87,7 +86,7 @@ class Live:
 
     async def _follow(self, request: web.Request, response: web.StreamResponse, look: Look, caller: Caller) -> None:
         """Send what changes until the client, the session or the gateway goes."""
-        sent: SnapshotJson | None = None
+        sent: Shown | None = None
         checked = wrote = self._clock.monotonic()
         await _write(response, b"retry: 1000\n\n")
         while not self._closing and not _gone(request):

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from aiohttp import web
 
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.envelope import success
 from gateway.web.operation import OPEN, Operation
+from gateway.web.status.page_files import DOCUMENT, page_files
 from gateway.web.status.snapshot import user_state
 
 STATUS_PAGE = Operation("GET", "/status/", OPEN, head=True)
 STATUS_SESSION = Operation("GET", "/status/session", OPEN, "user")
 
 
-STATIC = Path(__file__).parent / "static"
 VIEW_ADDRESSES = (
     "/status/events",
     "/status/events/{id}",
@@ -29,11 +27,9 @@ VIEW_ADDRESSES = (
 """Addresses of the page's views; the page itself shows the one that was asked for (`views.js`)."""
 
 
-async def page(_: web.Request) -> web.StreamResponse:
+async def page(request: web.Request) -> web.StreamResponse:
     """Answer with the page."""
-    return web.FileResponse(
-        STATIC / "index.html", headers={"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache"}
-    )
+    return page_files()[DOCUMENT].answer(request)
 
 
 class StatusPage:

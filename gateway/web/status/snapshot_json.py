@@ -6,8 +6,9 @@ An open page would otherwise be sent everything each time that one lamp changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args, get_type_hints
+from weakref import WeakKeyDictionary
 
 from pydantic import TypeAdapter
 
@@ -27,12 +28,16 @@ _ROWS = {name: TypeAdapter(get_args(_HINTS[name])[0]) for name in _KEYS}
 _WHOLE = {name: TypeAdapter(hint) for name, hint in _HINTS.items() if name not in _KEYS}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class SnapshotJson:
-    """The JSON of a snapshot's fields: `whole` ones, and the rows of lists, by key and in order."""
+    """The JSON of a snapshot's fields: `whole` ones, and the rows of lists, by key and in order.
+
+    What has changed since another one is found once, however many pages ask for it at the same moment.
+    """
 
     whole: Mapping[str, bytes]
     rows: Mapping[str, Mapping[str, bytes]]
+    _since: WeakKeyDictionary[SnapshotJson, bytes] = field(default_factory=WeakKeyDictionary, repr=False)
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> SnapshotJson:
@@ -55,11 +60,14 @@ class SnapshotJson:
 
         A list has under `put` the rows that are new or changed, and the `keys` of all its rows where those differ.
         """
+        if (known := self._since.get(before)) is not None:
+            return known
         changed = {name: value for name, value in self.whole.items() if before.whole[name] != value}
         for name, rows in self.rows.items():
             if (difference := _difference(before.rows[name], rows)) is not None:
                 changed[name] = difference
-        return _members(changed)
+        text = self._since[before] = _members(changed)
+        return text
 
 
 def _difference(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes | None:

@@ -47,14 +47,34 @@ class Look:
     snapshot: Snapshot
     _shown: dict[UserState, SnapshotJson] = field(default_factory=dict, compare=False, repr=False)
 
-    def shown_to(self, caller: Caller) -> SnapshotJson:
+    def shown_to(self, caller: Caller) -> Shown:
         """Return what the caller may see, as JSON. It is made once for all callers with the same permissions."""
         user = user_state(caller)
         permissions = replace(user, username="", role="", central=False)
         if permissions not in self._shown:
-            self._shown[permissions] = SnapshotJson.of(self.snapshot.visible_to(caller))
-        shown = self._shown[permissions]
-        return SnapshotJson({**shown.whole, "user": _USER.dump_json(user)}, shown.rows)
+            made = SnapshotJson.of(self.snapshot.visible_to(caller))
+            others = {name: value for name, value in made.whole.items() if name != "user"}
+            self._shown[permissions] = SnapshotJson(others, made.rows)
+        return Shown(self._shown[permissions], b'"user":' + _USER.dump_json(user))
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a caller sees: the site, which others see too, and the caller's own account."""
+
+    site: SnapshotJson
+    user: bytes
+
+    def all(self) -> bytes:
+        """Return everything: an object without its braces."""
+        return b"%b,%b" % (self.site.all(), self.user)
+
+    def since(self, before: Shown) -> bytes:
+        """Return what differs from `before`: an object without its braces, b"" when nothing does."""
+        site = self.site.since(before.site)
+        if self.user == before.user:
+            return site
+        return b"%b,%b" % (site, self.user) if site else self.user
 
 
 _USER = TypeAdapter(UserState)

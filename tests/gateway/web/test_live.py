@@ -87,7 +87,14 @@ async def test_a_snapshot_comes_at_once_and_holds_the_whole_site(gateway):
     assert [device["online"] for device in snapshot["devices"]] == [True, None]
     assert snapshot["cameras"][0]["bits_per_second"] == 1_843_000
     assert (snapshot["storage"]["full_in_days"], snapshot["storage"]["short"]) == (9.03, False)
-    proof = {"id": gateway.camera_event_id, "camera_id": 201, "ready": True, "footage": "whole", "missing": ""}
+    proof = {
+        "id": gateway.camera_event_id,
+        "camera_id": 201,
+        "ready": True,
+        "footage": "whole",
+        "missing": "",
+        "moment": 5,
+    }
     assert snapshot["events"][0]["footage"] == [proof]
     assert snapshot["central"]["reachable"] is True
     assert snapshot["books"] == {

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gzip
 import json
+import re
 import socket
 
 import pytest
@@ -18,6 +19,7 @@ from gateway.web.http.connection_limits import ConnectionLimits
 from gateway.web.http.envelope import success
 from gateway.web.http.server import LIMITS, serve
 from gateway.web.operation import OPEN, Operation
+from gateway.web.status.page_files import STATIC
 
 
 async def test_a_taken_port_is_told_tried_again_and_the_local_socket_served_meanwhile(tmp_path, monkeypatch):
@@ -232,3 +234,20 @@ async def test_what_is_no_http_gets_one_plain_answer(gateway, sent, caplog):
     assert b"aiohttp" not in answer
     assert json.loads(body) == {"success": False, "error": "the request could not be read as HTTP"}
     assert caplog.records == []
+
+
+async def test_the_page_names_its_modules_and_its_files_are_compressed_and_kept(gateway):
+    asked = {"Accept-Encoding": "gzip"}
+    async with gateway.client.get(f"{gateway.url}/status/", headers=asked) as answer:
+        document = await answer.text()
+        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    modules = {path.name for path in STATIC.glob("*.js")} - {"load.js"}
+    assert set(re.findall(r'rel="modulepreload" href="/status/static/([a-z_]+\.js)"', document)) == modules
+    for headers, encoding in ((asked, "gzip"), ({"Accept-Encoding": "identity"}, None)):
+        url = f"{gateway.url}/status/static/main.js"
+        async with gateway.client.get(url, headers=headers) as answer:
+            assert answer.headers.get("Content-Encoding") == encoding
+            assert await answer.read() == (STATIC / "main.js").read_bytes()
+            tag = answer.headers["ETag"]
+        async with gateway.client.get(url, headers={**headers, "If-None-Match": tag}) as answer:
+            assert (answer.status, await answer.read()) == (304, b"")

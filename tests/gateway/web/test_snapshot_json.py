@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from dataclasses import replace
 from itertools import pairwise
 
@@ -40,11 +42,10 @@ rows = st.lists(
 )
 
 
-@st.composite
-def snapshots(draw: st.DrawFn) -> Snapshot:
+def snapshot_of(site: str, lanes: tuple[LaneSnapshot, ...], devices: tuple[DeviceSnapshot, ...]) -> Snapshot:
     return Snapshot(
         gateway=GatewayState(
-            site=draw(st.sampled_from(["North", "South"])),
+            site=site,
             timezone="UTC",
             version="1",
             started_at=0,
@@ -54,9 +55,9 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
             clock_trusted=True,
         ),
         problems=(),
-        lanes=tuple(lane(*row) for row in draw(rows)),
+        lanes=lanes,
         areas=(),
-        devices=tuple(device(*row) for row in draw(rows)),
+        devices=devices,
         cameras=(),
         storage=None,
         events=(),
@@ -65,6 +66,13 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         consumers=(),
         demo=None,
     )
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    site = draw(st.sampled_from(["North", "South"]))
+    lanes = tuple(lane(*row) for row in draw(rows))
+    return snapshot_of(site, lanes, tuple(device(*row) for row in draw(rows)))
 
 
 def whole(shown: SnapshotJson) -> dict:
@@ -91,3 +99,14 @@ def test_only_what_is_new_is_sent_of_a_list(snapshot, number):
     change = json.loads(b"{%b}" % SnapshotJson.of(more).since(SnapshotJson.of(snapshot)))
     assert [*change] == ["devices"]
     assert [row["device_id"] for row in change["devices"]["put"]] == [number]
+
+
+def test_a_change_is_found_once_for_all_who_ask_and_not_kept_longer_than_they_need_it():
+    first = SnapshotJson.of(snapshot_of("North", (lane(1, "a"),), ()))
+    second = SnapshotJson.of(snapshot_of("North", (lane(1, "b"),), ()))
+    assert second.since(first) is second.since(first)
+    assert json.loads(b"{%b}" % second.since(first))["lanes"]["put"][0]["note"] == "b"
+    gone = weakref.ref(first)
+    del first
+    gc.collect()
+    assert gone() is None

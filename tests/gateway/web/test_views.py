@@ -186,7 +186,7 @@ async def test_a_clip_shows_its_moment_and_an_event_alone_its_proof(gateway, bro
         await row.get_by_role("button", name="Play Moment marked").click()
         await page.locator("#video").evaluate("video => video.pause()")
         await page.get_by_role("button", name="The moment, 1 s after its begin").click()
-        await page.wait_for_function("document.getElementById('video').currentTime >= 1")
+        await page.wait_for_function("() => document.getElementById('video').currentTime >= 1")
         at = await page.locator("#player-moment").evaluate("node => parseFloat(node.style.getPropertyValue('--at'))")
         assert at == pytest.approx(50, abs=5)
         await page.keyboard.press("Escape")

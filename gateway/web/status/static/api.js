@@ -2,23 +2,34 @@
 
 export class Refused extends Error {}
 
-export async function call(method, path, body) {
+export function call(method, path, body) {
+  return told(fetch(path, {
+    method,
+    credentials: "same-origin",
+    headers: { "Content-Type": "application/json" },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    signal: AbortSignal.timeout(20000),
+  }));
+}
+
+async function told(asked) {
   let answer;
   try {
-    answer = await fetch(path, {
-      method,
-      credentials: "same-origin",
-      headers: { "Content-Type": "application/json" },
-      body: body === undefined ? undefined : JSON.stringify(body),
-      signal: AbortSignal.timeout(20000),
-    });
+    answer = await asked;
   } catch (error) {
     throw new Refused("The gateway does not answer.", { cause: error });
   }
-  const told = await answer.json().catch(() => ({ success: false, error: `The gateway answered ${answer.status}.` }));
-  if (!answer.ok || told.success !== true) throw new Refused(told.error || `The gateway answered ${answer.status}.`);
-  return told;
+  const said = await answer.json().catch(() => ({ success: false, error: `The gateway answered ${answer.status}.` }));
+  if (!answer.ok || said.success !== true) throw new Refused(said.error || `The gateway answered ${answer.status}.`);
+  return said;
 }
 
 export const post = (path, body = {}) => call("POST", path, body);
 export const session = () => call("GET", "/status/session"); // {user, mfa_pending}
+
+// The same, asked by `load.js` while the modules were on their way; once.
+export function firstSession() {
+  const asked = globalThis.sessionAsked ?? fetch("/status/session");
+  globalThis.sessionAsked = undefined;
+  return told(asked);
+}

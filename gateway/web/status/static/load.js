@@ -8,3 +8,7 @@ addEventListener(
   },
   true, // such an error does not bubble
 );
+
+// Who is signed in is asked while the modules are still on their way.
+globalThis.sessionAsked = fetch("/status/session", { signal: AbortSignal.timeout(20000) });
+globalThis.sessionAsked.catch(() => {}); // said where it is awaited

@@ -1,6 +1,6 @@
 // The page's only wiring: signed in or not, and each snapshot to whoever shows a part of it.
 import { setUpAccount, showAccount, showSignIn } from "./account.js";
-import { session } from "./api.js";
+import { firstSession } from "./api.js";
 import { forgetAttention, setUpAttention, showAttention } from "./attention.js";
 import { setUpPlayer, setUpQuestions } from "./dialogs.js";
 import { setUpBooks, showBooks } from "./books.js";
@@ -21,6 +21,8 @@ import { clock, follow } from "./time.js";
 import { setUpViews, show } from "./views.js";
 import { ageWall, forgetWall, setUpWall, showWall } from "./wall.js";
 
+const FIRST_LANES = 12;
+const REST_AFTER = 100; // ms, so that the first screen is painted by then
 let heardAt = "";
 
 const live = new Live({
@@ -31,22 +33,15 @@ const live = new Live({
     showBar(snapshot);
     showAttention(snapshot);
     showProblems(snapshot);
-    showLanes(snapshot);
-    showLane(snapshot);
-    showWall(snapshot);
-    showAreas(snapshot);
-    showEvents(snapshot);
-    showHistory(snapshot);
-    showCards(snapshot);
-    showLines(snapshot);
-    showEquipment(snapshot);
-    showBooks(snapshot);
-    showRefused(snapshot);
-    showConsumers(snapshot);
-    if (byId("board").hidden) {
-      byId("board").hidden = byId("views").hidden = false;
-      show();
+    const first = byId("board").hidden;
+    if (first && location.pathname === "/status/" && document.visibilityState === "visible") {
+      showLanes({ ...snapshot, lanes: snapshot.lanes.slice(0, FIRST_LANES) }); // the first screen before all the rest
+      reveal();
+      setTimeout(() => byId("board").hidden || showRest(live.state), REST_AFTER);
+      return;
     }
+    showRest(snapshot);
+    if (first) reveal();
   },
   here(now) {
     heardAt = now;
@@ -54,6 +49,26 @@ const live = new Live({
   lost: () => inTouch(false),
   signedOut: () => signedOut(),
 });
+
+function reveal() {
+  byId("board").hidden = byId("views").hidden = false;
+  show();
+}
+
+function showRest(snapshot) {
+  showLanes(snapshot);
+  showLane(snapshot);
+  showWall(snapshot);
+  showAreas(snapshot);
+  showEvents(snapshot);
+  showHistory(snapshot);
+  showCards(snapshot);
+  showLines(snapshot);
+  showEquipment(snapshot);
+  showBooks(snapshot);
+  showRefused(snapshot);
+  showConsumers(snapshot);
+}
 
 function inTouch(yes) {
   document.body.classList.toggle("stale", !yes);
@@ -95,7 +110,7 @@ function signedOut() {
 
 async function begin() {
   try {
-    const { user, mfa_pending } = await session();
+    const { user, mfa_pending } = await firstSession();
     if (user) live.start();
     else showSignIn({ code: mfa_pending });
   } catch {
