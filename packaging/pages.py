@@ -18,11 +18,10 @@ from typing import Any
 import typer
 from typer.completion import get_completion_script
 
-from gateway.cli.app import app
+from gateway.cli.app import COMPLETE, app
 from gateway.cli.commands import NAMED
 
 PROGRAM = "edge-gateway"
-_COMPLETE = "_EDGE_GATEWAY_COMPLETE"
 _PLACES = {
     "bash": f"bash-completion/completions/{PROGRAM}",
     "zsh": f"zsh/vendor-completions/_{PROGRAM}",
@@ -46,7 +45,7 @@ def write_completion(share: Path) -> None:
     """Write each shell's completion below `share`, at the place where Debian's shells look."""
     for shell, place in _PLACES.items():
         (share / place).parent.mkdir(parents=True, exist_ok=True)
-        script = get_completion_script(prog_name=PROGRAM, complete_var=_COMPLETE, shell=shell)
+        script = get_completion_script(prog_name=PROGRAM, complete_var=COMPLETE, shell=shell)
         (share / place).write_text(script + "\n", encoding="utf-8")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from lacks import lacks
+from running_gateway import PROGRAM
 
 from gateway.cli.commands import NAMED
 
@@ -110,3 +111,25 @@ def test_every_shell_gets_its_completion(tmp_path):
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
         "_edge-gateway", "edge-gateway", "edge-gateway.fish",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("edge-gateway ini", ["init"]),
+        ("edge-gateway users rol", ["role", "roles"]),
+        ("edge-gateway init --z", ["--zone"]),
+    ],
+    ids=["command", "subcommand", "option"],
+)
+def test_bash_completes_a_line(tmp_path, line, offered):
+    module("pages").write_completion(tmp_path)
+    (script,) = tmp_path.glob("bash-completion/completions/*")
+    words = line.split()
+    asked = f"""
+        source {script}
+        COMP_WORDS=({line}) COMP_CWORD={len(words) - 1}
+        _edge_gateway_completion {PROGRAM}
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    assert run("bash", "-c", asked).stdout.split() == offered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ FAILED = 1
 MISCONFIGURED = 2
 UNREACHABLE = 3
 INTERRUPTED = 130
+COMPLETE = "_EDGE_GATEWAY_COMPLETE"
+"""Set by the shells' completion, which the package installs."""
 
 
 @dataclass(slots=True)
@@ -67,6 +70,11 @@ def main() -> None:
     wrong; 3 no gateway answers; 130 interrupted.
     """
     invocation = Invocation()
+    if COMPLETE in os.environ:
+        # Only a shell that completes a line needs it.
+        from typer._completion_classes import completion_init  # noqa: PLC0415
+
+        completion_init()
     try:
         app(obj=invocation)
     except KeyboardInterrupt:
