@@ -140,7 +140,9 @@ async def test_lines_show_how_their_units_answer(gateway, browser_page):
         line = page.get_by_role("article").filter(has=page.get_by_role("heading", name="yard"))
         await expect(line).to_contain_text("Entry barrier unit 7")
         await expect(line).to_contain_text("8 ms of 300 ms allowed · 4 answers · 2 without an answer")
-        await expect(line.get_by_role("img")).to_have_accessible_name("Reply times. up to 10 ms: 3; up to 20 ms: 1")
+        await expect(line.get_by_role("img")).to_have_accessible_name(
+            "Reply times of the last hour. up to 10 ms: 3; up to 20 ms: 1"
+        )
 
 
 async def test_who_may_not_see_cards_has_no_view_of_them(gateway, browser_page):
