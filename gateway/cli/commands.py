@@ -42,6 +42,11 @@ NAMED = (
         "gateway.cli.init:init",
     ),
     Named(
+        "certificate",
+        "Show the certificate that `init` made for the site, or renew it. Phones then need nothing new.",
+        "gateway.cli.init.certificate:certificate",
+    ),
+    Named(
         "check",
         "Check a site file and list every fault with its place. The exit status is 2 when there is one.",
         "gateway.cli.check:check",

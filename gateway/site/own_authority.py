@@ -47,34 +47,47 @@ class Certificates:
 
 def own_certificates(*, site: str, names: Iterable[str], at_micros: int) -> Certificates:
     """Make an authority and a certificate for these names and addresses. `at_micros` is wall time."""
-    now = datetime.fromtimestamp(at_micros / 1_000_000, UTC).replace(microsecond=0)
+    now = _moment(at_micros)
     hosts = tuple(dict.fromkeys((*(name.lower() for name in names), "localhost", "127.0.0.1")))
     addresses = [found for name in hosts if (found := _address(name)) is not None]
     domains = [name for name in hosts if _address(name) is None]
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     issuer = _named(f"edge-gateway of {site}")
     authority = (
-        _begun(subject=issuer, issuer=issuer, key=authority_key, now=now, days=_AUTHORITY_DAYS)
+        _begun(subject=issuer, issuer=issuer, key=authority_key.public_key(), now=now, days=_AUTHORITY_DAYS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs=True), critical=True)
         .add_extension(_constraints(domains, addresses), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    served = (
-        _begun(subject=_named(hosts[0]), issuer=issuer, key=key, now=now, days=_SERVED_DAYS)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(
-            x509.SubjectAlternativeName([*map(x509.DNSName, domains), *map(x509.IPAddress, addresses)]), critical=False
-        )
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
-        .sign(authority_key, hashes.SHA256())
+    alternatives = x509.SubjectAlternativeName([*map(x509.DNSName, domains), *map(x509.IPAddress, addresses)])
+    served = _served(
+        _named(hosts[0]),
+        alternatives=alternatives,
+        key=key.public_key(),
+        issuer=issuer,
+        authority_key=authority_key,
+        now=now,
     )
     return Certificates(
         authority=_pem(authority), authority_key=_private(authority_key), served=_pem(served), key=_private(key)
+    )
+
+
+def renewed(served: bytes, *, authority: bytes, authority_key: bytes, at_micros: int) -> bytes:
+    """Return the served certificate anew, for the same names and the same key.
+
+    Raises ValueError, TypeError or InvalidSignature for other files.
+    """
+    old, issuer = x509.load_pem_x509_certificate(served), x509.load_pem_x509_certificate(authority)
+    signing, key = serialization.load_pem_private_key(authority_key, password=None), old.public_key()
+    old.verify_directly_issued_by(issuer)
+    if not isinstance(signing, ec.EllipticCurvePrivateKey) or not isinstance(key, ec.EllipticCurvePublicKey):
+        raise TypeError("these are not keys that init has made")
+    alternatives = old.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    now = _moment(at_micros)
+    return _pem(
+        _served(old.subject, alternatives=alternatives, key=key, issuer=issuer.subject, authority_key=signing, now=now)
     )
 
 
@@ -83,17 +96,43 @@ def fingerprint(pem: bytes) -> str:
     return x509.load_pem_x509_certificate(pem).fingerprint(hashes.SHA256()).hex(":").upper()
 
 
+def _moment(at_micros: int) -> datetime:
+    return datetime.fromtimestamp(at_micros / 1_000_000, UTC).replace(microsecond=0)
+
+
+def _served(
+    subject: x509.Name,
+    *,
+    alternatives: x509.SubjectAlternativeName,
+    key: ec.EllipticCurvePublicKey,
+    issuer: x509.Name,
+    authority_key: ec.EllipticCurvePrivateKey,
+    now: datetime,
+) -> x509.Certificate:
+    signed_by = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    return (
+        _begun(subject=subject, issuer=issuer, key=key, now=now, days=_SERVED_DAYS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(alternatives, critical=False)
+        .add_extension(signed_by, critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+
+
 def _begun(
-    *, subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime, days: int
+    *, subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, days: int
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
-        .public_key(key.public_key())
+        .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _EARLIER)
         .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
 

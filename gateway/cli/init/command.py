@@ -14,7 +14,7 @@ import typer
 
 from gateway.cli.init import questions
 from gateway.cli.init.accounts import FirstAccount, add_first_account
-from gateway.cli.init.certificate import CERTIFICATE, KEY, put_certificate
+from gateway.cli.init.certificate import CERTIFICATE, KEY, USUAL_SITE, put_certificate
 from gateway.cli.init.files import SiteFolder, prepare_data
 from gateway.cli.init.search import search
 from gateway.cli.target import USUAL_DATA, Data
@@ -24,7 +24,6 @@ from gateway.site import load
 from gateway.site.certificates import serving_context
 from gateway.site.new_site import NewCentral, NewSite, site_text
 
-_USUAL_SITE = Path("/etc/edge-gateway/site.toml")
 _SYSTEMD = Path("/run/systemd/system")
 _UNIT = "edge-gateway"
 _START_SECONDS = 100.0
@@ -37,7 +36,7 @@ def _option(flag: str, shown: str, help_: str) -> Any:
 
 
 def init(
-    site: Annotated[Path, typer.Argument(metavar="SITE.toml", help="The site file to make.")] = _USUAL_SITE,
+    site: Annotated[Path, typer.Argument(metavar="SITE.toml", help="The site file to make.")] = USUAL_SITE,
     *,
     name: Annotated[Flag, _option("--name", "TEXT", "The site's name. Default: this machine's name.")] = None,
     zone: Annotated[Flag, _option("--zone", "ZONE", "Its time zone. Default: this machine's.")] = None,
@@ -99,7 +98,7 @@ def init(
     except OSError as error:
         raise ConfigError(f"{error.filename or folder.site} cannot be used: {error.strerror}") from error
     typer.echo(f"{folder.site} is written")
-    if start and _SYSTEMD.is_dir() and folder.site == _USUAL_SITE:
+    if start and _SYSTEMD.is_dir() and folder.site == USUAL_SITE:
         _start()
     _tell(f"https://{f'[{host}]' if ':' in host else host}:{new.port}/status/", told)
 

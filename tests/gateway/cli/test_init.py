@@ -223,6 +223,37 @@ def test_the_authority_vouches_for_the_sites_names_alone(tmp_path, asked, good):
     assert shakes_hands(server, client, asked) is good
 
 
+def test_a_certificate_is_renewed_for_the_same_names_and_key(tmp_path):
+    long_ago = SystemClock().wall().micros - 900 * 86_400_000_000
+    made, tls = own_certificates(site="North", names=("gate.example.com",), at_micros=long_ago), tmp_path / "tls"
+    tls.mkdir()
+    for name, data in (("authority", made.authority), ("authority-key", made.authority_key),
+                       ("certificate", made.served), ("key", made.key)):  # fmt: skip
+        (tls / f"{name}.pem").write_bytes(data)
+    assert "ends in -101 days" in typed("certificate", tmp_path / "site.toml").stdout
+    assert "ends in 799 days" in typed("certificate", tmp_path / "site.toml", "--renew").stdout
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(tls / "certificate.pem", tls / "key.pem")
+    assert shakes_hands(server, ssl.create_default_context(cafile=tls / "authority.pem"), "gate.example.com")
+
+
+def test_a_certificate_of_others_is_not_renewed(tmp_path):
+    one, other = (own_certificates(site="x", names=("a.example.com",), at_micros=1_800_000_000_000_000) for _ in "ab")
+    tls = tmp_path / "tls"
+    tls.mkdir()
+    refused = typed("certificate", tmp_path / "site.toml", "--renew")
+    assert (refused.returncode, "cannot be used" in refused.stderr) == (2, True)
+    for name, data in (
+        ("authority", one.authority),
+        ("authority-key", one.authority_key),
+        ("certificate", other.served),
+    ):
+        (tls / f"{name}.pem").write_bytes(data)
+    refused = typed("certificate", tmp_path / "site.toml", "--renew")
+    assert (refused.returncode, "was not made by" in refused.stderr) == (2, True)
+    assert (tls / "certificate.pem").read_bytes() == other.served
+
+
 def shakes_hands(server, client, name):
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [client.wrap_bio(back, there, server_hostname=name), server.wrap_bio(there, back, server_side=True)]
