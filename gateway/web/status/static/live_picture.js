@@ -67,7 +67,7 @@ export class LivePicture {
   }
 
   label() {
-    this.button.setAttribute("aria-label", this.wanted ? `Stop watching ${this.camera.name}` : `Watch ${this.camera.name} live`);
+    setText(this.button.querySelector(".hidden"), this.wanted ? `Stop watching ${this.camera.name}` : this.camera.name);
     this.button.querySelector(".watch").hidden = this.wanted;
   }
 

@@ -52,8 +52,10 @@ def browser_page(browser):
         page = await context.new_page()
         page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("response", lambda answer: print(answer.status, answer.url) if answer.status >= 400 else None)
         yield page
         await context.close()
-        assert [fault for fault in faults if not any(word in fault for word in tolerate)] == []
+        found = [fault for fault in faults if not any(word in fault for word in tolerate)]
+        assert found == [], found
 
     return opened

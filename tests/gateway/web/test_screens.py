@@ -1,0 +1,121 @@
+"""Every screen at three sizes and in both themes: accessible, nothing cut off, no error in the console.
+
+The checker is axe-core, with its rules for WCAG 2.2 at the levels A and AA.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from lacks import lacks
+from page_visitor import sign_in
+from playwright.async_api import Page, expect
+
+from drivers.contract import PointState
+from gateway.domain.events import EventKind
+from gateway.domain.problems import ProblemKind
+from gateway.lanes.snapshots import LaneTrouble
+from gateway.problems.problem import Part, Problem
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+expect.set_options(timeout=8000)
+
+AXE = Path(__file__).parents[2] / "player" / "node_modules" / "axe-core" / "axe.min.js"
+SCREENS = ("", "lanes/entry", "events", "cards", "lines", "health", "wall")
+SIZES = {"phone": (360, 740), "laptop": (1280, 800), "wide": (1920, 1080)}
+_NO_VIDEO = ("409",)
+"""What the console says of a camera that has no live picture."""
+_FIND = """async () => {
+    const found = await axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]});
+    const said = (one) => one.nodes.map((node) => `${one.id}: ${node.target} ${node.failureSummary}`);
+    return found.violations.flatMap(said);
+}"""
+_CUT_OFF = """() => [...document.querySelectorAll("body *")].filter((node) => {
+    const own = [...node.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.textContent.trim());
+    if (!own || !node.checkVisibility() || node.closest(".hidden")) return false;
+    const style = getComputedStyle(node);
+    const clips = ["hidden", "clip"];
+    return (clips.includes(style.overflowX) && node.scrollWidth > node.clientWidth + 1)
+        || (clips.includes(style.overflowY) && node.scrollHeight > node.clientHeight + 1);
+}).map((node) => `${node.tagName} ${node.className}: ${node.textContent.trim().slice(0, 60)}`)"""
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    if not AXE.is_file():
+        lacks("axe-core is missing: run `make tests/player/node_modules/.package-lock.json`")
+    return AXE.read_text(encoding="utf-8")
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def gateway(open_gateway):
+    """A site with something to show at every place: events, a lane in trouble, problems of each severity."""
+    async with open_gateway() as opened:
+        for kind in (EventKind.ACCESS_DENIED, EventKind.DEVICE_LOST, EventKind.GATE_OPENED):
+            await opened.happened("North entry: card 0042 was refused, for it has expired.", kind=kind)
+        trouble = LaneTrouble(ProblemKind.ARMING_LOOP_UNKNOWN, "the arming loop is not known, so no card counts")
+        opened.board.show(unable=(trouble,), under=PointState.ON, note="the gate stays open: something is under it")
+        for kind, part in ((ProblemKind.GATE_OFFLINE, Part.DEVICE), (ProblemKind.CLOCK_NOT_SET, Part.GATEWAY)):
+            opened.problems.append(Problem(kind=kind, part=part, id="101", name="Barrier", text="It is away.", since=1))
+        yield opened
+
+
+async def _faults_of(page: Page, where: str) -> list[str]:
+    found = [f"{where}: {one}" for one in await page.evaluate(_FIND)]
+    found += [f"{where}: cut off: {one}" for one in await page.evaluate(_CUT_OFF)]
+    wider = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    return [*found, *([f"{where}: {wider} px too wide"] if wider > 0 else [])]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_screen_is_accessible_and_whole(gateway, browser_page, axe, size, theme):
+    width, height = SIZES[size]
+    async with browser_page(size={"width": width, "height": height}, scheme=theme, tolerate=_NO_VIDEO) as page:
+        await page.add_init_script(axe)
+        await page.goto(f"{gateway.url}/status/")
+        await expect(page.get_by_label("User name")).to_be_visible()
+        faults = await _faults_of(page, "sign-in")
+        await sign_in(page, gateway)
+        for screen in SCREENS:
+            await page.evaluate(
+                "address => { history.pushState(null, '', address); dispatchEvent(new PopStateEvent('popstate')); }",
+                f"/status/{screen}",
+            )
+            await page.wait_for_load_state("networkidle")
+            faults += await _faults_of(page, screen or "now")
+    assert faults == [], "\n".join(faults)
+
+
+async def test_the_keyboard_reaches_every_control_with_a_visible_focus(gateway, browser_page):
+    async with browser_page(tolerate=_NO_VIDEO) as page:
+        await sign_in(page, gateway)
+        for screen in SCREENS:
+            await page.goto(f"{gateway.url}/status/{screen}")
+            await expect(page.locator("#board")).to_be_visible()
+            wanted = await page.evaluate(_CONTROLS)
+            await page.evaluate("document.activeElement.blur()")
+            reached, unseen = set(), []
+            for _ in range(wanted + 10):
+                await page.keyboard.press("Tab")
+                number, is_seen, name = await page.evaluate(_FOCUSED)
+                reached.add(number)
+                unseen += [] if is_seen else [name]
+            assert unseen == [], screen
+            assert len(reached) >= wanted, screen
+
+
+_CONTROLS = """() => {
+    const all = document.querySelectorAll("a[href], button:not(:disabled), input:not(:disabled), select, summary");
+    return [...all].filter((node) => node.checkVisibility({visibilityProperty: true}) && node.tabIndex >= 0).length;
+}"""
+_FOCUSED = """() => {
+    const node = document.activeElement;
+    node.dataset.seen ??= String(document.querySelectorAll("[data-seen]").length);
+    const style = getComputedStyle(node);
+    const shows = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+    const seen = node === document.body || shows || style.boxShadow !== "none";
+    return [node.dataset.seen, seen, node.outerHTML.slice(0, 120)];
+}"""
