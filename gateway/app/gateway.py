@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets as randomness
 import signal
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -43,6 +44,8 @@ from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite, Step
 from gateway.site.trial_files import AtStart, TrialFiles
 from gateway.store import DEFAULT_BYTES, GIGABYTE, Entry, EventFilter, Store
+from gateway.support.bundle import SupportBundle
+from gateway.support.masking import Masking
 from gateway.web.app import Interface
 from gateway.web.auth.admission import Route
 from gateway.web.auth.site_file_accounts import hash_accounts
@@ -91,7 +94,7 @@ def run(
     files = TrialFiles(path=site_path, folder=data / "site-file")
     loaded = load_whole(site_path, secrets=secrets, text=files.unconfirmed())
     locked = LineLocks(links=loaded.site.links)
-    with DataFolder.open(data) as folder, locked as locks, Logs(redaction=redaction):
+    with DataFolder.open(data) as folder, locked as locks, Logs(redaction=redaction) as logs:
         if folder.takes_nothing:
             log.error("gateway_starts_without_recording", why=folder.takes_nothing)
         for doubt in doubtful(loaded.site, site_path):
@@ -107,6 +110,8 @@ def run(
             notify=notify,
             locks=locks,
             start=start,
+            redaction=redaction,
+            log_tail=logs.tail,
             extra_routes=extra_routes,
             demo_cards=demo_cards,
         )
@@ -128,6 +133,8 @@ class Gateway:
         notify: Notify,
         locks: LineLocks | None = None,
         start: AtStart = _NOTHING_TAKEN_BACK,
+        redaction: Redaction | None = None,
+        log_tail: Callable[[], tuple[str, ...]] = tuple,
         extra_routes: tuple[Route, ...] = (),
         demo_cards: tuple[DemoCard, ...] = (),
     ) -> None:
@@ -175,6 +182,8 @@ class Gateway:
         self._central = self._central_parts()
         self._site_file = self._running_site(loaded, files=files, locks=locks)
         self._site_state = self._state_reader()
+        self._masking = Masking(redaction or Redaction())
+        self._log_tail = log_tail
         self._problems = ProblemWatch(
             state=self._site_state.now,
             refresh=self._site_state.refresh,
@@ -286,6 +295,7 @@ class Gateway:
             acknowledge=self._problems.acknowledge,
             incidents=self._incidents,
             lines=self._lines,
+            support=self._support_bundle(),
             webhooks=self._webhook_registry,
             outbox=self._central.parked,
             relay=self._central.relay,
@@ -302,6 +312,20 @@ class Gateway:
             failed=self._not_serving,
             run_folder=self._folder.run,
             tls=site.api.tls,
+        )
+
+    def _support_bundle(self) -> SupportBundle:
+        return SupportBundle(
+            site_path=self._site_file.path,
+            data=self._folder.path,
+            verdict=self._problems.now,
+            state=self._site_state.now,
+            lines=self._lines,
+            events=self._store.events,
+            incidents=self._incidents,
+            log=self._log_tail,
+            masking=self._masking,
+            clock=self._clock,
         )
 
     async def _known_hashes(self) -> dict[str, str]:

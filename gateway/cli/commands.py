@@ -105,6 +105,11 @@ NAMED = (
         "Run an incident through the lane machine of this release, and compare its answers with those of then.",
         "gateway.cli.incidents:replay",
     ),
+    Named(
+        "bundle",
+        "Collect what helps whoever is called into one file: state, problems, events, log, lines, machine. No secrets.",
+        "gateway.cli.bundle:bundle",
+    ),
     Named("devices", "Show the devices of the site, and their inputs.", "gateway.cli.devices:app"),
     Named("cameras", "Show what the cameras record, and fetch a picture.", "gateway.cli.cameras:app"),
     Named("media", "Prepare the disk for footage.", "gateway.cli.media:app"),

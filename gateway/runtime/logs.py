@@ -9,6 +9,7 @@ import logging
 import queue
 import sys
 import threading
+from collections import deque
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -19,6 +20,8 @@ from gateway.runtime.redaction import Redaction
 
 _QUEUED_LINES = 10_000
 _LAST_WAIT_SECONDS = 2.0
+_TAIL_LINES = 1000
+_LONGEST_TAIL_LINE = 2000
 _THIRD_PARTY_LEVEL = logging.WARNING
 
 
@@ -30,6 +33,7 @@ class Logs:
         self._debug = debug
         self._stream = stream or sys.stderr
         self._lines = _Lines(stream=self._stream)
+        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
 
     def __enter__(self) -> Self:
         level = logging.DEBUG if self._debug else logging.INFO
@@ -39,7 +43,7 @@ class Logs:
             structlog.stdlib.add_logger_name,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
         ]
-        handler = _Handler(self._lines)
+        handler = _Handler(self._lines, self._tail)
         handler.setFormatter(
             structlog.stdlib.ProcessorFormatter(
                 foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder()],
@@ -78,6 +82,10 @@ class Logs:
         structlog.reset_defaults()
         self._lines.stop()
 
+    def tail(self) -> tuple[str, ...]:
+        """Return the last lines, secrets hidden, oldest first."""
+        return tuple(self._tail)
+
     def _renderer(self) -> Processor:
         if self._stream.isatty():
             return structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
@@ -88,9 +96,10 @@ class Logs:
 
 
 class _Handler(logging.Handler):
-    def __init__(self, lines: _Lines) -> None:
+    def __init__(self, lines: _Lines, tail: deque[str]) -> None:
         super().__init__()
         self._lines = lines
+        self._tail = tail
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -98,6 +107,7 @@ class _Handler(logging.Handler):
         except Exception:  # noqa: BLE001  # any value may be logged; one that cannot be shown must not end the work that mentions it
             line = f'{{"event": "log_line_failed", "logger": "{record.name}", "line": {record.lineno}}}'
         self._lines.put(line)
+        self._tail.append(line[:_LONGEST_TAIL_LINE])
 
 
 class _Lines:

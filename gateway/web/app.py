@@ -30,6 +30,7 @@ from gateway.runtime.clock import Clock
 from gateway.site.models import Site
 from gateway.site.running import RunningSite
 from gateway.store import Store
+from gateway.support.bundle import SupportBundle
 from gateway.web.auth.admission import Admission, Route
 from gateway.web.auth.authentication import Authentication
 from gateway.web.auth.central_sign_in import CentralAccounts
@@ -80,6 +81,7 @@ from gateway.web.status.page import StatusPage
 from gateway.web.status.problems import Acknowledge, StatusProblems
 from gateway.web.status.proof_packages import ProofPackages
 from gateway.web.status.snapshot import DemoCard
+from gateway.web.status.support import StatusSupport
 from gateway.web.status.sync import Central, StatusSync
 from gateway.web.status.updates import Watch
 from gateway.web.status.webhooks import StatusWebhooks
@@ -110,6 +112,7 @@ class Interface:
         acknowledge: notes that a person knows of a problem.
         incidents: what lanes did around each alarm.
         lines: the polled lines, their scans and frames.
+        support: the maker of support bundles.
         webhooks: receivers of the site's events.
         outbox: decisions on records that central refused.
         relay: the way to central for what only central answers; None for a site that stands alone.
@@ -134,6 +137,7 @@ class Interface:
     acknowledge: Acknowledge
     incidents: Incidents
     lines: SiteLines
+    support: SupportBundle
     webhooks: WebhookActions
     outbox: RefusedActions
     relay: Relay | None = None
@@ -345,6 +349,7 @@ class Interface:
             ).routes(),
             *StatusProblems(acknowledge=self.acknowledge).routes(),
             *StatusIncidents(incidents=self.incidents).routes(),
+            *StatusSupport(bundle=self.support).routes(),
             *StatusLines(state=self.site_state, lines=self.lines).routes(),
             *StatusCards(events=store.events, refused=store.refused, clock=self.clock).routes(),
             *StatusLane(lanes=self.lanes, cards=store.cards, events=store.events, states=self._event_states).routes(),

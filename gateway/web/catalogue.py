@@ -29,6 +29,7 @@ from gateway.web.status import (
     page,
     problems,
     proof_packages,
+    support,
     sync,
 )
 from gateway.web.status import webhooks as receivers
@@ -53,6 +54,7 @@ PAGE = _operations(
     problems,
     orders,
     proof_packages,
+    support,
     receivers,
     outbox,
     sync,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -34,9 +34,12 @@ from gateway.problems.problem import Acknowledgement, Problem, Verdict
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.incoming import EvidenceLimits
 from gateway.recording.viewing import Viewing
+from gateway.runtime.redaction import Redaction
 from gateway.site.api_section import TlsSection
 from gateway.site.models import Site
 from gateway.store import CardRecord, Entry, KnownRecord, Store
+from gateway.support.bundle import SupportBundle
+from gateway.support.masking import Masking
 from gateway.web.app import Interface
 from gateway.web.auth.admission import Route
 from gateway.web.auth.api_keys import key_hash
@@ -214,6 +217,8 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         people: CentralAccounts | None = None,
         tls: Pair | None = None,
         lines: Mapping[str, PolledLine] | None = None,
+        redaction: Redaction | None = None,
+        log: Sequence[str] = (),
     ) -> AsyncIterator[Gateway]:
         loop = asyncio.get_running_loop()
         clock = SetClock()
@@ -243,22 +248,10 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             store.changes.bump()
 
         receiver_client = ReceiverClient(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=2)
-        app = Interface(
-            site=site if people is None else site.model_copy(update={"central": CENTRAL}),
-            store=store,
-            lanes=board,
-            areas=areas,
-            recording=recording,
-            central=central,
-            writes=central_writes(client=client, store=store, clock=clock, zone=ZoneInfo(SITE.site.timezone)),
-            clock=clock,
-            accounts=accounts,
-            data=tmp_path,
-            verdict=lambda: Verdict(tuple(problems), lanes=len(SITE.lanes)),
-            acknowledge=acknowledge,
-            incidents=Incidents(folder=tmp_path / "incidents", clock=clock, incident=board.incident),
-            lines=site_lines,
-            site_state=lambda: SiteState(
+        incidents = Incidents(folder=tmp_path / "incidents", clock=clock, incident=board.incident)
+
+        def site_state() -> SiteState:
+            return SiteState(
                 lanes=board.lanes(),
                 devices=board.devices(),
                 cameras=recording.cameras(),
@@ -270,7 +263,40 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
                 clock_trusted=True,
                 now=clock.wall().micros,
                 lines=(SiteLine(ASKED_LINE, {7: (101,)}),),
-            ),
+            )
+
+        def verdict() -> Verdict:
+            return Verdict(tuple(problems), lanes=len(SITE.lanes))
+
+        support = SupportBundle(
+            site_path=tmp_path / "site.toml",
+            data=tmp_path,
+            verdict=verdict,
+            state=site_state,
+            lines=site_lines,
+            events=store.events,
+            incidents=incidents,
+            log=lambda: tuple(log),
+            masking=Masking(redaction or Redaction()),
+            clock=clock,
+        )
+        app = Interface(
+            site=site if people is None else site.model_copy(update={"central": CENTRAL}),
+            store=store,
+            lanes=board,
+            areas=areas,
+            recording=recording,
+            central=central,
+            writes=central_writes(client=client, store=store, clock=clock, zone=ZoneInfo(SITE.site.timezone)),
+            clock=clock,
+            accounts=accounts,
+            data=tmp_path,
+            verdict=verdict,
+            acknowledge=acknowledge,
+            incidents=incidents,
+            lines=site_lines,
+            support=support,
+            site_state=site_state,
             outbox=parked_rows(store=store, clock=clock),
             webhooks=WebhookRegistry(webhooks=store.webhooks, client=receiver_client, clock=clock),
             relay=relay,

@@ -1,0 +1,1 @@
+"""The support bundle: everything that helps whoever is called, and no secret."""

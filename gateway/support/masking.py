@@ -1,0 +1,97 @@
+"""What a text may show to somebody outside the site: no secrets, no numbers of cards, no PINs. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from gateway.runtime.redaction import HIDDEN, Redaction
+
+_QUERY = re.compile(r"(://[^\s\"'<>?#]*\?)[^\s\"'<>]+")
+_HEXADECIMAL = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{32,}(?![0-9A-Fa-f])")
+_BASE32 = re.compile(r"(?<![A-Z2-7])[A-Z2-7]{16,}(?![A-Z2-7])")
+_OPAQUE = re.compile(r"(?<![/\w.+-])[A-Za-z0-9_\-]{40,}")
+_DIGITS = re.compile(r"(?<![0-9])(?![0-9]{4}-[01][0-9]-[0-3][0-9])[0-9]{4,}(?![0-9])")
+_KEPT_DIGITS, _LONG_NUMBER = 2, 7
+_NAMED = re.compile(
+    r"(?P<name>(?<![\w-])[\"']?[\w-]*(?i:key|keys|pin|pins|seed|pwd|pass|totp|otp)[\"']?\s*=\s*)"
+    r"(?P<value>\"(?:[^\"\\]|\\.)*\"|'[^']*'|\[[^\]]*\]|[^\s,}\]]+)"
+)
+_NUMBER_NAMES = frozenset({"number", "card", "bits", "pin", "keys", "credential"})
+_SHORTEST_NUMBER = 1000
+
+
+class Masking:
+    """Masks texts for a bundle. `redaction` knows the values of the site's secrets."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        self._redaction = redaction
+
+    def text(self, text: str) -> str:
+        """Hide known secrets, accounts and queries of addresses, and whatever looks like a key or a token."""
+        text = self._redaction.text(text)
+        text = _QUERY.sub(rf"\g<1>{HIDDEN}", text)
+        for pattern in (_HEXADECIMAL, _BASE32, _OPAQUE):
+            text = pattern.sub(HIDDEN, text)
+        return text
+
+    def happening(self, text: str) -> str:
+        """Hide in the text of an event what `text` hides, and each number of four digits or more but its end."""
+        return _DIGITS.sub(_cut, self.text(text))
+
+    def site_file(self, text: str) -> str:
+        """Hide in a site file what `text` hides, comments, and the values of keys and PINs."""
+        lines = (_without_comment(line).rstrip() for line in text.splitlines())
+        bare = "\n".join(line for line in lines if line)
+        return self.text(_NAMED.sub(rf"\g<name>{HIDDEN!r}", bare)) + "\n"
+
+    def log_line(self, line: str) -> str:
+        """Hide in a line of the log what `happening` hides, its time excepted."""
+        try:
+            read = json.loads(line)
+        except ValueError:
+            return self.happening(line)
+        if not isinstance(read, dict):
+            return self.happening(line)
+        kept = {"timestamp", "logger", "level"}
+        shown = {name: value if name in kept else self.value(name, value) for name, value in read.items()}
+        return self.text(json.dumps(shown, ensure_ascii=False))
+
+    def journal_line(self, line: str) -> str:
+        """Hide the same in a line of the system's journal, which has a line of the log behind its own head."""
+        head, brace, rest = line.partition("{")
+        return self.happening(head) + (self.log_line(brace + rest) if brace else "")
+
+    def value(self, name: str, value: object) -> object:
+        """Hide the same in a value of this name, and what its name says is a card or a PIN."""
+        is_long = isinstance(value, int) and value >= _SHORTEST_NUMBER
+        if name in _NUMBER_NAMES and (is_long or (isinstance(value, str) and value)):
+            return HIDDEN
+        match self._redaction.value(name, value):
+            case str() as text:
+                return self.happening(text)
+            case list() as values:
+                return [self.value("", one) for one in values]
+            case dict() as mapping:
+                return {key: self.value(str(key), one) for key, one in mapping.items()}
+            case other:
+                return other
+
+
+def _cut(match: re.Match[str]) -> str:
+    digits = match[0]
+    return HIDDEN + (digits[-_KEPT_DIGITS:] if len(digits) >= _LONG_NUMBER else "")
+
+
+def _without_comment(line: str) -> str:
+    """Cut a comment off a line of TOML: what follows a # outside of quotes."""
+    quote = ""
+    for place, character in enumerate(line):
+        if quote:
+            if character == quote and line[place - 1] != "\\":
+                quote = ""
+        elif character in "\"'":
+            quote = character
+        elif character == "#":
+            return line[:place]
+    return line

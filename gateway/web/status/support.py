@@ -1,0 +1,33 @@
+"""The support bundle, to be downloaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from gateway.support.bundle import SupportBundle
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import Caller
+from gateway.web.operation import Operation, needs
+
+_TYPE = "application/gzip"
+_MAY = needs("can_edit_settings") & needs("can_view_events") & needs("can_view_devices")
+
+SUPPORT_BUNDLE = Operation("GET", "/status/bundle", _MAY, "bundle", answer_type=_TYPE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusSupport:
+    """`/status/bundle`: a file for whoever is called, without secrets."""
+
+    bundle: SupportBundle
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the operations of this family."""
+        return (Route(SUPPORT_BUNDLE, self._bundle),)
+
+    async def _bundle(self, _: web.Request, __: Caller) -> web.StreamResponse:
+        made = await self.bundle.make()
+        headers = {"Content-Disposition": f'attachment; filename="{made.name}"', "Cache-Control": "no-store"}
+        return web.Response(body=made.content, content_type=_TYPE, headers=headers)
