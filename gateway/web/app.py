@@ -80,6 +80,8 @@ from gateway.web.status.outbox import RefusedActions, StatusOutbox
 from gateway.web.status.page import StatusPage
 from gateway.web.status.problems import Acknowledge, StatusProblems
 from gateway.web.status.proof_packages import ProofPackages
+from gateway.web.status.settings import StatusSettings
+from gateway.web.status.settings_accounts import StatusAccounts
 from gateway.web.status.snapshot import DemoCard
 from gateway.web.status.support import StatusSupport
 from gateway.web.status.sync import Central, StatusSync
@@ -347,6 +349,8 @@ class Interface:
                 places=self._places,
                 zone=self._zone,
             ).routes(),
+            *StatusSettings(site_file=self.site_file).routes(),
+            *StatusAccounts(register=self._auth.register, roster=self._auth.roster).routes(),
             *StatusProblems(acknowledge=self.acknowledge).routes(),
             *StatusIncidents(incidents=self.incidents).routes(),
             *StatusSupport(bundle=self.support).routes(),

@@ -29,6 +29,8 @@ from gateway.web.status import (
     page,
     problems,
     proof_packages,
+    settings,
+    settings_accounts,
     support,
     sync,
 )
@@ -59,6 +61,8 @@ PAGE = _operations(
     outbox,
     sync,
     consumers,
+    settings,
+    settings_accounts,
 )
 """Operations of the site's own page; the interface has none of these."""
 RELAYED = relayed.OPERATIONS

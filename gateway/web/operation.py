@@ -28,6 +28,7 @@ class Rule:
         groups: of every group of permissions, at least one.
         whole: whether the session's second factor, if it has one, must be proven.
         depending: permissions of which a request may need one or another, by what it asks; its answerer decides.
+        everything: whether it takes an account that may do all.
         confirmed: whether the interface names the permission. Where it does not, whoever answers decides; what the
             gateway itself answers may have groups of its own.
     """
@@ -36,6 +37,7 @@ class Rule:
     groups: tuple[tuple[str, ...], ...] = ()
     whole: bool = True
     depending: tuple[str, ...] = ()
+    everything: bool = False
     confirmed: bool = True
 
     def __and__(self, other: Rule) -> Rule:
@@ -45,6 +47,7 @@ class Rule:
             groups=self.groups + other.groups,
             whole=self.whole or other.whole,
             depending=self.depending + other.depending,
+            everything=self.everything or other.everything,
             confirmed=self.confirmed and other.confirmed,
         )
 
@@ -52,6 +55,8 @@ class Rule:
         """Return the first group of which `permissions` holds none, or an empty one when the rule is met."""
         if EVERYTHING in permissions:
             return ()
+        if self.everything:
+            return ("every permission",)
         return next((group for group in self.groups if permissions.isdisjoint(group)), ())
 
     @property
@@ -66,6 +71,8 @@ class Rule:
         elif self.depending:
             groups = f"{groups} (a request may also need {', '.join(self.depending)})"
         words = [] if self.confirmed else ["unconfirmed"]
+        if self.everything:
+            groups = "everything"
         words += [groups] if groups else ["none"] if self.confirmed else []
         return ": ".join(words) + ("" if self.session else ", no session")
 

@@ -26,6 +26,7 @@ from gateway.site.trial_files import TrialFiles
 from gateway.store.cards.cards import CardRecord
 
 CARD = "4711"
+PASSWORD = "hunter2-hunter2"
 _WITHIN = 30.0
 LANE = """
 [[devices]]
@@ -68,6 +69,9 @@ SITE = """# The site of the tests
 name = "Small"
 [api]
 port = 0
+[[api.accounts]]
+username = "chief"
+password = "chief"
 [storage]
 media_gigabytes = 1
 free_floor_gigabytes = 0.1
@@ -169,7 +173,7 @@ async def a_house(folder: Path) -> AsyncIterator[House]:
         lanes = (LANE.format(name=y.name, gate=y.gate, reader=y.reader, port=y.port) for y in yards)
         path.write_text(SITE + "".join(lanes))
         data = stack.enter_context(DataFolder.open(folder / "data"))
-        secrets = Secrets(folder=folder, environ={"EDGE_GATEWAY_SECRET_CHIEF": "hunter2-hunter2"})
+        secrets = Secrets(folder=folder, environ={"EDGE_GATEWAY_SECRET_CHIEF": PASSWORD})
         gateway = Gateway(
             loaded=load_whole(path, secrets=secrets),
             files=TrialFiles(path=path, folder=folder / "data" / "site-file"),

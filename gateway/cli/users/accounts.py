@@ -21,9 +21,7 @@ from gateway.web.register.changes import (
     SetRole,
     SignOut,
 )
-
-_SHORTEST_PASSWORD = 8
-_LONGEST_PASSWORD = 1000
+from gateway.web.register.passwords import password_fault
 
 Username = Annotated[str, typer.Argument(metavar="NAME", help="The account's name.", show_default=False)]
 
@@ -166,8 +164,6 @@ def new_password(username: str) -> str:
 
 def checked_password(username: str, password: str) -> str:
     """Return the password when it is long enough. Raises ConfigError."""
-    if not _SHORTEST_PASSWORD <= len(password) <= _LONGEST_PASSWORD:
-        raise ConfigError(f"a password must have {_SHORTEST_PASSWORD} to {_LONGEST_PASSWORD} characters")
-    if password.casefold() == username.casefold():
-        raise ConfigError("the password must differ from the name")
+    if fault := password_fault(username, password):
+        raise ConfigError(fault)
     return password

@@ -62,13 +62,13 @@ class Register:
     site_file: tuple[str, ...] = ()
     changed: Changed = _no_gateway
 
-    async def ask(self, change: Change) -> Answer:
-        """Make the change. A refusal, also of the disk, is in the answer."""
+    async def ask(self, change: Change, *, by: str = "") -> Answer:
+        """Make the change. A refusal, also of the disk, is in the answer. `by`: who makes it at the page."""
         try:
             sentence, usernames = await self._make(change)
             if sentence:
                 await self.changed(usernames)
-                await self._note(sentence)
+                await self._note(f"{by}: {sentence}" if by else sentence)
             return await self._look()
         except (AccountRefused, NotFoundError, StoreError) as error:
             return Answer(error=str(error))

@@ -22,6 +22,7 @@ VIEW_ADDRESSES = (
     "/status/cards",
     "/status/lines",
     "/status/health",
+    "/status/settings",
     "/status/wall",
 )
 """Addresses of the page's views; the page itself shows the one that was asked for (`views.js`)."""

@@ -30,6 +30,7 @@ from gateway.web.operations.events import EVENT_LIST
 from gateway.web.problems import problem_fields
 from gateway.web.status.consumers import ConsumerShown
 from gateway.web.status.orders import AREA_COUNT
+from gateway.web.status.settings import ADMINISTRATORS
 from gateway.web.status.sync import SYNC_REFRESH
 
 
@@ -136,6 +137,7 @@ class UserState:
     view_events: bool
     view_footage: bool
     edit_settings: bool
+    administrator: bool
     view_cards: bool
     add_cards: bool
     edit_cards: bool
@@ -199,6 +201,7 @@ def user_state(caller: Caller) -> UserState:
         view_events=caller.may(EVENT_LIST.rule),
         view_footage=caller.may(CAMERA_EVENT.rule),
         edit_settings=caller.may(SYNC_REFRESH.rule),
+        administrator=caller.may(ADMINISTRATORS),
         view_cards=caller.may(ACCESS_LIST.rule),
         add_cards=caller.may(ACCESS_PUT.rule),
         edit_cards=caller.may(ACCESS_PATCH.rule),

@@ -121,13 +121,24 @@ async def test_just_the_right_permission_is_enough(relayed):
     async with relayed() as gateway:
         for item in HELD:
             for names in product(*item.rule.groups):
-                user = username(names) if names else "nothing at all"
+                user = "boss" if item.rule.everything else username(names) if names else "nothing at all"
                 status, answer = await ask(gateway, item, await gateway.sign_in(user))
                 error = str(answer.get("error"))
                 assert not error.startswith(("authentication required", "permission denied")), (shown(item), answer)
                 assert status != 403, (shown(item), answer)
                 if not item.rule.whole:
                     gateway.tokens.clear()
+
+
+async def test_what_needs_every_permission_refuses_whoever_lacks_one(relayed):
+    wanted = [item for item in HELD if item.rule.everything]
+    assert wanted
+    async with relayed() as gateway:
+        for group in GROUPS:
+            headers = await gateway.sign_in(lacking(group))
+            for item in wanted:
+                _, answer = await ask(gateway, item, headers)
+                assert answer["error"] == "permission denied: this needs every permission", shown(item)
 
 
 async def test_what_needs_no_session_asks_for_none(relayed):
@@ -196,5 +207,5 @@ def test_nothing_counts_as_a_read_that_needs_more_than_to_view():
 def test_every_rule_was_tried():
     assert len(HELD) + sum(not item.rule.session for item in CATALOGUE) == len(CATALOGUE)
     assert {item.rule for item in HELD if not item.rule.groups and item.rule.confirmed} <= {
-        Rule(), Rule(whole=False)
+        Rule(), Rule(whole=False), Rule(everything=True)
     }  # fmt: skip

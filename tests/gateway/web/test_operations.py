@@ -58,6 +58,7 @@ BY_OTHERS = (
     "/status/line/scan",
     "/status/line/values",
     "/status/problem/",
+    "/status/settings/",
     "/v1/auth/mfa",
     "/status/live",
     "/status/webhook/",

@@ -16,6 +16,7 @@ import { Live } from "./live.js";
 import { ageProblems, setUpProblems, showProblems } from "./problems.js";
 import { setUpRefused, showRefused } from "./refused.js";
 import { ageConsumers, showConsumers } from "./consumers.js";
+import { forgetSettings, setUpSettings, showSettings } from "./settings.js";
 import { ageEquipment, setUpEquipment, showEquipment } from "./equipment.js";
 import { clock, follow } from "./time.js";
 import { setUpViews, show } from "./views.js";
@@ -68,6 +69,7 @@ function showRest(snapshot) {
   showBooks(snapshot);
   showRefused(snapshot);
   showConsumers(snapshot);
+  showSettings(snapshot);
 }
 
 function inTouch(yes) {
@@ -101,6 +103,7 @@ function signedOut() {
   forgetWall();
   forgetHistory();
   forgetCards();
+  forgetSettings();
   inTouch(true);
   for (const id of ["board", "views", "pills", "user"]) byId(id).hidden = true;
   for (const id of ["problems", "lanes", "events", "cameras", "devices", "refused", "held-why", "consumers", "lines"]) byId(id).replaceChildren();
@@ -129,6 +132,7 @@ setUpWall();
 setUpHistory();
 setUpCards();
 setUpLines();
+setUpSettings();
 setUpViews();
 setUpEquipment();
 setUpBooks();

@@ -2,7 +2,7 @@
 import { byId } from "./dom.js";
 
 const BASE = "/status/";
-const VIEWS = { "": "now", lanes: "lanes", events: "events", cards: "cards", lines: "lines", health: "health", wall: "wall" };
+const VIEWS = { "": "now", lanes: "lanes", events: "events", cards: "cards", lines: "lines", health: "health", settings: "settings", wall: "wall" };
 const entered = {}; // what a view does as it is entered, by its name
 const left = {}; // and as it is left
 let shown = "";

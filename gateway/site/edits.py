@@ -1,0 +1,201 @@
+"""Edits of a site file that keep its comments and its order. Pure.
+
+Only the common parts can be edited; the rest of the file is its author's. Each edit is proven: the new text must mean
+what the old one meant, with the edit and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.domain.errors import ConfigError
+from gateway.site.statements import Table, tables_of, value_range
+
+Value = str | int | float | bool | None
+Window = Mapping[str, str | list[str]]
+
+EDITABLE: Mapping[str, frozenset[str]] = {
+    "site": frozenset({"name"}),
+    "devices": frozenset({"name"}),
+    "cameras": frozenset({"name"}),
+    "areas": frozenset({"name", "limit"}),
+    "lanes": frozenset(
+        {
+            "name",
+            "waiting_seconds",
+            "held_open_seconds",
+            "clear_seconds",
+            "schedule",
+            "hold_open_schedule",
+            "lock_down_schedule",
+        }
+    ),
+    "schedules": frozenset({"windows"}),
+    "holidays": frozenset({"name"}),
+}
+"""The keys that may be edited, by section."""
+_COMES_AND_GOES = {"schedules": "id", "holidays": "date"}
+"""The sections whose entries may be added and removed, and the key that tells these apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """An edit of one entry.
+
+    Attributes:
+        section: "site", "lanes" …
+        id: of the entry; the date of a holiday; "" for `[site]`.
+        values: the new values by key; None takes the key away, so that its default counts.
+        windows: those of a schedule, where they change.
+        remove: whether the entry goes.
+    """
+
+    section: str
+    id: str = ""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    windows: tuple[Window, ...] | None = None
+    remove: bool = False
+
+    @property
+    def key(self) -> str:
+        """The key that has the id."""
+        return _COMES_AND_GOES.get(self.section, "id")
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """The new values, windows included."""
+        return {**self.values, **({} if self.windows is None else {"windows": [dict(one) for one in self.windows]})}
+
+
+def edited(text: bytes, edits: Iterable[Edit]) -> bytes:
+    """Return a site file with these edits. Raises ConfigError for one that is not possible."""
+    try:
+        written = text.decode()
+        for edit in edits:
+            written = _edited(written, edit)
+    except ValueError as error:
+        raise ConfigError(f"the site file cannot be edited: {error}") from error
+    return written.encode()
+
+
+def _edited(text: str, edit: Edit) -> str:
+    if not set(edit.wanted) <= EDITABLE.get(edit.section, frozenset()):
+        raise ConfigError(f"[{edit.section}] {', '.join(edit.wanted) or edit.id}: this is edited in the file itself")
+    meant = _meant(tomllib.loads(text.removeprefix("\ufeff")), edit)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = text.removeprefix("\ufeff").split(newline)
+    tables = tables_of(lines)
+    place = next((number for number, table in enumerate(tables) if _is_meant(table, edit)), None)
+    if place is None:
+        _add(lines, tables, edit)
+    elif edit.remove:
+        own = _with_subtables(tables, place)
+        del lines[own[0].line : own[-1].end]
+    else:
+        _change(lines, tables, place, edit)
+    written = ("\ufeff" if text.startswith("\ufeff") else "") + newline.join(lines)
+    try:
+        is_proven = tomllib.loads(written.removeprefix("\ufeff")) == meant
+    except tomllib.TOMLDecodeError:
+        is_proven = False
+    if not is_proven:
+        raise ConfigError(f"[{edit.section}] {edit.id} is written in a way that only an editor can change")
+    return written
+
+
+def _meant(data: dict[str, Any], edit: Edit) -> dict[str, Any]:
+    """Return what the file means after the edit."""
+    if edit.section == "site":
+        entry = data.get("site", {})
+    else:
+        entries = data.setdefault(edit.section, [])
+        entry = next((one for one in entries if str(one.get(edit.key)) == edit.id), None)
+        if edit.remove:
+            if entry is None or edit.section not in _COMES_AND_GOES:
+                raise ConfigError(f"[[{edit.section}]]: there is no {edit.id} to remove")
+            entries.remove(entry)
+            if not entries:
+                del data[edit.section]
+            return data
+        if entry is None:
+            if edit.section not in _COMES_AND_GOES:
+                raise ConfigError(f"[[{edit.section}]]: there is no {edit.id}")
+            entries.append(entry := {edit.key: edit.id})
+    for key, value in edit.wanted.items():
+        if value is None:
+            entry.pop(key, None)
+        else:
+            entry[key] = value
+    return data
+
+
+def _is_meant(table: Table, edit: Edit) -> bool:
+    if edit.section == "site":
+        return table.name == "site" and not table.is_entry
+    return table.name == edit.section and table.is_entry and str(table.values.get(edit.key)) == edit.id
+
+
+def _with_subtables(tables: list[Table], place: int) -> list[Table]:
+    """Return an entry with the tables that belong to it, as `[lanes.doubt]`."""
+    own = [tables[place]]
+    for table in tables[place + 1 :]:
+        if not table.name.startswith(f"{tables[place].name}."):
+            break
+        own.append(table)
+    return own
+
+
+def _change(lines: list[str], tables: list[Table], place: int, edit: Edit) -> None:
+    """Change the lines of an entry, the last ones first, so that the places of the others stay."""
+    table = tables[place]
+    wanted = dict(edit.wanted)
+    subtables = [one for one in _with_subtables(tables, place)[1:] if one.name.rpartition(".")[2] in wanted]
+    for one in reversed(subtables):
+        del lines[one.line : one.end]
+    new = [f"{key} = {_toml(value)}" for key, value in wanted.items() if value is not None and key not in table.values]
+    lines[table.end : table.end] = new
+    known = [(found, key) for key in wanted if (found := table.statement(key)) is not None]
+    for statement, key in sorted(known, key=lambda one: -one[0].begin):
+        if wanted[key] is None:
+            del lines[statement.begin : statement.end]
+        elif statement.data[key] != wanted[key]:
+            lines[statement.begin : statement.end] = _replaced(lines[statement.begin : statement.end], wanted[key])
+
+
+def _replaced(lines: list[str], value: object) -> list[str]:
+    """Return the lines of a statement with another value; the comment behind it stays."""
+    if len(lines) > 1:
+        return [f"{lines[0].partition('=')[0].rstrip()} = {_toml(value)}"]
+    begin, end = value_range(lines[0])
+    return [f"{lines[0][:begin]}{_toml(value)}{lines[0][end:]}"]
+
+
+def _add(lines: list[str], tables: list[Table], edit: Edit) -> None:
+    """Add an entry behind the last one of its section, or at the end of the file."""
+    others = [place for place, table in enumerate(tables) if table.name == edit.section and table.is_entry]
+    end = _with_subtables(tables, others[-1])[-1].end if others else len(lines)
+    values = {edit.key: edit.id, **edit.wanted}
+    body = [f"{key} = {_toml(value)}" for key, value in values.items() if value is not None]
+    while not others and lines and not lines[-1].strip():
+        lines.pop()
+        end = len(lines)
+    lines[end:end] = ["", f"[[{edit.section}]]", *body, *([] if others else [""])]
+
+
+def _toml(value: object) -> str:
+    """Write a value in TOML, lists of tables a line each."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        if any(isinstance(item, Mapping) for item in value):
+            return "[\n" + "".join(f"  {_toml(item)},\n" for item in value) + "]"
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)

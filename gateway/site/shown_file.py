@@ -1,0 +1,105 @@
+"""A site file as people are shown it: its lines without secrets, and each fault at the line that it concerns. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gateway.site.faults import SiteFaults
+from gateway.site.naming import names_in, with_names
+from gateway.site.statements import Table, tables_of
+
+_SECRET = re.compile(
+    r"""(?<![\w.-])(["']?(?:password|token|totp|key|secret|pin)["']?\s*=\s*)("[^"]*"|'[^']*')""", re.IGNORECASE
+)
+_KEY_FILE = re.compile(r"\.(?:pem|key|crt)['\"]$")
+_IN_ADDRESS = re.compile(r"(://)[^/@\s\"']+@")
+_ENTRY = re.compile(r"^([\w.]+)\[(\d+)\](?:\.(\w+))?")
+_AT_LINE = re.compile(r"\(at line (\d+)")
+_HIDDEN = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFault:
+    """A fault, and the number of its line from 1; 0 where it concerns no line of its own."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFile:
+    """A site file for people."""
+
+    lines: tuple[str, ...]
+    faults: tuple[ShownFault, ...]
+
+
+def shown_file(text: bytes, error: SiteFaults | None) -> ShownFile:
+    """Return the file as it is shown. The name of a secret is hidden, in faults too: it may be the secret itself."""
+    lines = text.decode("utf-8-sig", errors="replace").splitlines()
+    hidden = set(_hidden(lines))
+    faults = tuple(ShownFault(line, _without(words, hidden)) for line, words in _faults(lines, error))
+    return ShownFile(tuple(map(_shown, lines)), faults)
+
+
+def _shown(line: str) -> str:
+    def hide(found: re.Match[str]) -> str:
+        return found.group() if _KEY_FILE.search(found.group(2)) else f'{found.group(1)}"{_HIDDEN}"'
+
+    return _IN_ADDRESS.sub(rf"\1{_HIDDEN}@", _SECRET.sub(hide, line))
+
+
+def _hidden(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        for found in _SECRET.finditer(line):
+            if not _KEY_FILE.search(found.group(2)) and len(found.group(2)) > 2:
+                yield found.group(2)[1:-1]
+
+
+def _without(words: str, hidden: set[str]) -> str:
+    for secret in sorted(hidden, key=len, reverse=True):
+        words = words.replace(f"'{secret}'", f"'{_HIDDEN}'").replace(f"/{secret}", f"/{_HIDDEN}")
+        words = words.replace("EDGE_GATEWAY_SECRET_" + secret.upper().replace("-", "_").replace(".", "_"), _HIDDEN)
+    return _IN_ADDRESS.sub(rf"\1{_HIDDEN}@", words)
+
+
+def _faults(lines: list[str], error: SiteFaults | None) -> Iterator[tuple[int, str]]:
+    if error is None:
+        return
+    try:
+        tables = tables_of(lines)
+    except ValueError:
+        tables = []
+    names = names_in(_entries(tables))
+    for fault in error.faults:
+        at = _AT_LINE.search(fault.message)
+        yield int(at.group(1)) if at else _line_of(fault.place, tables), with_names(fault, names)
+
+
+def _entries(tables: list[Table]) -> dict[str, list[dict[str, object]]]:
+    found: dict[str, list[dict[str, object]]] = {}
+    for table in tables:
+        if table.is_entry:
+            found.setdefault(table.name, []).append(table.values)
+    return found
+
+
+def _line_of(place: str, tables: list[Table]) -> int:
+    """Return the number of the line of a fault's place, as `lanes[1].gate` or `api.tls.key`."""
+    if found := _ENTRY.match(place):
+        entries = [table for table in tables if table.name == found.group(1) and table.is_entry]
+        index = int(found.group(2))
+        return 0 if index >= len(entries) else _line_in(entries[index], found.group(3))
+    parts = place.split(".")
+    for count in range(len(parts), 0, -1):
+        table = next((one for one in tables if one.name == ".".join(parts[:count]) and not one.is_entry), None)
+        if table is not None:
+            return _line_in(table, parts[count] if count < len(parts) else "")
+    return 0 if tables[:1] == [] or tables[0].statement(parts[0]) is None else _line_in(tables[0], parts[0])
+
+
+def _line_in(table: Table, key: str | None) -> int:
+    statement = table.statement(key) if key else None
+    return (table.line if statement is None else statement.begin) + 1

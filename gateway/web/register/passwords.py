@@ -1,0 +1,15 @@
+"""The rules for passwords of people. Pure."""
+
+from __future__ import annotations
+
+SHORTEST_PASSWORD = 8
+LONGEST_PASSWORD = 1000
+
+
+def password_fault(username: str, password: str) -> str:
+    """Return why this cannot be the account's password, in one sentence; "" when it can."""
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        return f"a password must have {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters"
+    if password.casefold() == username.casefold():
+        return "the password must differ from the name"
+    return ""

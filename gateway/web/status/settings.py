@@ -1,0 +1,202 @@
+"""The site file at the page: shown with its faults, edited in its common parts, and changed on trial.
+
+For administrators alone. What is changed returns by itself unless a person confirms it within a minute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+from aiohttp import web
+from pydantic import Field, JsonValue
+
+from gateway.domain.errors import ConfigError
+from gateway.domain.schedules import Day
+from gateway.domain.writes import JsonObject
+from gateway.site import Site
+from gateway.site.edits import Edit, edited
+from gateway.site.running import Reloaded, RunningSite
+from gateway.site.shown_file import shown_file
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import Caller
+from gateway.web.http.bodies import Body, Text, Word, Yes, read_body
+from gateway.web.http.envelope import success
+from gateway.web.http.errors import RequestRefused
+from gateway.web.operation import Operation, Rule
+
+ADMINISTRATORS = Rule(everything=True)
+SETTINGS = Operation("GET", "/status/settings/file", ADMINISTRATORS, "settings")
+SETTINGS_TRY = Operation("POST", "/status/settings/try", ADMINISTRATORS, "settings", reads=True)
+SETTINGS_APPLY = Operation("POST", "/status/settings/apply", ADMINISTRATORS, "settings")
+SETTINGS_DECIDE = Operation("POST", "/status/settings/decide", ADMINISTRATORS, "settings")
+
+_WAIT_SECONDS = 15.0
+"""For lanes to be free, less than the page waits for an answer."""
+_LANE_KEYS = (
+    "id",
+    "name",
+    "waiting_seconds",
+    "held_open_seconds",
+    "clear_seconds",
+    "schedule",
+    "hold_open_schedule",
+    "lock_down_schedule",
+)
+
+
+class WindowWanted(Body):
+    """Hours on some days."""
+
+    days: Annotated[tuple[Day, ...], Field(min_length=1, max_length=8)]
+    start: Annotated[str, Field(strict=True, pattern=r"^[0-9]{2}:[0-9]{2}(:[0-9]{2})?$")]
+    end: Annotated[str, Field(strict=True, pattern=r"^[0-9]{2}:[0-9]{2}(:[0-9]{2})?$")]
+
+
+class EditWanted(Body):
+    """An edit of one entry of the site file: see `gateway.site.edits`."""
+
+    section: Word
+    id: Text = ""
+    values: Annotated[dict[Word, Text | int | float | bool | None], Field(max_length=20, default_factory=dict)]
+    windows: Annotated[tuple[WindowWanted, ...], Field(max_length=50)] | None = None
+    remove: Yes = False
+
+    def edit(self) -> Edit:
+        """Return the edit."""
+        windows = None if self.windows is None else tuple(one.model_dump(mode="json") for one in self.windows)
+        return Edit(self.section, self.id, dict(self.values), windows, self.remove)
+
+
+class EditsWanted(Body):
+    """Edits of the file with this digest; without edits the file is taken as it is."""
+
+    digest: Word
+    edits: Annotated[tuple[EditWanted, ...], Field(max_length=200)] = ()
+
+
+class Decision(Body):
+    """A person's word on the change that is on trial."""
+
+    keep: Yes
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusSettings:
+    """`/status/settings/…`. `site_file`: None where the site file cannot be read again."""
+
+    site_file: RunningSite | None
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the operations of this family."""
+        return (
+            Route(SETTINGS, self._show),
+            Route(SETTINGS_TRY, self._try),
+            Route(SETTINGS_APPLY, self._apply),
+            Route(SETTINGS_DECIDE, self._decide),
+        )
+
+    async def _show(self, _request: web.Request, _: Caller) -> web.StreamResponse:
+        return success(settings=await self._settings())
+
+    async def _try(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, EditsWanted)
+        found = await self._file.compare(await self._edited(wanted))
+        return success(settings=_found(found))
+
+    async def _apply(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, EditsWanted)
+        text = await self._edited(wanted)
+        done = await self._file.reload(by=f"user:{caller.username}", text=text, asks_person=True, wait=_WAIT_SECONDS)
+        if not done.is_taken:
+            raise RequestRefused(409, "; ".join((*done.faults, *done.refused)))
+        return success(settings={**_found(done), "trial": self._trial()})
+
+    async def _decide(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted, by = await read_body(request, Decision), f"user:{caller.username}"
+        if not (self._file.confirm(by=by) if wanted.keep else self._file.take_back(by=by)):
+            raise RequestRefused(409, "no change waits for a word: it was confirmed or taken back already")
+        return success(settings={"decided": True})
+
+    @property
+    def _file(self) -> RunningSite:
+        if self.site_file is None:
+            raise RequestRefused(409, "this gateway does not read its site file again")
+        return self.site_file
+
+    async def _edited(self, wanted: EditsWanted) -> bytes:
+        """Return the edited text. Raises RequestRefused (409) for a file that is not the one that was shown."""
+        text, _, _ = await self._looked()
+        if _digest(text) != wanted.digest:
+            raise RequestRefused(409, "somebody has changed the site file meanwhile; load this page anew")
+        try:
+            return edited(text, (one.edit() for one in wanted.edits))
+        except ConfigError as error:
+            raise RequestRefused(409, str(error)) from error
+
+    async def _looked(self) -> tuple[bytes, Site | None, JsonObject]:
+        file = self._file
+        try:
+            text, loaded, faults = await file.look()
+        except OSError as error:
+            raise RequestRefused(409, f"the site file cannot be read: {error.strerror}") from error
+        shown = shown_file(text, faults)
+        return text, None if loaded is None else loaded.site, asdict(shown)
+
+    async def _settings(self) -> JsonObject:
+        file = self._file
+        text, site, shown = await self._looked()
+        return {
+            "path": str(file.path),
+            "digest": _digest(text),
+            **shown,
+            "notices": list(file.notices()),
+            "trial": self._trial(),
+            "last": {"confirmed": file.last_outcome.confirmed, "why": file.last_outcome.why},
+            "parts": None if site is None else _parts(site),
+        }
+
+    def _trial(self) -> JsonObject | None:
+        trial = self._file.trial
+        if trial is None:
+            return None
+        return {
+            "by": trial.by.removeprefix("user:"),
+            "asks_person": trial.asks_person,
+            "seconds_left": round(self._file.seconds_left(), 1),
+            "changes": [change.sentence() for change in trial.changes],
+        }
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
+
+
+def _found(found: Reloaded) -> JsonObject:
+    return {
+        "faults": list(found.faults),
+        "refused": list(found.refused),
+        "changes": [
+            {"text": change.sentence(), "part": change.part, "how": change.how, "lanes": list(change.lanes)}
+            for change in found.changes
+        ],
+    }
+
+
+def _parts(site: Site) -> JsonObject:
+    """Return the parts of the file that can be edited."""
+    return {
+        "site": {"name": site.site.name},
+        "lanes": _rows(site.lanes, _LANE_KEYS),
+        "devices": _rows(site.devices, ("id", "name")),
+        "cameras": _rows(site.cameras, ("id", "name")),
+        "areas": _rows(site.areas, ("id", "name", "limit")),
+        "schedules": [one.model_dump(mode="json") for one in site.schedules],
+        "holidays": [one.model_dump(mode="json") for one in site.holidays],
+    }
+
+
+def _rows(items: Iterable[object], keys: tuple[str, ...]) -> list[JsonValue]:
+    return [{key: getattr(item, key) for key in keys} for item in items]

@@ -1,0 +1,99 @@
+"""The site's accounts at the page, by the rules of the register. For administrators alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from aiohttp import web
+from pydantic import Field
+
+from gateway.domain.writes import JsonObject
+from gateway.web.auth.accounts import Roster
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import Caller
+from gateway.web.http.bodies import Body, Word, read_body
+from gateway.web.http.envelope import success
+from gateway.web.http.errors import RequestRefused
+from gateway.web.operation import Operation
+from gateway.web.register.changes import (
+    AddAccount,
+    Answer,
+    Change,
+    Look,
+    RemoveAccount,
+    SetDisabled,
+    SetPassword,
+    SetRole,
+    SetSecondFactor,
+    SignOut,
+)
+from gateway.web.register.passwords import LONGEST_PASSWORD, password_fault
+from gateway.web.register.register import Register
+from gateway.web.status.settings import ADMINISTRATORS
+
+ACCOUNT_LIST = Operation("GET", "/status/settings/accounts", ADMINISTRATORS, "accounts")
+ACCOUNT_CHANGE = Operation("POST", "/status/settings/account", ADMINISTRATORS, "accounts")
+
+
+class AccountWanted(Body):
+    """A change of an account. A second factor can only be taken away here: its owner sets up a new one."""
+
+    do: Literal["add", "password", "role", "disable", "enable", "no-second-factor", "remove", "sign-out"]
+    username: Word
+    password: Annotated[str, Field(strict=True, max_length=LONGEST_PASSWORD, repr=False)] = ""
+    role: Word = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusAccounts:
+    """`/status/settings/accounts`. Passwords are hashed before the register sees them, and never shown."""
+
+    register: Register
+    roster: Roster
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the operations of this family."""
+        return (Route(ACCOUNT_LIST, self._list), Route(ACCOUNT_CHANGE, self._change))
+
+    async def _list(self, _request: web.Request, _: Caller) -> web.StreamResponse:
+        return success(accounts=_shown(await self.register.ask(Look())))
+
+    async def _change(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, AccountWanted)
+        if wanted.username == caller.username and wanted.do in {"disable", "remove", "role"}:
+            raise RequestRefused(409, "nobody takes their own rights away here: another administrator can")
+        answer = await self.register.ask(await self._wanted(wanted), by=caller.username)
+        if answer.error:
+            raise RequestRefused(409, answer.error)
+        return success(accounts=_shown(answer))
+
+    async def _wanted(self, wanted: AccountWanted) -> Change:  # noqa: PLR0911 (one per change)
+        name = wanted.username
+        match wanted.do:
+            case "add":
+                return AddAccount(username=name, password_hash=await self._hashed(wanted), role=wanted.role)
+            case "password":
+                return SetPassword(username=name, password_hash=await self._hashed(wanted))
+            case "role":
+                return SetRole(username=name, role=wanted.role)
+            case "disable" | "enable":
+                return SetDisabled(username=name, disabled=wanted.do == "disable")
+            case "no-second-factor":
+                return SetSecondFactor(username=name, secret="", step=0)
+            case "remove":
+                return RemoveAccount(username=name)
+            case "sign-out":
+                return SignOut(username=name)
+
+    async def _hashed(self, wanted: AccountWanted) -> str:
+        if fault := password_fault(wanted.username, wanted.password):
+            raise RequestRefused(409, fault)
+        return await self.roster.hashed(wanted.password)
+
+
+def _shown(answer: Answer) -> JsonObject:
+    return {
+        "accounts": [account.model_dump(mode="json") for account in answer.accounts],
+        "roles": [role.model_dump(mode="json") for role in answer.roles],
+    }

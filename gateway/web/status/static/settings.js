@@ -1,0 +1,157 @@
+// Settings: the site file with its faults, its common parts as forms, and a change that is on trial until it is confirmed.
+import { showAccounts } from "./settings_accounts.js";
+import { Refused, call, post } from "./api.js";
+import { toast } from "./dialogs.js";
+import { byId, keyed, make, setText } from "./dom.js";
+import { collected, fill } from "./settings_forms.js";
+import { onEnter } from "./views.js";
+
+const LOOK = 1000;
+let known = null; // the settings as they came last
+let timer = 0;
+let entered = false;
+
+export function setUpSettings() {
+  onEnter("settings", enter, leave);
+  byId("settings-forms").addEventListener("input", () => setText(byId("settings-said"), ""));
+  byId("settings-forms").addEventListener("submit", (event) => {
+    event.preventDefault();
+    attempt(dryRun);
+  });
+  byId("settings-apply").addEventListener("click", () => attempt(apply));
+  byId("settings-keep").addEventListener("click", () => attempt(() => decide(true)));
+  byId("settings-back").addEventListener("click", () => attempt(() => decide(false)));
+  byId("settings-anew").addEventListener("click", () => attempt(load));
+}
+
+export function showSettings({ user }) {
+  byId("to-settings").hidden = !user.administrator;
+}
+
+export function forgetSettings() {
+  leave();
+  known = null;
+  for (const id of ["settings-lines", "settings-faults", "settings-changes", "settings-parts", "accounts", "account-new"]) byId(id).replaceChildren();
+}
+
+function enter() {
+  entered = true;
+  attempt(load);
+}
+
+function leave() {
+  entered = false;
+  clearTimeout(timer);
+}
+
+async function attempt(act) {
+  setText(byId("settings-fault"), "");
+  try {
+    await act();
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    setText(byId("settings-fault"), error.message);
+  }
+}
+
+async function load() {
+  known = (await call("GET", "/status/settings/file")).settings;
+  setText(byId("settings-path"), known.path);
+  showFile(known);
+  fill(byId("settings-parts"), known.parts);
+  byId("settings-forms").hidden = known.parts === null;
+  byId("settings-broken").hidden = known.parts !== null;
+  showFound(null);
+  showTrial(known.trial);
+  await showAccounts();
+}
+
+function showFile({ lines, faults, notices }) {
+  const faulty = new Map(faults.filter((fault) => fault.line).map((fault) => [fault.line, fault.text]));
+  keyed(byId("settings-lines"), lines.map((text, index) => ({ text, line: index + 1 })), {
+    key: ({ line }) => line,
+    create: () => make("li"),
+    update: (row, { text, line }) => {
+      row.className = faulty.has(line) ? "faulty" : "";
+      row.replaceChildren(make("code", "", text || " "));
+      if (faulty.has(line)) row.append(make("span", "fault", faulty.get(line)));
+    },
+  });
+  const told = [...faults.map((fault) => (fault.line ? `Line ${fault.line}: ${fault.text}` : fault.text)), ...notices];
+  keyed(byId("settings-faults"), told.map((text) => ({ text })), {
+    key: ({ text }) => text,
+    create: () => make("li", "fault"),
+    update: (row, { text }) => setText(row, text),
+  });
+}
+
+const wanted = () => ({ digest: known.digest, edits: collected(byId("settings-parts"), known.parts) });
+
+async function dryRun() {
+  const found = (await post("/status/settings/try", wanted())).settings;
+  showFound(found);
+}
+
+async function apply() {
+  byId("settings-apply").disabled = true;
+  setText(byId("settings-said"), "Waiting until no vehicle is in the lanes…");
+  try {
+    const done = (await post("/status/settings/apply", wanted())).settings;
+    showTrial(done.trial);
+  } finally {
+    byId("settings-apply").disabled = false;
+    setText(byId("settings-said"), "");
+  }
+}
+
+function showFound(found) {
+  const changes = found?.changes ?? [];
+  keyed(byId("settings-changes"), changes, {
+    key: ({ text }) => text,
+    create: () => make("li"),
+    update: (row, { text }) => setText(row, text),
+  });
+  const bad = [...(found?.faults ?? []), ...(found?.refused ?? [])];
+  if (bad.length) setText(byId("settings-fault"), bad.join("; "));
+  byId("settings-apply").hidden = !changes.length || bad.length > 0;
+  setText(byId("settings-said"), found && !changes.length && !bad.length ? "Nothing is different from what is in force." : "");
+}
+
+// While a change is on trial the page asks each second; the gateway counts, so that a page left open does no harm.
+function showTrial(trial) {
+  clearTimeout(timer);
+  const box = byId("settings-trial");
+  const appeared = box.hidden && trial !== null;
+  box.hidden = trial === null;
+  byId("settings-forms").inert = trial !== null;
+  if (trial === null) return;
+  const who = trial.asks_person ? "unless somebody confirms it" : "unless all lanes work";
+  setText(byId("settings-left"), `${Math.ceil(trial.seconds_left)} s`);
+  setText(byId("settings-trial-text"), `Changed by ${trial.by || "a command"}. It returns by itself ${who}.`);
+  keyed(byId("settings-trial-changes"), trial.changes.map((text) => ({ text })), {
+    key: ({ text }) => text,
+    create: () => make("li"),
+    update: (row, { text }) => setText(row, text),
+  });
+  byId("settings-keep").hidden = !trial.asks_person;
+  if (appeared) byId("settings-keep").focus();
+  if (entered) timer = setTimeout(look, LOOK);
+}
+
+async function look() {
+  try {
+    const now = (await call("GET", "/status/settings/file")).settings;
+    if (!entered) return;
+    if (now.trial !== null) return showTrial(now.trial);
+    toast(now.last.confirmed ? "The change is kept." : `The change was taken back: ${now.last.why}.`, !now.last.confirmed);
+    await load();
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (entered) timer = setTimeout(look, LOOK); // the interface may be starting anew for the change
+  }
+}
+
+async function decide(keep) {
+  await post("/status/settings/decide", { keep });
+  await look();
+}

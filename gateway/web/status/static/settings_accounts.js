@@ -1,0 +1,82 @@
+// Accounts of the site: who may sign in, with which role, and whether with a second factor.
+import { Refused, call, post } from "./api.js";
+import { asked, confirmed, toast } from "./dialogs.js";
+import { byId, fromTemplate, keyed, make, setText } from "./dom.js";
+
+const PASSWORD = { type: "password", required: "", autocomplete: "new-password" };
+let roles = [];
+
+export async function showAccounts() {
+  show((await call("GET", "/status/settings/accounts")).accounts);
+}
+
+function show(told) {
+  if (!byId("account-new").firstElementChild) {
+    byId("account-new").append(fromTemplate("account-form"));
+    byId("account-add").addEventListener("submit", add);
+  }
+  roles = told.roles.map((role) => role.name);
+  const choice = byId("account-add").elements.role;
+  if (choice.options.length !== roles.length) choice.replaceChildren(...roles.map((name) => make("option", "", name)));
+  keyed(byId("accounts"), told.accounts, { key: (account) => account.username, create, update });
+}
+
+function create(account) {
+  const row = make("li", "row between wrap");
+  const { username } = account;
+  const buttons = make("span", "row wrap");
+  const button = (name, text, act) => {
+    const one = make("button", `quiet ${name}`, text);
+    one.type = "button";
+    one.setAttribute("aria-label", `${text}: ${username}`);
+    one.addEventListener("click", act);
+    buttons.append(one);
+  };
+  button("password", "New password", () =>
+    asked({ title: `New password of ${username}`, text: "All sessions of the account end.", label: "Password", yes: "Set", field: PASSWORD, act: (password) => change({ do: "password", username, password }) }));
+  button("able", "Disable", () => attempt({ do: row.dataset.disabled ? "enable" : "disable", username }));
+  button("factor", "Take second factor away", async () => {
+    if (await confirmed(`Take the second factor of ${username} away?`, "Until a new one is set up, the password alone signs in.", "Take away")) attempt({ do: "no-second-factor", username });
+  });
+  button("remove", "Remove", async () => {
+    if (await confirmed(`Remove ${username}?`, "The account and its sessions end.", "Remove")) attempt({ do: "remove", username });
+  });
+  row.append(make("span", "whom"), buttons);
+  return row;
+}
+
+function update(row, account) {
+  row.dataset.disabled = account.disabled ? "yes" : "";
+  const factor = account.site_file ? "" : account.mfa ? ", with a second factor" : ", without a second factor";
+  setText(row.querySelector(".whom"), `${account.username}: ${account.role}${factor}${account.disabled ? ", may not sign in" : ""}`);
+  setText(row.querySelector(".able"), account.disabled ? "Enable" : "Disable");
+  for (const name of ["password", "able", "remove"]) row.querySelector(`.${name}`).hidden = account.site_file;
+  row.querySelector(".factor").hidden = !account.mfa;
+}
+
+async function add(event) {
+  event.preventDefault();
+  const form = event.target;
+  const { username, password, role } = form.elements;
+  setText(byId("account-fault"), "");
+  try {
+    await change({ do: "add", username: username.value, password: password.value, role: role.value });
+    form.reset();
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    setText(byId("account-fault"), error.message);
+  }
+}
+
+async function change(wanted) {
+  show((await post("/status/settings/account", wanted)).accounts);
+}
+
+async function attempt(wanted) {
+  try {
+    await change(wanted);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    toast(error.message, true);
+  }
+}

@@ -1,0 +1,61 @@
+"""The site file as people are shown it."""
+
+import pytest
+
+from gateway.site import Secrets, SiteFaults, load
+from gateway.site.shown_file import shown_file
+
+FILE = """# my site
+[site]
+name = "North"
+timezone = "Nowhere"
+[api.tls]
+certificate = "gate.pem"
+key = "gate.key"
+[[api.accounts]]
+username = "chief"
+password = "hunter2"  # oh
+[[devices]]
+id = 1
+name = "Gate"
+driver = "modbus-gate"
+link = "none"
+profile = "relay-barrier"
+[[cameras]]
+id = 7
+name = "Gate"
+url = "rtsp://viewer:s3cret@10.0.0.7/main"
+password = 's-e-c'
+"""
+
+
+def looked(tmp_path, text):
+    path = tmp_path / "site.toml"
+    path.write_text(text)
+    with pytest.raises(SiteFaults) as caught:
+        load(path, secrets=Secrets(folder=tmp_path / "secrets", environ={}))
+    return shown_file(text.encode(), caught.value)
+
+
+def test_faults_are_at_their_lines_and_no_secret_is_shown(tmp_path):
+    shown = looked(tmp_path, FILE)
+    words = "\n".join((*shown.lines, *(fault.text for fault in shown.faults)))
+    for secret in ("hunter2", "HUNTER2", "s3cret", "s-e-c", "S_E_C"):
+        assert secret not in words
+    assert shown.lines[6] == 'key = "gate.key"'
+    assert shown.lines[9] == 'password = "…"  # oh'
+    by_line = {fault.line: fault.text for fault in shown.faults}
+    assert "time zone" in by_line[4]
+    assert "secret" in by_line[10]
+    assert "link" in by_line[15]
+
+
+def test_a_slip_of_the_pen_is_at_its_line(tmp_path):
+    shown = looked(tmp_path, FILE.replace("id = 1\n", "id 1\n"))
+    assert [fault.line for fault in shown.faults] == [12]
+
+
+def test_a_sound_file_has_no_faults():
+    shown = shown_file(b'[site]\nname = "North"\n', None)
+    assert shown.lines == ("[site]", 'name = "North"')
+    assert shown.faults == ()
