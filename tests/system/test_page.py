@@ -109,7 +109,7 @@ def test_a_technician_sends_a_vehicle_and_watches_its_clip(page):
     expect(clip).to_be_enabled(timeout=30_000)
     clip.click()
     page.wait_for_function(
-        "() => { const video = document.querySelector('video'); return video?.currentTime > 1 && !video.error }",
+        "() => { const video = document.querySelector('#video'); return video?.currentTime > 1 && !video.error }",
         timeout=15_000,
     )
     width = page.evaluate("document.documentElement.scrollWidth")
