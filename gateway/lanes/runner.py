@@ -41,6 +41,7 @@ from gateway.lanes.recorder import Recorder
 from gateway.lanes.snapshots import CommandSnapshot, LanePoint, LaneSnapshot
 from gateway.lanes.tape import LaneTape
 from gateway.lanes.timetable import Timetable
+from gateway.lanes.travels import Travel
 from gateway.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)
@@ -92,6 +93,7 @@ class LaneRunner:
         self._watched = watched
         self._alarmed = alarmed
         self.tape = LaneTape(rules)
+        self._travel = Travel()
         self._consulted_at = NEVER
         self._inbox: asyncio.Queue[m.LaneEvent] = asyncio.Queue(_INBOX)
         self._state = LaneState.at_start(self._now())
@@ -146,6 +148,7 @@ class LaneRunner:
                 self.tape.add(self._state, now, event, step.commands)
                 before = self._shown_part(self._state)
                 self._state = step.state
+                self._travel = self._travel.after(event, step.commands)
                 self._watch_closing()
                 for command in step.commands:
                     self._carry_out(group, command)
@@ -231,7 +234,7 @@ class LaneRunner:
                     self._alarmed()
                 for reached in command.entry.commands:
                     self._reached(reached)
-                self._recorder.put(self._decisions.with_movement(command.entry))
+                self._recorder.put(self._decisions.with_movement(self._travel.timed(command.entry)))
             case m.Show():
                 reader = self._showing.get(command.reader_id)
                 if reader is not None:

@@ -29,6 +29,7 @@ from gateway.domain.credentials import Card, Credential, plate_alias, text_alias
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event
 from gateway.domain.events import EventKind as E
+from gateway.domain.travels import TRAVEL_EVENTS, seconds_of
 from gateway.lanes import Lanes
 from gateway.lanes.grants import SiteGrants
 from gateway.lanes.machine.messages import Role
@@ -246,6 +247,19 @@ async def test_each_step_of_a_command_names_it(house):
     steps = [item for item in page.events if E.COMMAND_RECORDED <= item.type <= E.COMMAND_UNKNOWN]
     assert {json.loads(item.data)["command_id"] for item in steps} == {command.command_id}
     assert E.COMMAND_RECORDED in {item.type for item in steps}
+
+
+async def test_the_time_of_a_travel_is_on_disk_with_the_event_that_ends_it(house):
+    await house.until(lambda: house.lane().position is GatePosition.CLOSED)
+    before = house.clock.monotonic()
+    await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
+    await house.told(E.COMMAND_ACKNOWLEDGED)
+    house.report(GateMoved, GatePosition.OPENING)
+    house.report(GateMoved, GatePosition.OPEN)
+    await house.told(E.GATE_OPENED)
+    events = await house.store.events.lately(types=TRAVEL_EVENTS, lane_id="main", limit=9)
+    (seconds,) = seconds_of(E.GATE_OPENED, events)
+    assert 0 <= seconds <= round(house.clock.monotonic() - before, 2)
 
 
 async def test_a_person_opens_though_the_disk_refuses_and_it_is_recorded_later(house, monkeypatch):
