@@ -41,7 +41,6 @@ app = typer.Typer(
     name="edge-gateway",
     cls=NamedCommands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},

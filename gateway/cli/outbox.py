@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from gateway.cli.client import Answer, Gateway
-from gateway.cli.target import USUAL_DATA, Data, Url, connected
+from gateway.cli.printing import print_answers
+from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
@@ -74,6 +75,7 @@ def show(
     data: Data = USUAL_DATA,
     url: Url = "",
     waiting: Annotated[bool, typer.Option("--all", help="Include records that wait, not only refused ones.")] = False,
+    as_json: JsonWanted = False,
 ) -> None:
     """List refused records, oldest first, with central's message, and why other records wait.
 
@@ -83,6 +85,9 @@ def show(
     """
     found = False
     with connected(data, url) as gateway:
+        if as_json:
+            print_answers(_rows(gateway, waiting=waiting))
+            return
         for row in _rows(gateway, waiting=waiting):
             found = True
             typer.echo("\n".join(_lines(row)))

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable
 
 import typer
-
-from gateway.cli.client import Answer
+from pydantic import BaseModel
 
 
 def print_json(told: bytes) -> None:
@@ -15,6 +14,6 @@ def print_json(told: bytes) -> None:
     typer.echo(json.dumps(json.loads(told), indent=2, ensure_ascii=False))
 
 
-def print_answers(shown: Iterable[Answer]) -> None:
+def print_answers(shown: Iterable[BaseModel]) -> None:
     """Print parts of an answer as an indented JSON list."""
     typer.echo(json.dumps([one.model_dump(mode="json") for one in shown], indent=2, ensure_ascii=False))

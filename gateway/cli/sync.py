@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from gateway.cli.client import Answer, Gateway
-from gateway.cli.target import USUAL_DATA, Data, Url, connected
+from gateway.cli.printing import print_answers
+from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
@@ -80,19 +81,23 @@ class _Consumers(Answer):
 
 
 @app.command("status")
-def status(data: Data = USUAL_DATA, url: Url = "") -> None:
+def status(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) -> None:
     """Show whether central answers, what was fetched last, and what waits. Exit status 1 when records are missing.
 
     Example: edge-gateway sync status
     """
     with connected(data, url) as gateway:
-        typer.echo("\n".join(_lines(_state(gateway))))
+        state = _state(gateway)
         books = gateway.answer_of(_Outbox, "/status/outbox/books", {}).books
     found = books.delivered + books.waiting + books.parked + books.replaced + books.dropped
-    typer.echo(
-        f"{books.accepted} accepted for central: {books.delivered} delivered, {books.waiting} waiting, "
-        f"{books.parked} refused, {books.replaced} replaced by newer, {books.dropped} dropped"
-    )
+    if as_json:
+        print_answers((state, books))
+    else:
+        typer.echo("\n".join(_lines(state)))
+        typer.echo(
+            f"{books.accepted} accepted for central: {books.delivered} delivered, {books.waiting} waiting, "
+            f"{books.parked} refused, {books.replaced} replaced by newer, {books.dropped} dropped"
+        )
     if not books.balance:
         raise GatewayError(
             f"the books do not balance: {books.accepted} were accepted for central, {found} are accounted for;"
@@ -144,6 +149,7 @@ def consumers(
         str | None,
         typer.Option("--forget", metavar="ACCOUNT", help="Forget this account's position: it will not read again."),
     ] = None,
+    as_json: JsonWanted = False,
 ) -> None:
     """List the accounts that pull events, entries or camera events, with how far each has read.
 
@@ -154,6 +160,9 @@ def consumers(
     with connected(data, url) as gateway:
         path, body = ("list", {}) if forget is None else ("forget", {"account": forget})
         found = gateway.answer_of(_Consumers, f"/status/consumer/{path}", body).consumers
+    if as_json:
+        print_answers(found)
+        return
     typer.echo("\n".join(map(_consumer_line, found)) or "nobody pulls the site's lists by cursor")
 
 

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from gateway.cli.client import Answer, AnswerT
-from gateway.cli.target import USUAL_DATA, Data, Url, connected
+from gateway.cli.printing import print_answers
+from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
@@ -53,12 +54,15 @@ class _Tested(Answer):
 
 
 @app.command("list")
-def show(data: Data = USUAL_DATA, url: Url = "") -> None:
+def show(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) -> None:
     """List every webhook with its address, its state and its message counts. Secrets are not shown.
 
     Example: edge-gateway webhooks list
     """
     known = _ask(_Webhooks, data, url, "list", {}).webhooks
+    if as_json:
+        print_answers(known)
+        return
     for webhook in known:
         typer.echo("\n".join(_lines(webhook)))
     if not known:

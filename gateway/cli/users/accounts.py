@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.target import USUAL_DATA, Data
+from gateway.cli.printing import print_answers
+from gateway.cli.target import USUAL_DATA, Data, JsonWanted
 from gateway.cli.users import keys, roles, second_factor
 from gateway.cli.users.register import made
 from gateway.domain.errors import ConfigError
@@ -57,12 +58,15 @@ def add(
 
 
 @app.command("list")
-def list_accounts(data: Data = USUAL_DATA) -> None:
+def list_accounts(data: Data = USUAL_DATA, as_json: JsonWanted = False) -> None:
     """List the accounts with their roles. Accounts of the site file are shown only while the gateway runs.
 
     Example: edge-gateway users list
     """
     accounts = made(Look(), data).accounts
+    if as_json:
+        print_answers(accounts)
+        return
     wide = max((len(account.username) for account in accounts), default=0)
     for account in accounts:
         typer.echo(f"{account.username:<{wide}}  {_described(account)}")

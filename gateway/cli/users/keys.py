@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.target import USUAL_DATA, Data
+from gateway.cli.printing import print_answers
+from gateway.cli.target import USUAL_DATA, Data, JsonWanted
 from gateway.cli.users.register import made
 from gateway.web.register.changes import AddKey, Look, RemoveKey
 
@@ -49,12 +50,16 @@ def add(
 
 
 @app.command("list")
-def list_keys(data: Data = USUAL_DATA) -> None:
+def list_keys(data: Data = USUAL_DATA, as_json: JsonWanted = False) -> None:
     """List the keys with their permissions and their ends.
 
     Example: edge-gateway users key list
     """
-    for key in made(Look(), data).keys:
+    keys = made(Look(), data).keys
+    if as_json:
+        print_answers(keys)
+        return
+    for key in keys:
         until = "for ever" if key.expires_at is None else f"until {_day(key.expires_at)}"
         typer.echo(f"{key.name}: {' '.join(key.permissions) or 'nothing'}, {until}")
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.target import USUAL_DATA, Data
+from gateway.cli.printing import print_answers
+from gateway.cli.target import USUAL_DATA, Data, JsonWanted
 from gateway.cli.users.register import made
 from gateway.web.register.changes import Look, PutRole, RemoveRole
 
@@ -22,12 +23,16 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_roles(data: Data = USUAL_DATA) -> None:
+def list_roles(data: Data = USUAL_DATA, as_json: JsonWanted = False) -> None:
     """List the roles with their permissions.
 
     Example: edge-gateway users roles list
     """
-    for role in made(Look(), data).roles:
+    roles = made(Look(), data).roles
+    if as_json:
+        print_answers(roles)
+        return
+    for role in roles:
         typer.echo(f"{role.name}: {' '.join(role.permissions) or 'nothing'}")
 
 
