@@ -262,6 +262,7 @@ class Interface:
                 lanes=self.lanes,
                 writes=writes,
                 places=self._places,
+                site_file=self.site_file,
             ).routes(),
             *EntriesFamily(
                 site=site,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
@@ -12,13 +12,15 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from gateway.domain.announcements import Places
 from gateway.domain.commands import Command, GateAction
-from gateway.domain.errors import NotFoundError, StoreError
+from gateway.domain.errors import ConfigError, NotFoundError, StoreError
 from gateway.domain.writes import DEVICE_CONFIG as WRITE_CONFIG
 from gateway.domain.writes import DEVICE_CREATE as WRITE_CREATE
 from gateway.domain.writes import JsonObject, RecordWriter, WaitingWrite
 from gateway.lanes import Lanes
 from gateway.lanes.snapshots import DeviceSnapshot
 from gateway.runtime.clock import iso_utc
+from gateway.site.edits import Edit, edited
+from gateway.site.running import RunningSite
 from gateway.store import KnownRecord
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records
@@ -178,6 +180,7 @@ class Devices:
     lanes: Lanes
     writes: RecordWriter
     places: Places
+    site_file: RunningSite | None = None
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -211,12 +214,31 @@ class Devices:
         known = None if written.record_id is None else await self.devices.get(written.record_id)
         return success(device=written.record if known is None else await self._shown(known))
 
-    async def _config(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _config(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Change a device. The name of one of the site is changed in the site file, as a reload changes it."""
         change = await read_change(request, DeviceConfigBody)
         known = await self._known(change.id)
         _wanted, body = change.to(self._record(known), DeviceConfigBody)
+        name = body.get("name")
+        if known.at_site and self.site_file is not None and isinstance(name, str) and name != known.name:
+            self._without_the_site_files(known, {key: value for key, value in body.items() if key != "name"})
+            await self._rename(self.site_file, known.id, name, by=f"user:{caller.username}")
+            known = replace(known, name=name)
         await self.writes.write(WRITE_CONFIG, {**self._without_the_site_files(known, body), "id": known.id})
-        return success(device=await self._shown(await self._known(known.id)))
+        shown = await self._shown(await self._known(known.id))
+        return success(device={**shown, "name": known.name} if known.at_site else shown)
+
+    async def _rename(self, site_file: RunningSite, device_id: int, name: str, *, by: str) -> None:
+        """Write the name into the site file, and take it over. Raises RequestRefused (409)."""
+        try:
+            text, _, _ = await site_file.look()
+            done = await site_file.reload(by=by, text=edited(text, [Edit("devices", str(device_id), {"name": name})]))
+        except OSError as error:
+            raise RequestRefused(409, f"the site file cannot be read: {error.strerror}") from error
+        except ConfigError as error:
+            raise RequestRefused(409, str(error)) from error
+        if not done.is_taken:
+            raise RequestRefused(409, "; ".join((*done.faults, *done.refused)))
 
     def _without_the_site_files(self, known: KnownRecord, body: JsonObject) -> JsonObject:
         """Return the body without what the site file says, which is not central's to know.

@@ -127,6 +127,33 @@ async def test_accounts_by_the_rules_of_the_register(site, browser_page):
     assert PASSWORD not in added.description + added.data
 
 
+async def test_the_interface_renames_a_device_in_the_site_file(site):
+    house = site.house
+    runner, driver = house.runner("entry"), house.gateway._field.field.gates[101]
+    async with aiohttp.ClientSession() as client:
+        signed = await client.post(f"{site.url}/v1/auth/login", json={"username": "chief", "password": PASSWORD})
+        headers = {"SessionID": (await signed.json())["session"]}
+
+        async def configure(**fields):
+            body = {"id": 101, **fields}
+            async with client.patch(f"{site.url}/v1/device/config", headers=headers, json=body) as answer:
+                return answer.status, await answer.json()
+
+        status, answer = await configure(type="another")
+        assert (status, answer["error"]) == (409, "type: the site file says what it is for device 101")
+        status, answer = await configure(name="North barrier")
+        assert (status, answer["device"]["name"]) == (200, "North barrier")
+        status, answer = await configure(name="South barrier")
+        assert (status, "under way" in answer["error"]) == (409, True)
+    assert house.path.read_text().count('name = "North barrier"') == 1
+    assert house.device(101).name == "North barrier"
+    assert house.runner("entry") is not runner  # its safety point is told by the name of its device
+    assert house.gateway._field.field.gates[101] is driver
+    assert (await house.site_file.outcome()).confirmed
+    (changed,) = await told(house, EventKind.SITE_CHANGED)
+    assert "user:chief" in changed.data
+
+
 async def test_only_an_administrator_may_and_a_file_of_before_is_refused(site, browser_page):
     await called(site, "account", {"do": "add", "username": "ada", "password": PASSWORD, "role": "operator"})
     for path, body in (("file", None), ("accounts", None), ("apply", {"digest": "x"}), ("decide", {"keep": True})):
