@@ -39,7 +39,7 @@ def test_what_central_lost_is_there_again_after_the_command(make_site, api_of, w
         lambda: site.api.events(types=[EventKind.CENTRAL_SET_BACK]), within=40, why="the site notices what is gone"
     )
     wait_until(
-        lambda: any("sync reconcile" in notice for notice in site.api.call("/status/sync")["sync"]["notices"]),
+        lambda: any("sync reconcile" in notice["text"] for notice in site.api.call("/status/sync")["sync"]["notices"]),
         within=5,
         why="the notice is shown",
     )

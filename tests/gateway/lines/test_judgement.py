@@ -18,6 +18,7 @@ def unit(number, *, failing=None, losses=0, reply_seconds=0.01, hour=GOOD_HOUR):
         reply_seconds=reply_seconds,
         allowed_seconds=0.3,
         failing=failing,
+        failures=0 if failing is None else 3,
         losses=losses,
         hour=hour,
     )

@@ -47,7 +47,7 @@ async def test_a_codec_that_cannot_be_recorded_is_the_reason_and_an_event(
 ):
     camera = gst_camera("--vp8")
     async with record(site_of(camera.url())) as recording:
-        await until(lambda: recording.cameras()[0].condition is CameraCondition.REFUSED)
+        await until(lambda: recording.cameras()[0].condition is CameraCondition.UNSUPPORTED)
         (lost,) = await until(lambda: events_of(EventKind.CAMERA_LOST))
         assert "neither H.264 nor H.265" in lost.description
         assert json.loads(lost.data)["reason"] == "unsupported"
