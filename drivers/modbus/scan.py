@@ -1,6 +1,6 @@
 """A scan of one address in the idle turns of a line that works: is a unit there, and what is it?
 
-Only units that the site does not use are asked. Nothing is asked twice that was not answered.
+Only units that the site does not use are asked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Scans for units on lines that work: one at a time on each, bounded, in idle turns alone."""
+"""Scans for units on lines that work: one at a time on each, bounded, in idle turns alone.
+
+A silent address is asked twice: a frame may be lost, and a unit may be busy.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ _EACH_SECONDS = 2.5
 _MOST_UNASKED_IN_A_ROW = 8
 _MOST_FAILURES = 2
 _LOOK_SECONDS = 0.2
+_TIMES = 2
 
 DONE = "every address was asked"
 
@@ -152,9 +156,8 @@ class LineScans:
             if unit in line.names:
                 self._note(name, _in_use(line, unit))
                 continue
-            await _at_rest(line)
             try:
-                seen = await sight(line.bus, unit, framing=line.framing or "rtu", within=_EACH_SECONDS)
+                seen = await _seen(line, unit)
             except DeadlinePassed:
                 unasked_in_a_row += 1
                 self._skip(name, unit)
@@ -176,6 +179,15 @@ class LineScans:
     def _skip(self, name: str, unit: int) -> None:
         scan = self._scans[name]
         self._scans[name] = replace(scan, unasked=(*scan.unasked, unit))
+
+
+async def _seen(line: PolledLine, unit: int) -> Sighting | None:
+    for _ in range(_TIMES):
+        await _at_rest(line)
+        seen = await sight(line.bus, unit, framing=line.framing or "rtu", within=_EACH_SECONDS)
+        if seen is not None:
+            return seen
+    return None
 
 
 async def _at_rest(line: PolledLine) -> None:

@@ -133,10 +133,13 @@ async def _do(act: Callable[[], object]) -> None:
 
 @dataclass
 class Outcome:
-    """What became of a fault: seconds until it was told everywhere, and until it was over; or why not."""
+    """What became of a fault: seconds until it was told everywhere, and until it was over; or why not.
 
-    told: float = -1.0
-    over: float = -1.0
+    Of several processes that waited at the same time, each wait is taken off, so that a time may be below 0.
+    """
+
+    told: float | None = None
+    over: float | None = None
     wrong: str = ""
 
 
@@ -156,7 +159,7 @@ async def tried(fault: Fault, looking: Looking) -> Outcome:
         outcome.over = await looking.until(
             lambda places: places.agree_on(fault.key, present=False), within=_OVER_WITHIN
         )
-    if outcome.over < 0:
+    if outcome.over is None:
         outcome.wrong += " not over"
     return outcome
 
@@ -187,12 +190,16 @@ async def all_tried(parts: Iterable[list[Fault]], looking: Looking) -> list[tupl
 
     table = [row for part in await asyncio.gather(*map(one_by_one, parts)) for row in part]
     for fault, outcome in table:
-        times = f"told after {outcome.told:5.1f} s, over after {outcome.over:5.1f} s"
+        times = f"told after {_shown(outcome.told)}, over after {_shown(outcome.over)}"
         print(f"{fault.kind:26} {fault.id:8} {times} {outcome.wrong}")
     return table
 
 
+def _shown(seconds: float | None) -> str:
+    return "   -   " if seconds is None else f"{max(seconds, 0.0):5.1f} s"
+
+
 def faulty(table: Iterable[tuple[Fault, Outcome]]) -> list[tuple[str, str, Outcome]]:
     """Return the faults that were not told alike in time, or are not over."""
-    late = (row for row in table if row[1].wrong or row[1].told > SEEN_WITHIN)
+    late = (row for row in table if row[1].wrong or row[1].told is None or row[1].told > SEEN_WITHIN)
     return [(fault.kind.value, fault.id, outcome) for fault, outcome in late]

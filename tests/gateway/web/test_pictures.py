@@ -76,7 +76,7 @@ async def test_a_tap_makes_a_picture_live_in_its_place_and_another_ends_it(gatew
         await sign_in(page, gateway)
         await expect(page.locator("#cameras img")).to_be_visible()
         assert views == []
-        await page.get_by_role("button", name="Watch Entry overview live").click()
+        await page.get_by_role("button", name="Watch live Entry overview").click()
         await expect(page.locator("#cameras .live-state")).not_to_be_empty()
         await expect(page.get_by_role("button", name="Open Main entry")).to_be_in_viewport(ratio=1)
         assert len(views) == 1

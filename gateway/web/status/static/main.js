@@ -25,6 +25,7 @@ import { ageWall, forgetWall, setUpWall, showWall } from "./wall.js";
 const FIRST_LANES = 12;
 const REST_AFTER = 100; // ms, so that the first screen is painted by then
 let heardAt = "";
+let resting = 0; // the timer, while only the first screen is shown
 
 const live = new Live({
   snapshot(snapshot) {
@@ -38,7 +39,7 @@ const live = new Live({
     if (first && location.pathname === "/status/" && document.visibilityState === "visible") {
       showLanes({ ...snapshot, lanes: snapshot.lanes.slice(0, FIRST_LANES) }); // the first screen before all the rest
       reveal();
-      setTimeout(() => byId("board").hidden || showRest(live.state), REST_AFTER);
+      resting = setTimeout(endRest, REST_AFTER);
       return;
     }
     showRest(snapshot);
@@ -54,6 +55,14 @@ const live = new Live({
 function reveal() {
   byId("board").hidden = byId("views").hidden = false;
   show();
+}
+
+// Whoever goes to another view does so at once: what it shows must be there by then.
+function endRest() {
+  if (!resting) return;
+  clearTimeout(resting);
+  resting = 0;
+  if (!byId("board").hidden) showRest(live.state);
 }
 
 function showRest(snapshot) {
@@ -133,7 +142,7 @@ setUpHistory();
 setUpCards();
 setUpLines();
 setUpSettings();
-setUpViews();
+setUpViews({ before: endRest });
 setUpEquipment();
 setUpBooks();
 setUpRefused();

@@ -6,8 +6,11 @@ const VIEWS = { "": "now", lanes: "lanes", events: "events", cards: "cards", lin
 const entered = {}; // what a view does as it is entered, by its name
 const left = {}; // and as it is left
 let shown = "";
+let prepare = () => {};
 
-export function setUpViews() {
+// `before` is called before a view is shown.
+export function setUpViews({ before }) {
+  prepare = before;
   document.addEventListener("click", (event) => {
     const link = event.target.closest(`a[href^="${BASE}"]:not([download])`);
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
@@ -30,6 +33,7 @@ export function go(address) {
 
 // Show the view of the address. What stands behind its name, as the id of an event, goes to the view.
 export function show() {
+  prepare();
   const [name, id = ""] = location.pathname.slice(BASE.length).split("/");
   const view = VIEWS[name] ?? "now";
   for (const node of document.querySelectorAll(".view")) node.hidden = node.id !== `view-${view}`;
