@@ -8,7 +8,7 @@ from playwright.async_api import expect
 async def sign_in(page, gateway, username="chief", *, view="", password=""):
     """As an account whose password is its name unless it is given, at the address of a view."""
     await page.goto(f"{gateway.url}/status/{view}")
-    await page.get_by_label("User name").fill(username)
-    await page.get_by_label("Password").fill(password or username)
-    await page.get_by_role("button", name="Sign in").click()
+    await page.locator("#name-field").fill(username)
+    await page.locator("#password-field").fill(password or username)
+    await page.locator("#sign-in-form button").click()
     await expect(page.locator("#user")).to_be_visible()

@@ -19,7 +19,13 @@ from gateway.web.http.files import takes_gzip
 STATIC = Path(__file__).parent / "static"
 DOCUMENT = "index.html"
 _LOADER = "load.js"  # runs before the modules, and is none
-_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".po": "text/x-gettext-translation",
+    ".svg": "image/svg+xml",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ async def test_the_quality_of_a_bus_in_two(gateway, browser_page):
     async with browser_page(size=PHONE) as page:
         await opened(page, gateway)
         await page.get_by_role("link", name="Lines").click()
-        await expect(page.get_by_text("4 answers · 2 without an answer")).to_be_visible()
+        await expect(page.get_by_text("4 answered · 2 without an answer")).to_be_visible()
         assert await clicked(page) <= 2
 
 

@@ -1,4 +1,4 @@
-"""Every screen at three sizes and in both themes: accessible, nothing cut off, no error in the console.
+"""Every screen at three sizes, in both themes and languages: accessible, nothing cut off, no error in the console.
 
 The checker is axe-core, with its rules for WCAG 2.2 at the levels A and AA.
 """
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)
 expect.set_options(timeout=8000)
 
 AXE = Path(__file__).parents[2] / "player" / "node_modules" / "axe-core" / "axe.min.js"
-SCREENS = ("", "lanes/entry", "events", "cards", "lines", "health", "wall")
+SCREENS = ("", "lanes/entry", "events", "cards", "lines", "health", "settings", "wall")
 SIZES = {"phone": (360, 740), "laptop": (1280, 800), "wide": (1920, 1080)}
 _NO_VIDEO = ("409",)
 """What the console says of a camera that has no live picture."""
@@ -69,14 +69,16 @@ async def _faults_of(page: Page, where: str) -> list[str]:
     return [*found, *([f"{where}: {wider} px too wide"] if wider > 0 else [])]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("theme", "language"), [("light", "en"), ("dark", "en"), ("light", "fr")])
 @pytest.mark.parametrize("size", SIZES)
-async def test_every_screen_is_accessible_and_whole(gateway, browser_page, axe, size, theme):
+async def test_every_screen_is_accessible_and_whole(gateway, browser_page, axe, size, theme, language):
     width, height = SIZES[size]
-    async with browser_page(size={"width": width, "height": height}, scheme=theme, tolerate=_NO_VIDEO) as page:
+    async with browser_page(
+        size={"width": width, "height": height}, scheme=theme, tolerate=_NO_VIDEO, language=language
+    ) as page:
         await page.add_init_script(axe)
         await page.goto(f"{gateway.url}/status/")
-        await expect(page.get_by_label("User name")).to_be_visible()
+        await expect(page.locator("#name-field")).to_be_visible()
         faults = await _faults_of(page, "sign-in")
         await sign_in(page, gateway)
         for screen in SCREENS:

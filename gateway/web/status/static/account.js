@@ -1,7 +1,8 @@
 // Signing in, with a second factor where the account has one, and the menu of who is signed in.
 import { Refused, post } from "./api.js";
 import { toast } from "./dialogs.js";
-import { byId, setText } from "./dom.js";
+import { byId, make, setText } from "./dom.js";
+import { LANGUAGES, choose, language } from "./words.js";
 
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -25,6 +26,7 @@ export function showAccount(user) {
 }
 
 export function setUpAccount({ signedIn, signedOut }) {
+  setUpLanguages();
   const done = () => {
     byId("sign-in").hidden = true;
     signedIn();
@@ -83,4 +85,16 @@ function onSubmit(form, fault, send) {
       button.disabled = false;
     }
   });
+}
+
+function setUpLanguages() {
+  for (const select of document.querySelectorAll(".languages")) {
+    for (const [name, text] of Object.entries(LANGUAGES)) {
+      const option = make("option", "", text);
+      option.value = option.lang = name;
+      select.append(option);
+    }
+    select.value = language;
+    select.addEventListener("change", () => choose(select.value));
+  }
 }

@@ -1,4 +1,5 @@
 // Small ways with the document. Text from the site only ever becomes text, never markup.
+import { shownAt, translated } from "./words.js";
 
 export const byId = (id) => document.getElementById(id);
 
@@ -7,7 +8,8 @@ export function fromTemplate(id) {
 }
 
 export function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  const shown = shownAt(node, text);
+  if (node.textContent !== shown) node.textContent = shown;
 }
 
 export function setClass(node, text) {
@@ -17,7 +19,7 @@ export function setClass(node, text) {
 export function make(tag, className, text) {
   const node = document.createElement(tag);
   if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
+  if (text !== undefined) node.textContent = translated(text);
   return node;
 }
 

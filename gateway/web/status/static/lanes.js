@@ -7,7 +7,7 @@ import { clock, lasting, seconds } from "./time.js";
 
 const PHASES = {
   idle: ["Idle", ""], armed: ["Vehicle waiting", "busy"], deciding: ["Deciding", "busy"], opening: ["Opening", "busy"],
-  open: ["Open", "good"], passing: ["Passing", "busy"], cleared: ["Cleared", "good"], closing: ["Closing", "busy"],
+  open: ["Gate open", "good"], passing: ["Passing", "busy"], cleared: ["Cleared", "good"], closing: ["Closing", "busy"],
   fault: ["Fault", "bad"],
 };
 let orderNumber = 0;
@@ -98,7 +98,7 @@ export function updateLane(node, lane, { user, demo }) {
   node.querySelector(".stop").setAttribute("aria-label", `Stop ${lane.name}`);
   const hold = node.querySelector(".hold");
   setText(hold, lane.order === "hold_open" ? "End hold" : "Hold");
-  hold.setAttribute("aria-label", `${hold.textContent} ${lane.order === "hold_open" ? "of " : ""}${lane.name}${lane.order === "hold_open" ? "" : " open"}`);
+  hold.setAttribute("aria-label", lane.order === "hold_open" ? `End hold of ${lane.name}` : `Hold ${lane.name} open`);
   decided(node.querySelector(".decision"), decisions.get(lane.lane_id), user);
   node.querySelector(".demo").hidden = !demo;
   keyed(node.querySelector(".cards"), demo ? demo.cards : [], {

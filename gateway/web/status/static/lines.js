@@ -73,7 +73,7 @@ function updateUnit(row, unit, bounds) {
   const failed = Object.entries(unit.failed).filter(([, count]) => count > 0);
   const bad = failed.map(([how, count]) => `${count.toLocaleString("en")} ${FAILURES[how] ?? how}`).join(", ");
   const median = unit.reply === null ? "no answer yet" : `${unit.reply} ms of ${unit.allowed} ms allowed`;
-  setText(row.querySelector(".unit-text"), `${median} · ${answered.toLocaleString("en")} answers${bad ? ` · ${bad}` : ""} in the last hour`);
+  setText(row.querySelector(".unit-text"), `${median} · ${answered.toLocaleString("en")} answered${bad ? ` · ${bad}` : ""} in the last hour`);
   setText(row.querySelector(".unit-verdict"), unit.verdict);
   setClass(row, `unit ${unit.failing ? "failing" : ""}`);
   const most = Math.max(1, ...unit.reply_times);

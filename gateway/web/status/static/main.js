@@ -20,6 +20,7 @@ import { forgetSettings, setUpSettings, showSettings } from "./settings.js";
 import { ageEquipment, setUpEquipment, showEquipment } from "./equipment.js";
 import { clock, follow } from "./time.js";
 import { setUpViews, show } from "./views.js";
+import { followDocument } from "./words.js";
 import { ageWall, forgetWall, setUpWall, showWall } from "./wall.js";
 
 const FIRST_LANES = 12;
@@ -131,6 +132,7 @@ async function begin() {
   }
 }
 
+followDocument();
 setUpAttention();
 setUpAccount({ signedIn: () => live.start(), signedOut });
 setUpPlayer();

@@ -44,10 +44,10 @@ def browser_page(browser):
     """Opens a page with no past and fails on whatever the console calls an error."""
 
     @asynccontextmanager
-    async def opened(size=None, scheme="light", tolerate=()):
+    async def opened(size=None, scheme="light", tolerate=(), language="en-GB"):
         faults = []
         size = size or {"width": 1280, "height": 900}
-        context = await browser.new_context(viewport=size, color_scheme=scheme)
+        context = await browser.new_context(viewport=size, color_scheme=scheme, locale=language)
         context.set_default_timeout(8000)
         page = await context.new_page()
         page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)

@@ -1,0 +1,68 @@
+// A catalogue of texts in the gettext format: English texts, with places as {0}, and what stands for them.
+const SHORT = 6; // letters: a form with fewer of its own, and no word at its begin, counts for numbers alone
+const JOINTS = ["; ", " · ", ". ", ": ", ", "]; // between texts that are put together
+
+export class Catalogue {
+  constructor(source) {
+    this.whole = new Map();
+    this.forms = new Map(); // by their first word, "" for those that begin with a place; the most telling form first
+    for (const [, id, text] of source.replaceAll('"\n"', "").matchAll(/^msgid (".+")\nmsgstr (".+")$/gm)) {
+      this.add(JSON.parse(id), JSON.parse(text));
+    }
+    for (const forms of this.forms.values()) forms.sort((one, other) => other.letters - one.letters || other.length - one.length);
+  }
+
+  add(english, text) {
+    this.whole.set(english, text);
+    if (!english.includes("{0}")) return;
+    const letters = english.replace(/\{\d\}|[^\p{L}]/gu, "").length;
+    const first = firstWord(english.replace(/\{\d\}/g, "\0"));
+    const place = !first && letters < SHORT ? "([\\d.,:-]+)" : "(.+?)";
+    const source = english.split(/\{\d\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join(place);
+    this.forms.set(first, [...(this.forms.get(first) ?? []), { letters, length: english.length, text, pattern: new RegExp(`^${source}$`, "su") }]);
+  }
+
+  // What stands for a text, null when nothing does.
+  find(text) {
+    if (!/\p{L}/u.test(text)) return null;
+    return this.whole.get(text) ?? this.byForm(text) ?? this.byBegin(text) ?? this.byParts(text);
+  }
+
+  byForm(text) {
+    for (const first of [firstWord(text), ""]) {
+      for (const form of this.forms.get(first) ?? []) {
+        const told = form.pattern.exec(text);
+        if (told) return form.text.replace(/\{(\d)\}/g, (_, place) => this.orSame(told[Number(place) + 1]));
+      }
+    }
+    return null;
+  }
+
+  // A sentence that elsewhere is a part of one: it begins with a capital, or ends with a full stop.
+  byBegin(text) {
+    if (text.endsWith(".")) {
+      const found = this.find(text.slice(0, -1));
+      return found === null ? null : `${found}.`;
+    }
+    const small = text[0].toLowerCase() + text.slice(1);
+    const found = small === text ? null : this.whole.get(small) ?? this.byForm(small);
+    return found ? found[0].toUpperCase() + found.slice(1) : null;
+  }
+
+  byParts(text) {
+    for (const joint of JOINTS) {
+      const parts = text.split(joint);
+      if (parts.length === 1) continue;
+      const found = parts.map((part) => this.find(part) ?? (joint === ". " ? this.find(`${part}.`)?.slice(0, -1) ?? null : null));
+      if (found.some(Boolean)) return found.map((one, place) => one ?? parts[place]).join(joint);
+    }
+    return null;
+  }
+
+  orSame(text) {
+    return this.find(text) ?? text;
+  }
+}
+
+// "" where a place begins the text or touches its first word.
+const firstWord = (text) => /^[^\s\0]+(?=\s|$)/.exec(text)?.[0] ?? "";

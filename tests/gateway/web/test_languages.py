@@ -1,0 +1,111 @@
+"""The page in French: every text of its own, of events and of problems, and the way between languages."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import pytest_asyncio
+from page_visitor import sign_in
+from playwright.async_api import expect
+
+from gateway.domain.events import EventKind
+from gateway.domain.problems import ProblemKind
+from gateway.problems.problem import ADVICE, Part, Problem
+from gateway.web.status.page_files import STATIC
+
+pytestmark = pytest.mark.timeout(120)
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
+expect.set_options(timeout=8000)
+
+SCREENS = ("", "lanes/entry", "events", "cards", "lines", "health", "settings", "wall")
+ENTRY = re.compile(r'^msgid (".+")\nmsgstr (".+")$', re.MULTILINE)
+ENGLISH = r"\b(the|is|was|of|for|with|until|since|not|has|no|it|and|from|there|are)\b"
+"""Words that every English sentence has one of, and no French one."""
+SHOWN = """() => {
+    const nodes = [...document.querySelectorAll("body *")]
+        .filter((node) => node.translate && !["code", "noscript"].includes(node.localName));
+    const texts = nodes.flatMap((node) => [...node.childNodes]).filter((child) => child.nodeType === 3);
+    const names = ["aria-label", "title", "placeholder", "alt"];
+    const named = nodes.flatMap((node) => names.map((name) => node.getAttribute(name)));
+    return [...texts.map((child) => child.data), ...named].filter(Boolean).map((text) => text.trim());
+}"""
+
+
+def catalogue():
+    text = (STATIC / "fr.po").read_text(encoding="utf-8")
+    return [(json.loads(english), json.loads(french)) for english, french in ENTRY.findall(text)]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def gateway(open_gateway):
+    async with open_gateway() as opened:
+        await opened.happened("card 0042 denied: the card has expired", kind=EventKind.ACCESS_DENIED)
+        opened.problems.append(
+            Problem(
+                kind=ProblemKind.GATE_OFFLINE,
+                part=Part.DEVICE,
+                id="101",
+                name="Barrier",
+                text="the gate's position is not known: open it, then close it",
+                lanes=("Main entry",),
+                since=1,
+            )
+        )
+        yield opened
+
+
+def test_each_entry_keeps_what_stands_in_its_places():
+    for english, french in catalogue():
+        places = re.findall(r"\{\d\}", english)
+        assert places == [f"{{{number}}}" for number in range(len(places))], english
+        assert sorted(places) == sorted(re.findall(r"\{\d\}", french)), english
+
+
+def test_no_text_stands_twice():
+    english = [entry for entry, _ in catalogue()]
+    assert len(english) == len(set(english))
+
+
+def test_events_and_problems_have_their_french():
+    known = {entry for entry, _ in catalogue()}
+    wanted = {kind.label for kind in EventKind}
+    for advice in ADVICE.values():
+        wanted |= {advice.title, advice.means, *advice.steps}
+    assert sorted(wanted - known) == []
+
+
+@in_one_loop
+async def test_every_screen_is_french_in_a_french_browser(gateway, browser_page):
+    async with browser_page(language="fr-FR", tolerate=("409",)) as page:
+        await sign_in(page, gateway)
+        assert await page.evaluate("document.documentElement.lang") == "fr"
+        left = set()
+        for screen in SCREENS:
+            await page.goto(f"{gateway.url}/status/{screen}")
+            await expect(page.locator("#board")).to_be_visible()
+            await page.wait_for_load_state("networkidle")
+            left |= {text for text in await page.evaluate(SHOWN) if re.search(ENGLISH, text)}
+        assert sorted(left) == []
+
+
+@in_one_loop
+async def test_what_happened_is_told_in_french(gateway, browser_page):
+    async with browser_page(language="fr", tolerate=("409",)) as page:
+        await sign_in(page, gateway)
+        await expect(page.locator("#problems")).to_contain_text("la position de la barrière n'est pas connue")
+        await expect(page.locator("#events")).to_contain_text("carte 0042")
+        await expect(page.locator("#events")).not_to_contain_text("expired")
+
+
+@in_one_loop
+async def test_a_person_chooses_another_language_for_good(gateway, browser_page):
+    async with browser_page(language="de-DE", tolerate=("409",)) as page:
+        await page.goto(f"{gateway.url}/status/")
+        await expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
+        await page.locator("#sign-in .languages").select_option("Français")
+        await expect(page.get_by_role("button", name="Se connecter", exact=True)).to_be_visible()
+        await sign_in(page, gateway)
+        await page.reload()
+        await expect(page.get_by_role("link", name="Événements")).to_be_visible()
