@@ -71,6 +71,7 @@ from gateway.web.status.card_desk import StatusCards
 from gateway.web.status.consumers import StatusConsumers
 from gateway.web.status.event_history import EventHistory
 from gateway.web.status.event_states import EventStates
+from gateway.web.status.gate_travels import StatusTravels
 from gateway.web.status.incidents import StatusIncidents
 from gateway.web.status.lane_view import StatusLane
 from gateway.web.status.lines import StatusLines
@@ -357,6 +358,7 @@ class Interface:
             *StatusSupport(bundle=self.support).routes(),
             *StatusLines(state=self.site_state, lines=self.lines).routes(),
             *StatusCards(events=store.events, refused=store.refused, clock=self.clock).routes(),
+            *StatusTravels(lanes=self.lanes, events=store.events).routes(),
             *StatusLane(lanes=self.lanes, cards=store.cards, events=store.events, states=self._event_states).routes(),
             *StatusOutbox(actions=self.outbox, outbox=store.outbox, refused=store.refused).routes(),
             *StatusSync(central=self.central).routes(),

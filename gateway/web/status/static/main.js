@@ -19,6 +19,7 @@ import { ageConsumers, showConsumers } from "./consumers.js";
 import { forgetSettings, setUpSettings, showSettings } from "./settings.js";
 import { ageEquipment, setUpEquipment, showEquipment } from "./equipment.js";
 import { clock, follow } from "./time.js";
+import { setUpTravels, showTravels } from "./travels.js";
 import { setUpViews, show } from "./views.js";
 import { followDocument } from "./words.js";
 import { ageWall, forgetWall, setUpWall, showWall } from "./wall.js";
@@ -79,6 +80,7 @@ function showRest(snapshot) {
   showBooks(snapshot);
   showRefused(snapshot);
   showConsumers(snapshot);
+  showTravels(snapshot);
   showSettings(snapshot);
 }
 
@@ -144,6 +146,7 @@ setUpHistory();
 setUpCards();
 setUpLines();
 setUpSettings();
+setUpTravels();
 setUpViews({ before: endRest });
 setUpEquipment();
 setUpBooks();

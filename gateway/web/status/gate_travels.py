@@ -1,0 +1,56 @@
+"""How long each gate takes to open and to close, over its last travels, for the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from aiohttp import web
+
+from gateway.domain.events import EventKind, RecordedEvent
+from gateway.domain.travels import LAST_TRAVELS, TRAVEL_EVENTS, TRAVEL_SECONDS, normal_band, seconds_of, why_slow
+from gateway.lanes import Lanes
+from gateway.runtime.clock import iso_utc
+from gateway.store.events.events import Events
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import Caller
+from gateway.web.http.envelope import success
+from gateway.web.operation import Operation, needs
+
+GATE_TRAVELS = Operation(
+    "GET", "/status/gate/travels/{lane}", needs("can_view_devices") & needs("can_view_events"), "travels"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusTravels:
+    """`/status/gate/travels`."""
+
+    lanes: Lanes
+    events: Events
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the operations of this family."""
+        return (Route(GATE_TRAVELS, self._travels),)
+
+    async def _travels(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        lane_id = request.match_info["lane"]
+        self.lanes.points(lane_id)  # refuses a lane that does not exist
+        events = await self.events.lately(types=TRAVEL_EVENTS, lane_id=lane_id, limit=LAST_TRAVELS)
+        return success(
+            travels={"opening": _told(EventKind.GATE_OPENED, events), "closing": _told(EventKind.GATE_CLOSED, events)}
+        )
+
+
+def _told(kind: EventKind, events: Iterable[RecordedEvent]) -> dict[str, object]:
+    timed = [event for event in events if event.type == kind and f'"{TRAVEL_SECONDS}"' in event.data]
+    seconds = seconds_of(kind, timed)
+    band = normal_band(seconds)
+    return {
+        "travels": [
+            {"at": iso_utc(event.date_at), "seconds": json.loads(event.data)[TRAVEL_SECONDS]} for event in timed
+        ],
+        "band": None if band is None else asdict(band),
+        "slow": why_slow(seconds),
+    }
