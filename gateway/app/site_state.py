@@ -11,6 +11,7 @@ import structlog
 from drivers.bus.bus import Bus
 from gateway.central.central_status import CentralLink
 from gateway.domain.errors import ConfigError, StoreError
+from gateway.domain.travels import LAST_TRAVELS, TRAVEL_EVENTS, SlowGate, slow_gates
 from gateway.lanes import Lanes
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
@@ -24,6 +25,8 @@ from gateway.store import Store
 log = structlog.get_logger(__name__)
 
 _QUERY_SECONDS = 2.0
+_TRAVELS_SECONDS = 60.0
+_MOST_TRAVELS = 5000
 _LIST_OLD_PULLS = 10
 _LIST_OLD_SECONDS = 900.0
 
@@ -55,6 +58,8 @@ class SiteStateReader:
         self._refused_records = 0
         self._disabled_webhooks: tuple[tuple[str, str], ...] = ()
         self._certificate_ends: int | None = None
+        self._slow_gates: tuple[SlowGate, ...] = ()
+        self._travels_read_at = float("-inf")
         self._refreshed_at = float("-inf")
 
     def change(self, site: Site, *, buses: Mapping[str, Bus], central: CentralLink | None) -> None:
@@ -82,6 +87,7 @@ class SiteStateReader:
             refused_records=self._refused_records,
             disabled_webhooks=self._disabled_webhooks,
             certificate_ends=self._certificate_ends,
+            slow_gates=self._slow_gates,
             lines=tuple(SiteLine(bus.quality(), units) for bus, units in self._buses.values()),
         )
 
@@ -94,6 +100,9 @@ class SiteStateReader:
         try:
             self._refused_records = (await self._store.outbox.books()).parked
             hooks = await self._store.webhooks.all()
+            if now >= self._travels_read_at + _TRAVELS_SECONDS:
+                self._travels_read_at = now
+                self._slow_gates = await self._slow_now()
         except StoreError as error:
             log.debug("problems_not_refreshed", error=str(error))  # that the store fails is a problem of its own
             return
@@ -105,6 +114,11 @@ class SiteStateReader:
                 self._certificate_ends = await asyncio.to_thread(ends_at, tls)
             except ConfigError as error:
                 log.debug("certificate_not_read", error=str(error))  # what is served goes on with what it has read
+
+    async def _slow_now(self) -> tuple[SlowGate, ...]:
+        limit = min(_MOST_TRAVELS, LAST_TRAVELS * max(1, len(self._site.lanes)))
+        events = await self._store.events.lately(types=TRAVEL_EVENTS, limit=limit)
+        return await asyncio.to_thread(lambda: tuple(slow_gates(events)))
 
 
 def _units_of(site: Site, link: str) -> Mapping[int, tuple[int, ...]]:

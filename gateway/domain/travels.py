@@ -1,17 +1,16 @@
 """Travels of gates: how long each took from the acknowledged command to its limit, and what is normal for that gate.
 
 Pure. The history of a gate is in its own events: `GATE_OPENED` and `GATE_CLOSED` carry the time of the travel they end.
-To ask whether a gate has become slower than its own history::
+To ask which gates have become slower than their own history::
 
-    events = await store.events.lately(types=TRAVEL_EVENTS, lane_id=lane_id, limit=LAST_TRAVELS)
-    slow = why_slow(seconds_of(EventKind.GATE_OPENED, events))     # "" while it is as it was
+    slow = slow_gates(await store.events.lately(types=TRAVEL_EVENTS, limit=LAST_TRAVELS))
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -38,6 +37,24 @@ class Band:
     low: float
     middle: float
     high: float
+
+
+@dataclass(frozen=True, slots=True)
+class SlowGate:
+    """A gate that has become slower: its lane, the kind of event that ends such a travel, and why in words."""
+
+    lane_id: str
+    kind: EventKind
+    why: str
+
+
+def slow_gates(events: Sequence[RecordedEvent]) -> Iterator[SlowGate]:
+    """Yield the gates that have become slower than their own history, given travels of several lanes, oldest first."""
+    for lane_id in dict.fromkeys(event.lane_id for event in events):
+        own = [event for event in events if event.lane_id == lane_id]
+        for kind in TRAVEL_EVENTS:
+            if why := why_slow(seconds_of(kind, own)):
+                yield SlowGate(lane_id, kind, why)
 
 
 def seconds_of(kind: EventKind, events: Iterable[RecordedEvent]) -> tuple[float, ...]:

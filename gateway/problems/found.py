@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gateway.domain.central_status import CentralStatus
+from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition
 from gateway.domain.problems import ProblemKind
+from gateway.domain.travels import SlowGate
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
 from gateway.problems.lines import SiteLine, is_garbled, problem_of_line, problems_beside
 from gateway.problems.problem import Part, Problem, Verdict
@@ -24,6 +26,7 @@ _CAMERA_KINDS = {
     CameraCondition.DISK_FAILED: ProblemKind.CAMERA_DISK_FAILED,
 }
 
+_MOVES = {EventKind.GATE_OPENED: "opens", EventKind.GATE_CLOSED: "closes"}
 _SECOND = 1_000_000
 _HOUR = 3600
 _CERTIFICATE_SECONDS = 14 * 24 * _HOUR
@@ -43,6 +46,7 @@ class SiteState:
         list_old_seconds: so long after the last pull the lists count as old.
         refused_records: records that central refused and that wait for a person.
         disabled_webhooks: their names, and why nothing is sent to them.
+        slow_gates: gates that move more slowly than they used to.
         certificate_ends: wall micros at which the certificate of the interface ends; None where it has none.
     """
 
@@ -60,6 +64,7 @@ class SiteState:
     refused_records: int = 0
     disabled_webhooks: tuple[tuple[str, str], ...] = ()
     certificate_ends: int | None = None
+    slow_gates: tuple[SlowGate, ...] = ()
     lines: tuple[SiteLine, ...] = ()
 
 
@@ -83,10 +88,25 @@ def _problems(site: SiteState) -> Iterator[Problem]:
             else:
                 yield _of_lane(lane, trouble, stops=True)
     yield from _of_field(site, hindered)
+    yield from _of_slow_gates(site)
     for camera in site.cameras:
         yield from _of_camera(camera)
     if site.central is not None:
         yield from _of_central(site, site.central)
+
+
+def _of_slow_gates(site: SiteState) -> Iterator[Problem]:
+    lanes = {lane.lane_id: lane for lane in site.lanes}
+    for slow in site.slow_gates:
+        if (lane := lanes.get(slow.lane_id)) is not None:
+            yield Problem(
+                kind=ProblemKind.GATE_SLOWER,
+                part=Part.LANE,
+                id=lane.lane_id,
+                name=lane.name,
+                text=f"{lane.name}: the gate {_MOVES[slow.kind]} more slowly than it used to: {slow.why}",
+                subject=_MOVES[slow.kind],
+            )
 
 
 def _of_field(site: SiteState, hindered: Mapping[int, list[str]]) -> Iterator[Problem]:

@@ -47,6 +47,17 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "Open it by hand until then.",
             ),
         ),
+        K.GATE_SLOWER: Advice(
+            "Gate moves more slowly than it used to",
+            Severity.WARNING,
+            "Vehicles wait longer. The gate may soon fail to reach its limits.",
+            (
+                "Watch it move: look whether it hangs, scrapes or swings after.",
+                "Check its spring or counterweight, its bearings and its gear, and grease them by the maker's manual.",
+                "Check the supply of the motor under load, and its capacitor.",
+                "If it was set to move slowly, this is over after some hundred travels.",
+            ),
+        ),
         K.ARMING_LOOP_UNKNOWN: Advice(
             "Arming loop unknown",
             Severity.ALARM,

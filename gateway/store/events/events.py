@@ -117,17 +117,18 @@ class Events:
 
         return await self._database.read(query)
 
-    async def lately(self, *, types: Iterable[int], lane_id: str, limit: int) -> tuple[RecordedEvent, ...]:
-        """Return the newest events of a lane that are of these types, at most so many of each, the oldest first."""
+    async def lately(self, *, types: Iterable[int], limit: int, lane_id: str = "") -> tuple[RecordedEvent, ...]:
+        """Return the newest events of these types, of one lane or of all: at most so many of each, the oldest first."""
+        of_lane, lane = (" AND lane_id = ?", (lane_id,)) if lane_id else ("", ())
 
         def query(connection: sqlite3.Connection) -> tuple[RecordedEvent, ...]:
             rows = (
                 row
                 for kind in types
                 for row in connection.execute(
-                    f"SELECT {COLUMNS} FROM event INDEXED BY event_by_type WHERE type = ? AND lane_id = ?"
+                    f"SELECT {COLUMNS} FROM event INDEXED BY event_by_type WHERE type = ?{of_lane}"
                     " ORDER BY id DESC LIMIT ?",
-                    (kind, lane_id, limit),
+                    (kind, *lane, limit),
                 )
             )
             return tuple(sorted((event_of(row) for row in rows), key=lambda event: event.id))

@@ -13,9 +13,12 @@ from far_end_site import a_barrier
 from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
 from gateway.demo.modbus_far_end import Misbehaviour
+from gateway.domain.events import Event, EventKind
+from gateway.domain.travels import TRAVEL_SECONDS
 from gateway.runtime.data_folder import DataFolder
 from gateway.site import Secrets, load_whole
 from gateway.site.trial_files import TrialFiles
+from gateway.store import Entry, Store
 
 SITE = """
 site = {{ name = "Small" }}
@@ -35,6 +38,8 @@ gate = 101
 arming = {{ device = 103, point = "arming_loop" }}
 closing = {{ device = 101, point = "closing_loop" }}
 """
+
+CHIEF = {"username": "chief", "password": "hunter2-hunter2"}
 
 
 @asynccontextmanager
@@ -65,8 +70,7 @@ async def test_ready_is_503_with_the_lane_named_while_it_cannot_work(tmp_path):
                         return (await answer.json())["not_ready"]
                 await asyncio.sleep(0.05)
 
-        body = {"username": "chief", "password": "hunter2-hunter2"}
-        async with client.post(f"{url}/v1/auth/login", json=body) as answer:
+        async with client.post(f"{url}/v1/auth/login", json=CHIEF) as answer:
             headers = {"SessionID": (await answer.json())["session"]}
         assert await ready(200) == []
         far_end.misbehave(2, Misbehaviour(deaf=True))
@@ -78,3 +82,33 @@ async def test_ready_is_503_with_the_lane_named_while_it_cannot_work(tmp_path):
         far_end.misbehave(1)
         far_end.misbehave(2)
         assert await ready(200) == []
+
+
+async def kept_travels(folder, *seconds):
+    """Keep as many openings of the lane's gate as if it had made them before."""
+    data = folder / "data"
+    data.mkdir()
+    store = Store(folder=data, site_name="Small", sends=False)
+    await store.open()
+    for number, one in enumerate(seconds):
+        facts = {TRAVEL_SECONDS: one}
+        event = Event(EventKind.GATE_OPENED, number, clock_trusted=True, description="", lane_id="entry", data=facts)
+        await store.journal.record(Entry(events=(event,)))
+    await store.close()
+
+
+async def test_a_gate_that_became_slower_is_a_problem(tmp_path):
+    await kept_travels(tmp_path, *[3.0] * 40, *[4.8] * 5)
+    async with a_barrier() as (_, _, port), running(tmp_path, port) as url, aiohttp.ClientSession() as client:
+        async with client.post(f"{url}/v1/auth/login", json=CHIEF) as answer:
+            headers = {"SessionID": (await answer.json())["session"]}
+        found = {}
+        while "gate_slower" not in found:
+            async with client.get(f"{url}/health/ready", headers=headers) as answer:
+                found = {problem["kind"]: problem for problem in (await answer.json())["problems"]}
+            await asyncio.sleep(0.05)
+        slower = found["gate_slower"]
+        assert slower["text"] == (
+            "Entry: the gate opens more slowly than it used to: its last 5 took 4.8 s; 3.0 s is normal, up to 3.0 s"
+        )
+        assert (slower["severity"], slower["lanes"]) == ("warning", [])
