@@ -156,8 +156,9 @@ class ReopeningCheck:
     """The rule that a close is undone by an open when something comes into the way, or a fire breaks out.
 
     It holds once a close may be on its way, as soon as the line allows: until an open is written, not only asked for.
-    While its driver has an open, the line decides when it goes out; one that the line kept is followed by another at
-    once. An open that was refused for any other reason puts nothing off. There are four exceptions:
+    While its driver has an open, or a person's stop that took its place, the line decides when it goes out; one that
+    the line kept is followed by another at once. An open that was refused for any other reason puts nothing off. There
+    are four exceptions:
 
     - A person's stop was seen to have worked, or was acknowledged while the gate stands half-way.
     - The gate was seen to close on the close, and to stand open again since: its own safety has opened it.
@@ -183,6 +184,7 @@ class ReopeningCheck:
     def __init__(self) -> None:
         self._unanswered: set[str] = set()
         self._opens: Counter[str] = Counter()
+        self._stops: Counter[str] = Counter()
         self._kept_by_line: set[str] = set()
         self._closing: dict[str, float] = {}
         self._due: dict[tuple[str, str], float] = {}
@@ -207,17 +209,16 @@ class ReopeningCheck:
                 self._unanswered.add(observation.lane)
             case seen.Answered(action=GateAction.CLOSE):
                 self._unanswered.discard(observation.lane)
-            case seen.Called(action=GateAction.OPEN):
-                self._opens[observation.lane] += 1
-                self._kept_by_line.discard(observation.lane)
+            case seen.Called():
+                self._note_called(observation)
             case seen.Answered(action=GateAction.OPEN):
                 self._note_answered_open(observation)
             case seen.PositionReported():
                 self._note_position(observation)
             case seen.GateAway():
                 self._over(observation.lane)
-            case seen.Answered(action=GateAction.STOP, acknowledged=True):
-                self._note_stopped(observation.lane)
+            case seen.Answered(action=GateAction.STOP):
+                self._note_answered_stop(observation)
             case seen.Wrote(action=GateAction.OPEN):
                 self._over(observation.lane)
             case seen.Asked(action=GateAction.STOP):
@@ -229,11 +230,19 @@ class ReopeningCheck:
                 self._due.clear()
                 self._unanswered.clear()
                 self._opens.clear()
+                self._stops.clear()
                 self._kept_by_line.clear()
                 self._position.clear()
             case _:
                 self._note_points(observation)
         return fault
+
+    def _note_called(self, called: seen.Called) -> None:
+        if called.action is GateAction.OPEN:
+            self._opens[called.lane] += 1
+            self._kept_by_line.discard(called.lane)
+        elif called.action is GateAction.STOP:
+            self._stops[called.lane] += 1
 
     def _note_answered_open(self, answered: seen.Answered) -> None:
         """Note that the driver came back from an open. If it was written, the close is over already."""
@@ -278,7 +287,12 @@ class ReopeningCheck:
         stopped = lane in self._asked and position is GatePosition.STOPPED
         return stopped or (lane in self._stop_acknowledged and position in {GatePosition.OPEN, GatePosition.OPENING})
 
-    def _note_stopped(self, lane: str) -> None:
+    def _note_answered_stop(self, answered: seen.Answered) -> None:
+        lane = answered.lane
+        self._stops[lane] = max(0, self._stops[lane] - 1)
+        if not answered.acknowledged:
+            self._put_off(answered)
+            return
         self._stop_acknowledged.add(lane)
         if self._position.get(lane) is GatePosition.STOPPED:
             self._over(lane)
@@ -321,7 +335,7 @@ class ReopeningCheck:
 
     def _overdue(self, now: float) -> str:
         for (lane, point), due in self._due.items():
-            if now > due and not self._opens[lane]:
+            if now > due and not self._opens[lane] and not self._stops[lane]:
                 self._over(lane)
                 return f"{lane} was closing, {point} became active or unknown, and the gate was not opened again"
         return ""

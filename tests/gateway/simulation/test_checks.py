@@ -234,6 +234,10 @@ def test_a_stop_that_is_acknowledged_while_the_gate_stands_half_way_has_worked()
     assert told_of_reopening(stands, asked, stop, overtaken, seen.Answered(14.3, LANE, GateAction.STOP)) == []
     refused = seen.Answered(14.3, LANE, GateAction.STOP, acknowledged=False)
     assert "photocell became active" in told_of_reopening(stands, asked, stop, overtaken, refused)[0]
+    called, late = seen.Called(14.1, LANE, GateAction.STOP), seen.Answered(17.8, LANE, GateAction.STOP)
+    assert told_of_reopening(stands, asked, stop, called, overtaken, late) == [], "the line was late"
+    refused = seen.Answered(17.8, LANE, GateAction.STOP, acknowledged=False)
+    assert "photocell became active" in told_of_reopening(stands, asked, stop, called, overtaken, refused)[0]
 
 
 def test_a_gate_that_its_own_safety_opened_closes_onto_nothing():
