@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
+from gateway.domain.problems import ProblemKind as K
 from gateway.domain.writes import JsonObject
-from gateway.problems.problem import Problem, Verdict
+from gateway.problems.problem import Part, Problem, Verdict
 from gateway.runtime.clock import iso_utc
 from gateway.web.operations.answers import Answer
+
+_FETCHED_AGAIN = frozenset({K.CENTRAL_LIST_INCOMPLETE, K.CENTRAL_LIST_OLD, K.CENTRAL_LIST_SHRANK, K.CARDS_UNREADABLE})
+_OF_LINES = frozenset({K.UNIT_GARBLED, K.UNIT_UNRELIABLE, K.UNIT_SLOW})
+_OF_SITE_FILE = frozenset({K.SITE_FILE_NOTICE})
+_OF_HEALTH = frozenset({Part.DEVICE, Part.CENTRAL})
+
+
+class ActionAnswer(Answer):
+    """What the page can do about a problem: go to an address of its own, or call an operation without a body."""
+
+    label: str
+    show: str
+    post: str
 
 
 class ProblemAnswer(Answer):
     """A problem of the site: what is wrong since when, what it means for drivers, and what to do.
 
     `id` is that of its lane, line, device or camera, `subject` the input concerned. `lanes` cannot work because of it.
-    `acknowledged_by` knows of it since then; nobody is called for it until `silent_until`.
+    `acknowledged_by` knows of it since then; nobody is called for it until `silent_until`. `action` is what the page
+    offers, null for nothing.
     """
 
     kind: str
@@ -27,6 +44,7 @@ class ProblemAnswer(Answer):
     severity: str
     means: str
     steps: tuple[str, ...]
+    action: ActionAnswer | None
     acknowledged_by: str
     acknowledged_at: str | None
     silent_until: str | None
@@ -48,10 +66,29 @@ def problem_fields(problem: Problem) -> JsonObject:
         "severity": problem.severity.name.lower(),
         "means": problem.means,
         "steps": list(problem.steps),
+        "action": _action(problem),
         "acknowledged_by": "" if said is None else said.by,
         "acknowledged_at": None if said is None else iso_utc(said.at),
         "silent_until": iso_utc(said.silent_until) if said is not None and said.silent_until else None,
     }
+
+
+def _action(problem: Problem) -> JsonObject | None:
+    if problem.kind in _FETCHED_AGAIN:
+        return {"label": "Fetch everything again", "show": "", "post": "/status/sync/refresh"}
+    if problem.part is Part.LANE:
+        return _shown("Show the lane", f"lanes/{quote(problem.id, safe='')}")
+    if problem.part is Part.LINE or problem.kind in _OF_LINES:
+        return _shown("Show the line", "lines")
+    if problem.kind in _OF_SITE_FILE:
+        return _shown("Show the site file", "settings")
+    if problem.part in _OF_HEALTH:
+        return _shown("Show its state", "health")
+    return None
+
+
+def _shown(label: str, view: str) -> JsonObject:
+    return {"label": label, "show": f"/status/{view}", "post": ""}
 
 
 def verdict_fields(verdict: Verdict) -> JsonObject:

@@ -464,3 +464,24 @@ async def test_a_page_that_did_not_come_whole_comes_again(gateway, browser_page)
         await page.goto(f"{gateway.url}/status/")
         await expect(page.get_by_role("alert")).to_contain_text("did not come")
         await expect(page.get_by_label("User name")).to_be_visible()
+
+
+async def test_a_problem_offers_what_the_page_can_do_about_it(gateway, browser_page):
+    gateway.problems += [
+        Problem(kind=ProblemKind.GATE_HELD_OPEN, part=Part.LANE, id="entry", name="Main entry", text="open", since=1),
+        Problem(kind=ProblemKind.CENTRAL_LIST_OLD, part=Part.CENTRAL, id="", name="Central", text="old", since=1),
+        Problem(kind=ProblemKind.CLOCK_NOT_SET, part=Part.GATEWAY, id="", name="Gateway", text="not set", since=1),
+    ]
+    async with browser_page(tolerate=("409",)) as page:
+        await sign_in(page, gateway)
+        for summary in await page.locator("#problems summary").all():
+            await summary.click()
+        unset = page.locator(".problem").filter(has_text="Clock not set")
+        await expect(unset.locator(".go")).to_be_hidden()
+        await expect(unset.locator(".act")).to_be_hidden()
+        await page.locator("#problems").get_by_role("button", name="Fetch everything again").click()
+        await expect(page.get_by_text("Under way.")).to_be_visible()
+        assert gateway.central.asked_by == ["user:chief"]
+        await page.locator("#problems").get_by_role("link", name="Show the lane").click()
+        await expect(page).to_have_url(f"{gateway.url}/status/lanes/entry")
+    gateway.problems.clear()

@@ -40,9 +40,20 @@ function label() {
 
 function create() {
   const node = fromTemplate("problem-row");
+  node.querySelector(".act").addEventListener("click", () => act(node.problem.action));
   node.querySelector(".know").addEventListener("click", () => acknowledge(node.problem, 0));
   node.querySelector(".silence").addEventListener("click", () => acknowledge(node.problem, 8));
   return node;
+}
+
+async function act({ post: operation }) {
+  try {
+    await post(operation, {});
+    toast("Under way.");
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    toast(error.message, true);
+  }
 }
 
 async function acknowledge({ kind, part, id, subject }, silent_hours) {
@@ -63,6 +74,12 @@ function update(node, problem, user) {
   setText(node.querySelector(".known-by"), known ? `${problem.acknowledged_by} knows of it since ${clock(problem.acknowledged_at)}${silent}` : "");
   node.querySelector(".know").hidden = known || !user.control_devices;
   node.querySelector(".silence").hidden = Boolean(problem.silent_until) || !user.control_devices;
+  const go = node.querySelector(".go");
+  const button = node.querySelector(".act");
+  go.hidden = !problem.action?.show;
+  button.hidden = !problem.action?.post || !user.edit_settings;
+  if (!go.hidden) go.href = problem.action.show;
+  for (const way of [go, button]) setText(way, problem.action?.label ?? "");
   setText(node.querySelector(".problem-title"), problem.title);
   setText(node.querySelector(".problem-text"), problem.text);
   setText(node.querySelector(".problem-means"), problem.means);
