@@ -11,7 +11,7 @@ import structlog
 from drivers.bus.bus import Bus
 from gateway.central.central_status import CentralLink
 from gateway.domain.errors import ConfigError, StoreError
-from gateway.domain.travels import LAST_TRAVELS, TRAVEL_EVENTS, SlowGate, slow_gates
+from gateway.domain.travels import TRAVEL_EVENTS, SlowGate, most_travels, slow_gates
 from gateway.lanes import Lanes
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
@@ -26,7 +26,6 @@ log = structlog.get_logger(__name__)
 
 _QUERY_SECONDS = 2.0
 _TRAVELS_SECONDS = 60.0
-_MOST_TRAVELS = 5000
 _LIST_OLD_PULLS = 10
 _LIST_OLD_SECONDS = 900.0
 
@@ -116,8 +115,7 @@ class SiteStateReader:
                 log.debug("certificate_not_read", error=str(error))  # what is served goes on with what it has read
 
     async def _slow_now(self) -> tuple[SlowGate, ...]:
-        limit = min(_MOST_TRAVELS, LAST_TRAVELS * max(1, len(self._site.lanes)))
-        events = await self._store.events.lately(types=TRAVEL_EVENTS, limit=limit)
+        events = await self._store.events.lately(types=TRAVEL_EVENTS, limit=most_travels(len(self._site.lanes)))
         return await asyncio.to_thread(lambda: tuple(slow_gates(events)))
 
 

@@ -3,7 +3,7 @@
 Pure. The history of a gate is in its own events: `GATE_OPENED` and `GATE_CLOSED` carry the time of the travel they end.
 To ask which gates have become slower than their own history::
 
-    slow = slow_gates(await store.events.lately(types=TRAVEL_EVENTS, limit=LAST_TRAVELS))
+    slow = slow_gates(await store.events.lately(types=TRAVEL_EVENTS, limit=most_travels(len(lanes))))
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from statistics import median
 from gateway.domain.events import EventKind, RecordedEvent
 
 TRAVEL_EVENTS = (EventKind.GATE_OPENED, EventKind.GATE_CLOSED)
-LAST_TRAVELS = 500
-"""Of each kind; weeks of a quiet lane, days of a busy one."""
 TRAVEL_SECONDS = "travel_seconds"
 """The fact of such an event that holds its travel."""
 
+_OF_A_LANE = 500
+"""Of each kind; weeks of a quiet lane, days of a busy one."""
+_MOST = 5000
 _FEWEST = 30
 """Travels before a gate has a history of its own."""
 _RECENT = 5
@@ -37,6 +38,14 @@ class Band:
     low: float
     middle: float
     high: float
+
+
+def most_travels(lanes: int) -> int:
+    """Return how many of the site's travels of each kind are looked at, for so many lanes.
+
+    The newest of all lanes are bounded; those of one lane that seldom opens may lie among millions of others.
+    """
+    return min(_MOST, _OF_A_LANE * max(1, lanes))
 
 
 @dataclass(frozen=True, slots=True)

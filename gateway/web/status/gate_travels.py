@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from aiohttp import web
 
 from gateway.domain.events import EventKind, RecordedEvent
-from gateway.domain.travels import LAST_TRAVELS, TRAVEL_EVENTS, TRAVEL_SECONDS, normal_band, seconds_of, why_slow
+from gateway.domain.travels import TRAVEL_EVENTS, TRAVEL_SECONDS, most_travels, normal_band, seconds_of, why_slow
 from gateway.lanes import Lanes
 from gateway.runtime.clock import iso_utc
 from gateway.store.events.events import Events
@@ -18,9 +19,7 @@ from gateway.web.auth.callers import Caller
 from gateway.web.http.envelope import success
 from gateway.web.operation import Operation, needs
 
-GATE_TRAVELS = Operation(
-    "GET", "/status/gate/travels/{lane}", needs("can_view_devices") & needs("can_view_events"), "travels"
-)
+GATE_TRAVELS = Operation("GET", "/status/gate/travels", needs("can_view_devices") & needs("can_view_events"), "travels")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +33,18 @@ class StatusTravels:
         """Return the operations of this family."""
         return (Route(GATE_TRAVELS, self._travels),)
 
-    async def _travels(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        lane_id = request.match_info["lane"]
-        self.lanes.points(lane_id)  # refuses a lane that does not exist
-        events = await self.events.lately(types=TRAVEL_EVENTS, lane_id=lane_id, limit=LAST_TRAVELS)
-        return success(
-            travels={"opening": _told(EventKind.GATE_OPENED, events), "closing": _told(EventKind.GATE_CLOSED, events)}
-        )
+    async def _travels(self, _: web.Request, __: Caller) -> web.StreamResponse:
+        events = await self.events.lately(types=TRAVEL_EVENTS, limit=most_travels(len(self.lanes.lanes())))
+        lanes = [lane.lane_id for lane in self.lanes.lanes()]
+        return success(travels=await asyncio.to_thread(_by_lane, lanes, events))
+
+
+def _by_lane(lanes: Iterable[str], events: Sequence[RecordedEvent]) -> dict[str, object]:
+    told = {}
+    for lane_id in lanes:
+        own = [event for event in events if event.lane_id == lane_id]
+        told[lane_id] = {"opening": _told(EventKind.GATE_OPENED, own), "closing": _told(EventKind.GATE_CLOSED, own)}
+    return told
 
 
 def _told(kind: EventKind, events: Iterable[RecordedEvent]) -> dict[str, object]:

@@ -27,15 +27,11 @@ export function showTravels(snapshot) {
 
 async function ask() {
   if (byId("travels-section").hidden) return;
-  const told = [];
-  for (const lane of lanes) {
-    const answer = await call("GET", `/status/gate/travels/${encodeURIComponent(lane.lane_id)}`).catch((error) => {
-      if (!(error instanceof Refused)) throw error;
-      return null;
-    });
-    if (answer) told.push({ lane, answer: answer.travels });
-    if (!entered) return;
-  }
+  const answer = await call("GET", "/status/gate/travels").catch((error) => {
+    if (!(error instanceof Refused)) throw error;
+    return { travels: {} };
+  });
+  const told = lanes.filter((lane) => lane.lane_id in answer.travels).map((lane) => ({ lane, answer: answer.travels[lane.lane_id] }));
   keyed(byId("travels"), told, {
     key: ({ lane }) => lane.lane_id,
     create: () => make("li", "card travel"),
