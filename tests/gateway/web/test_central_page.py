@@ -171,6 +171,10 @@ async def test_why_something_waits_and_books_that_do_not_balance_are_said(gatewa
             [re.compile(f"^2 . access card: update, since .*: {error}$"), re.compile("^1 . .*: not tried yet$")]
         )
         await expect(page.locator("#books-fault")).to_be_hidden()
+        await expect(page.locator("#books-words")).to_contain_text(re.compile(r"^\d+ records wait for central"))
+        async with page.expect_download() as download:
+            await page.get_by_role("link", name="Support bundle").click()
+        assert (await download.value).suggested_filename.endswith(".tar.gz")
         await gateway.store.database.write(
             lambda connection: connection.execute("UPDATE book SET count = count + 1 WHERE name = 'accepted'")
         )

@@ -35,6 +35,7 @@ export function showBooks({ books, user }) {
       setClass(box, kind);
     },
   });
+  setText(byId("books-words"), inWords(books));
   const found = books.delivered + books.replaced + books.dropped + books.waiting + books.parked;
   const fault = `The books do not balance: ${books.accepted} were accepted for central, ${found} are accounted for.`
     + " Keep the log and the data folder, and tell the person who looks after the gateway.";
@@ -43,6 +44,13 @@ export function showBooks({ books, user }) {
   byId("held").hidden = !waits;
   setText(byId("held-title"), books.waiting === 1 ? "Why 1 record waits" : `Why ${books.waiting} records wait`);
   askWhy();
+}
+
+function inWords({ waiting, parked }) {
+  const parts = [];
+  if (waiting) parts.push(waiting === 1 ? "1 record waits for central" : `${waiting} records wait for central`);
+  if (parked) parts.push(parked === 1 ? "1 record was refused and waits for a person" : `${parked} records were refused and wait for a person`);
+  return parts.length ? `${parts.join("; ")}.` : "Everything is with central.";
 }
 
 // All that waits is gone through for it: only while somebody looks, and not with every snapshot.

@@ -46,6 +46,7 @@ export function ageEquipment() {
     ...(last.storage ? [["Footage", last.storage.text, last.storage.short ? "bad" : ""]] : []),
     ["Database", gateway.store_failing || "working", gateway.store_failing ? "bad" : ""],
   ];
+  byId("bundle").hidden = !(last.user.edit_settings && last.user.view_events && last.user.view_devices);
   const list = byId("facts");
   if (list.children.length !== rows.length * 2) list.replaceChildren(...rows.flatMap(() => [make("dt"), make("dd")]));
   rows.forEach(([name, value, kind], number) => {
