@@ -1,4 +1,8 @@
-"""Take the documents' pictures of the status page, from the demo site: `make pictures`."""
+"""Take the documents' pictures of the status page, from the demo site: `make pictures`.
+
+Beside each stands the outline of what it shows. A test compares that with the page as it is, so that no picture goes
+stale: pictures themselves differ with every browser, font and moment.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
 
@@ -17,6 +21,13 @@ DOCS = Path(__file__).parent.parent / "docs"
 PORT = 18481
 ADDRESS = f"http://127.0.0.1:{PORT}/status/"
 PICTURES = {"status-page.png": ""}
+OUTLINE = """() => {
+    const parts = ["#views a", ".area-lanes :is(h2, h3, button, option)", ".area-events :is(h2, option)",
+        ".area-side :is(h2, h3)"];
+    const shown = [...document.querySelectorAll(parts.join())]
+        .filter((node) => node.localName === "option" || node.checkVisibility());
+    return shown.map((node) => `${node.localName} ${node.textContent.trim()}`);
+}"""
 _STARTS_SECONDS = 60
 _SETTLES_SECONDS = 30
 
@@ -39,6 +50,11 @@ def main() -> None:
             demo.wait(timeout=30)
 
 
+def outline(page: Page) -> str:
+    """Return the titles, buttons and choices that the page shows, each once, a line each."""
+    return "".join(f"{line}\n" for line in dict.fromkeys(page.evaluate(OUTLINE)))
+
+
 def take() -> None:
     """Sign in at the demo and take the pictures."""
     with sync_playwright() as playwright:
@@ -54,6 +70,7 @@ def take() -> None:
             page.wait_for_selector("#board:not([hidden])")
             page.wait_for_timeout(2000)
             page.screenshot(path=DOCS / name)
+            (DOCS / name).with_suffix(".txt").write_text(outline(page), encoding="utf-8")
             print(DOCS / name)
         browser.close()
 

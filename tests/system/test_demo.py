@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -11,11 +12,15 @@ import time
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from gateway.domain.events import EventKind
 
 pytestmark = pytest.mark.timeout(150)
 GATEWAY = b"gateway.demo.gateway"
+_SPEC = importlib.util.spec_from_file_location("pictures", Path(__file__).parents[2] / "scripts" / "pictures.py")
+pictures = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(pictures)
 
 
 @pytest.fixture
@@ -130,3 +135,18 @@ def children(parent: int, word: bytes) -> list[int]:
             if owner == parent and word in words:
                 found.append(int(folder.name))
     return found
+
+
+def test_the_readmes_picture_shows_the_page_as_it_is(demo, browser, wait_until):
+    _, api, _ = demo
+    wait_until(api.is_ready, within=40, why="the demo is up")
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{api.base}/status/")
+        page.fill("#name-field", "demo")
+        page.fill("#password-field", "demo")
+        page.click("#sign-in-form button")
+        expect(page.locator("#cameras article")).to_have_count(2)
+        expect(page.locator("#lanes article .cards button")).to_have_count(15)
+        outline = pictures.outline(page)
+    assert outline == (pictures.DOCS / "status-page.txt").read_text(), "run `make pictures`, and look at them"

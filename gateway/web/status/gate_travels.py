@@ -34,13 +34,13 @@ class StatusTravels:
         return (Route(GATE_TRAVELS, self._travels),)
 
     async def _travels(self, _: web.Request, __: Caller) -> web.StreamResponse:
-        events = await self.events.lately(types=TRAVEL_EVENTS, limit=most_travels(len(self.lanes.lanes())))
         lanes = [lane.lane_id for lane in self.lanes.lanes()]
+        events = await self.events.lately(types=TRAVEL_EVENTS, limit=most_travels(len(lanes)))
         return success(travels=await asyncio.to_thread(_by_lane, lanes, events))
 
 
 def _by_lane(lanes: Iterable[str], events: Sequence[RecordedEvent]) -> dict[str, object]:
-    told = {}
+    told: dict[str, object] = {}
     for lane_id in lanes:
         own = [event for event in events if event.lane_id == lane_id]
         told[lane_id] = {"opening": _told(EventKind.GATE_OPENED, own), "closing": _told(EventKind.GATE_CLOSED, own)}
