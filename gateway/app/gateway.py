@@ -417,6 +417,7 @@ class Gateway:
             lanes=self._lanes,
             locks=locks,
             others=self._take_others,
+            stop=self._stop.set,
         )
         return RunningSite(
             files=files,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from gateway.app.devices import Kept, build_field
+from gateway.app.devices import Field, Kept, build_field
 from gateway.app.running_field import RunningField
 from gateway.domain.errors import ConfigError
 from gateway.lanes import Lanes
@@ -26,8 +26,10 @@ _LOOK_SECONDS = 0.05
 class SiteChanges:
     """Takes over changed sites, one after the other.
 
-    All that can fail is done before anything is touched. Lanes are ended only when all that a change touches are free
-    of vehicles at the same moment, and no other part runs between that look and their end.
+    All that is known to fail is done before anything is touched. Should a step fail later all the same, the gateway is
+    stopped: its next start takes the change back, and lanes that were ended work again. Lanes are ended only when all
+    that a change touches are free of vehicles at the same moment, and no other part runs between that look and their
+    end.
 
     Attributes:
         site: the site in force.
@@ -36,6 +38,7 @@ class SiteChanges:
         lanes: its lanes.
         locks: the claims on its lines.
         others: takes over the parts that are no lines, devices or lanes.
+        stop: stops the gateway.
     """
 
     site: Site
@@ -46,6 +49,7 @@ class SiteChanges:
     lanes: Lanes
     locks: LineLocks | None
     others: Callable[[Site, Difference], Awaitable[None]]
+    stop: Callable[[], None]
 
     async def take(self, site: Site, found: Difference, wait: float) -> None:
         """Take over a changed site. Raises ConfigError, and nothing is changed.
@@ -65,6 +69,14 @@ class SiteChanges:
             if self.locks is not None:
                 self.locks.keep_only(self.site.links)
             raise
+        try:
+            await self._change(site, found, built)
+        except Exception:  # whatever it is: a gateway without its lanes is worse than one that starts anew
+            log.critical("site_change_broke_off", exc_info=True)
+            self.stop()
+            raise
+
+    async def _change(self, site: Site, found: Difference, built: Field) -> None:
         await self.lanes.halt(found.lanes)
         await self.field.halt(links=found.links, devices=found.devices)
         self.lanes.change(site, field=built, lanes=found.lanes, devices=found.devices)

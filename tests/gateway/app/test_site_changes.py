@@ -203,3 +203,14 @@ async def test_a_person_confirms_or_the_change_returns(house, monkeypatch):
     assert (await house.site_file.outcome()).why == "within 0.5 s nobody confirmed it"
     assert house.path.read_bytes() == changed
     assert house.runner("entry").rules.lane.held_open_seconds == 90
+
+
+async def test_a_change_that_breaks_off_half_way_stops_the_gateway(house, monkeypatch):
+    def fails(*_, **__):
+        raise RuntimeError("a fault of the program")
+
+    monkeypatch.setattr(house.gateway._lanes, "change", fails)
+    house.edit("held_open_seconds = 60", "held_open_seconds = 90")
+    with pytest.raises(RuntimeError, match="a fault of the program"):
+        await house.site_file.reload(by="user:chief")
+    assert house.gateway._stop.is_set(), "its next start takes the change back"
