@@ -103,8 +103,7 @@ def answers(bus):
 
 async def test_units_that_answer_have_no_fault(polled, eventually):
     async with polled() as bus:
-        await eventually(lambda: answers(bus) > 100)
-        assert bus.quality().fault is None
+        await eventually(lambda: answers(bus) > 100 and bus.quality().fault is None)
         assert faults(bus) == {1: None, 2: None}
         for unit in bus.quality().units:
             assert 0 < unit.reply_seconds < ALLOWED
@@ -122,8 +121,7 @@ async def test_a_line_that_cannot_be_opened_is_down_and_says_why(running, eventu
 async def test_one_silent_unit_is_the_units_fault_and_all_of_them_are_the_lines(wires, polled, eventually):
     async with polled() as bus:
         wires.silent = {2}
-        await eventually(lambda: faults(bus) == {1: None, 2: UnitFault.SILENT})
-        assert bus.quality().fault is None
+        await eventually(lambda: faults(bus) == {1: None, 2: UnitFault.SILENT} and bus.quality().fault is None)
         wires.silent = {1, 2}
         await eventually(lambda: bus.quality().fault is LineFault.SILENT)
         wires.silent = set()
@@ -133,8 +131,7 @@ async def test_one_silent_unit_is_the_units_fault_and_all_of_them_are_the_lines(
 async def test_two_units_at_one_address_are_told_from_a_line_that_nobody_understands(wires, polled, eventually):
     async with polled() as bus:
         wires.shared = {2}
-        await eventually(lambda: faults(bus) == {1: None, 2: UnitFault.GARBLED})
-        assert bus.quality().fault is None
+        await eventually(lambda: faults(bus) == {1: None, 2: UnitFault.GARBLED} and bus.quality().fault is None)
         wires.shared = set()
         wires.spoils = True
         await eventually(lambda: bus.quality().fault is LineFault.GARBLED)
