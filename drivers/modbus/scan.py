@@ -29,6 +29,7 @@ _IDENTITY_BYTES = 7 + 50
 _TURNAROUND = 0.03
 _SLOWER_THAN_OTHERS = 1.5
 _WANTED = 3.0
+_IDENTITY_ASKS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ async def sight(
     else:
         answer = f"register 0 holds {values[0]}"
     longest = answer_seconds(bus, _IDENTITY_BYTES)
-    asking = Session(bus=bus, unit=unit, framing=framing, timeout=longest, scan_shortest=longest)
+    asking = Session(bus=bus, unit=unit, framing=framing, timeout=_WANTED * longest, scan_shortest=longest)
     identity = await _told(asking, IDENTIFICATION, identification_words, deadline=monotonic() + within)
     if not identity:
         identity = await _told(asking, SERVER_ID, server_id_words, deadline=monotonic() + within)
@@ -85,13 +86,20 @@ async def sight(
 async def _told(
     session: Session, call: FunctionCall, words: Callable[[bytes], str], *, deadline: MonotonicSeconds
 ) -> str:
-    """Return what the unit says that it is, "" when it does not say, or the line has no turn to spare for it."""
-    try:
-        return words(await session.call(call, deadline=deadline))
-    except LineDown:
-        raise
-    except DriverError:
-        return ""
+    """Return what the unit says that it is, "" when it does not say, or the line has no turn to spare for it.
+
+    A unit that is there and stays silent is asked once more: one lost frame hides its name otherwise.
+    """
+    for _ in range(_IDENTITY_ASKS):
+        try:
+            return words(await session.call(call, deadline=deadline))
+        except LineDown:
+            raise
+        except LinkError:
+            continue
+        except DriverError:
+            return ""
+    return ""
 
 
 def answer_seconds(bus: Bus, count: int) -> float:
