@@ -267,12 +267,23 @@ async def _straying(line: FarLine) -> None:
 
 
 async def _losing(line: FarLine) -> None:
-    """Lose the answer to one request, again and again, as a loose wire does."""
+    """Lose one answer after each four that came, as a loose wire does."""
     while True:
-        line.far_end.misbehave(2, Misbehaviour(deaf=True))
-        await asyncio.sleep(0.15)  # one request: the next one comes after its time-out
+        line.far_end.misbehave(2, Misbehaviour(silent=True))
+        await _asked(line, times=1)
         line.far_end.misbehave(2)
-        await asyncio.sleep(1.5)
+        await _asked(line, times=4)
+
+
+async def _asked(line: FarLine, *, times: int) -> None:
+    """Wait until the second unit was asked so many times more."""
+    so_far = line.far_end.received[-1:]
+    while times:
+        await asyncio.sleep(0.01)
+        new = line.far_end.received[-1:]
+        if new != so_far:
+            so_far = new
+            times -= new[0].unit == 2
 
 
 def of_the_rest(site: FaultSite) -> dict[str, list[Fault]]:
