@@ -77,6 +77,7 @@ class EventKind(IntEnum):
     STOP_BEGAN = 145
     STOP_ENDED = 146
     POSITION_UNKNOWN = 147
+    LANE_COMMISSIONED = 148
     DEVICE_TAMPERED = 170
     TAMPER_ENDED = 171
     COUNT_CORRECTED = 180
@@ -200,6 +201,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.STOP_BEGAN: ("Gate stopped", Category.LANE, Severity.NOTICE),
         EventKind.STOP_ENDED: ("Gate no longer stopped", Category.LANE, Severity.INFO),
         EventKind.POSITION_UNKNOWN: ("Gate position unknown", Category.LANE, Severity.ALARM),
+        EventKind.LANE_COMMISSIONED: ("Lane commissioned", Category.LANE, Severity.NOTICE),
         EventKind.DEVICE_TAMPERED: ("Device tampered with", Category.SECURITY, Severity.ALARM),
         EventKind.TAMPER_ENDED: ("Device housing closed", Category.SECURITY, Severity.INFO),
         EventKind.COUNT_CORRECTED: ("Count corrected", Category.LANE, Severity.NOTICE),

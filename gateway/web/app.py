@@ -68,6 +68,7 @@ from gateway.web.relayed.ids import RelayedIds
 from gateway.web.relayed.relay import Relay, Relayed
 from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.card_desk import StatusCards
+from gateway.web.status.commissioning import StatusCommissioning
 from gateway.web.status.consumers import StatusConsumers
 from gateway.web.status.event_history import EventHistory
 from gateway.web.status.event_states import EventStates
@@ -358,6 +359,9 @@ class Interface:
             *StatusSupport(bundle=self.support).routes(),
             *StatusLines(state=self.site_state, lines=self.lines).routes(),
             *StatusCards(events=store.events, refused=store.refused, clock=self.clock).routes(),
+            *StatusCommissioning(
+                lanes=self.lanes, journal=store.journal, folder=self.data, site_name=name, clock=self.clock
+            ).routes(),
             *StatusTravels(lanes=self.lanes, events=store.events).routes(),
             *StatusLane(lanes=self.lanes, cards=store.cards, events=store.events, states=self._event_states).routes(),
             *StatusOutbox(actions=self.outbox, outbox=store.outbox, refused=store.refused).routes(),

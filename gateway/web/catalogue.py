@@ -18,6 +18,7 @@ from gateway.web.operations.cards import operations as cards
 from gateway.web.operations.entries import operations as entries
 from gateway.web.status import (
     card_desk,
+    commissioning,
     consumers,
     event_history,
     gate_travels,
@@ -62,6 +63,7 @@ PAGE = _operations(
     receivers,
     outbox,
     sync,
+    commissioning,
     consumers,
     settings,
     settings_accounts,

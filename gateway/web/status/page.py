@@ -19,6 +19,7 @@ VIEW_ADDRESSES = (
     "/status/events",
     "/status/events/{id}",
     "/status/lanes/{id}",
+    "/status/commissioning/{id}",
     "/status/cards",
     "/status/lines",
     "/status/health",

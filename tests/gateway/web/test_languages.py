@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(120)
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
 expect.set_options(timeout=8000)
 
-SCREENS = ("", "lanes/entry", "events", "cards", "lines", "health", "settings", "wall")
+SCREENS = ("", "lanes/entry", "commissioning/entry", "events", "cards", "lines", "health", "settings", "wall")
 ENTRY = re.compile(r'^msgid (".+")\nmsgstr (".+")$', re.MULTILINE)
 ENGLISH = r"\b(the|is|was|of|for|with|until|since|not|has|no|it|and|from|there|are)\b"
 """Words that every English sentence has one of, and no French one."""
@@ -53,6 +53,7 @@ async def gateway(open_gateway):
                 since=1,
             )
         )
+        await opened.call("/status/commissioning/begin", {"lane_id": "entry"})
         yield opened
 
 

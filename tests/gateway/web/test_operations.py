@@ -29,6 +29,8 @@ BODIES = {
     "/status/lane/try": {"lane_id": "entry", "card": "00111572"},
     "/status/area/count": {"area_id": "garage", "count": 1},
     "/status/incident/save": {"lane_id": "entry"},
+    "/status/commissioning/begin": {"lane_id": "entry"},
+    "/status/commissioning/judge": {"lane_id": "entry", "step": "open", "passed": True},
     "/status/line/scan": {"line": "yard"},
     "/status/line/scan/stop": {"line": "yard"},
     "/status/outbox/retry": {"id": 1},
@@ -52,6 +54,7 @@ BY_ID = [item for item in READS_BODY if set(BODIES.get(item.path, {})) == {"id"}
 HELD = [item for item in OPERATIONS if item.rule.session]
 SHUT = [item for item in OPERATIONS if item.rule.groups]
 BY_OTHERS = (
+    "/status/commissioning/f",
     "/status/event/one/",
     "/status/incident/file/",
     "/status/line/frames",

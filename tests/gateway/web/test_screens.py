@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)
 expect.set_options(timeout=8000)
 
 AXE = Path(__file__).parents[2] / "player" / "node_modules" / "axe-core" / "axe.min.js"
-SCREENS = ("", "lanes/entry", "events", "cards", "lines", "health", "settings", "wall")
+SCREENS = ("", "lanes/entry", "commissioning/entry", "events", "cards", "lines", "health", "settings", "wall")
 SIZES = {"phone": (360, 740), "laptop": (1280, 800), "wide": (1920, 1080)}
 _NO_VIDEO = ("409",)
 """What the console says of a camera that has no live picture."""

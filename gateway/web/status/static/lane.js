@@ -49,6 +49,8 @@ export function showLane(snapshot) {
   });
   byId("no-lane").hidden = lanes.length > 0;
   byId("lane-parts").hidden = lanes.length === 0;
+  byId("to-commissioning").hidden = lanes.length === 0 || !snapshot.user.control_devices || !snapshot.user.view_events;
+  byId("to-commissioning").setAttribute("href", `/status/commissioning/${encodeURIComponent(wanted)}`);
   byId("try-section").hidden = !snapshot.user.control_devices || !snapshot.user.view_events;
   for (const part of ["try-direction"]) byId(part).hidden = lanes[0]?.direction !== "two-way";
   const last = Math.max(0, ...snapshot.events.filter((event) => event.lane_id === wanted).map((event) => event.id));

@@ -4,6 +4,7 @@ import { firstSession } from "./api.js";
 import { forgetAttention, setUpAttention, showAttention } from "./attention.js";
 import { setUpPlayer, setUpQuestions } from "./dialogs.js";
 import { setUpBooks, showBooks } from "./books.js";
+import { ageCommissioning, forgetCommissioning, setUpCommissioning, showCommissioning } from "./commissioning.js";
 import { showAreas } from "./areas.js";
 import { byId, setClass, setText } from "./dom.js";
 import { forgetEvents, setUpEvents, showEvents } from "./events.js";
@@ -70,6 +71,7 @@ function endRest() {
 function showRest(snapshot) {
   showLanes(snapshot);
   showLane(snapshot);
+  showCommissioning(snapshot);
   showWall(snapshot);
   showAreas(snapshot);
   showEvents(snapshot);
@@ -111,6 +113,7 @@ function signedOut() {
   forgetAttention();
   forgetEvents();
   forgetLane();
+  forgetCommissioning();
   forgetLanes();
   forgetWall();
   forgetHistory();
@@ -141,6 +144,7 @@ setUpPlayer();
 setUpQuestions();
 setUpEvents();
 setUpLane();
+  setUpCommissioning();
 setUpWall();
 setUpHistory();
 setUpCards();
@@ -156,6 +160,7 @@ setInterval(() => {
   if (document.body.classList.contains("stale")) return; // what is not heard of any more does not grow older
   ageLanes();
   ageLane();
+  ageCommissioning();
   ageWall();
   ageProblems();
   ageEquipment();

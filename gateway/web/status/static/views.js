@@ -2,7 +2,7 @@
 import { byId } from "./dom.js";
 
 const BASE = "/status/";
-const VIEWS = { "": "now", lanes: "lanes", events: "events", cards: "cards", lines: "lines", health: "health", settings: "settings", wall: "wall" };
+const VIEWS = { "": "now", lanes: "lanes", commissioning: "commissioning", events: "events", cards: "cards", lines: "lines", health: "health", settings: "settings", wall: "wall" };
 const entered = {}; // what a view does as it is entered, by its name
 const left = {}; // and as it is left
 let shown = "";
@@ -38,7 +38,7 @@ export function show() {
   const view = VIEWS[name] ?? "now";
   for (const node of document.querySelectorAll(".view")) node.hidden = node.id !== `view-${view}`;
   for (const link of byId("views").querySelectorAll("a")) {
-    if (link.getAttribute("href") === BASE + (view === "now" || view === "lanes" ? "" : name)) link.setAttribute("aria-current", "page");
+    if (link.getAttribute("href") === BASE + (["now", "lanes", "commissioning"].includes(view) ? "" : name)) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   if (shown !== view) left[shown]?.();

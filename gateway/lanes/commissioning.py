@@ -1,0 +1,326 @@
+"""Commissioning of a lane: what to do at the gate step by step, and what the lane's tape shows of each step. Pure.
+
+The steps are those that installers try at a power-operated gate after each change: the travel with its ends, the stop,
+each safety device while the gate closes, and the loss of control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from drivers.contract import GatePosition, PointState
+from gateway.domain.commands import GateAction
+from gateway.domain.events import EventKind
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.rules import LaneRules
+from gateway.lanes.tape import Incident, TapedStep
+
+_NAMES = {
+    m.Role.ARMING: "Arming loop",
+    m.Role.FAR: "Arming loop on the other side",
+    m.Role.CLOSING: "Closing loop",
+    m.Role.SAFETY: "Safety point",
+    m.Role.FIRE: "Fire input",
+    m.Role.LOCAL: "Key switch",
+}
+_REOPENING = frozenset({GatePosition.OPENING, GatePosition.OPEN})
+
+
+class Outcome(StrEnum):
+    """Where a step stands."""
+
+    WAITING = "waiting"
+    PASSED = "passed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What became of a step.
+
+    Attributes:
+        seen: what the gateway saw, or what the person who judged it noted.
+        by: who judged it, "" for the gateway itself.
+    """
+
+    outcome: Outcome = Outcome.WAITING
+    seen: str = ""
+    by: str = ""
+
+
+class _Watch(Protocol):
+    def take(self, step: TapedStep) -> StepResult | None: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommissioningStep:
+    """A step: its name within the lane, its title, and what to do at the gate. `by_person`: only a person can judge."""
+
+    name: str
+    title: str
+    todo: str
+    by_person: bool = False
+
+
+class Commissioning:
+    """One lane's steps and their results so far. Pure: it is handed the lane's tape again and again."""
+
+    def __init__(self, rules: LaneRules, *, can_stop: bool, since: float) -> None:
+        """`since`: monotonic seconds; whatever the tape holds of before does not count."""
+        self._since = since
+        self._last: TapedStep | None = None
+        self._watches = _watches(rules, can_stop=can_stop)
+        self._results = {step.name: StepResult() for step, _ in self._watches}
+
+    @property
+    def results(self) -> tuple[tuple[CommissioningStep, StepResult], ...]:
+        """The steps in the order in which they are tried, each with its result."""
+        return tuple((step, self._results[step.name]) for step, _ in self._watches)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every step has passed or failed."""
+        return all(result.outcome is not Outcome.WAITING for _, result in self.results)
+
+    def take(self, incident: Incident) -> None:
+        """Take what is new on the tape."""
+        for one in self._new(incident.steps):
+            for step, watch in self._watches:
+                if watch is None or self._results[step.name].outcome is not Outcome.WAITING:
+                    continue
+                result = watch.take(one)
+                if result is not None:
+                    self._results[step.name] = result
+        self._last = incident.steps[-1]
+
+    def _new(self, steps: tuple[TapedStep, ...]) -> Iterable[TapedStep]:
+        """Return what came after the last step that was taken: several may bear the same moment."""
+        taken = next((place for place, step in enumerate(steps) if step is self._last), -1)
+        return (step for step in steps[taken + 1 :] if step.now.at > self._since)
+
+    def judge(self, name: str, *, passed: bool, note: str, by: str) -> None:
+        """Record a person's judgement, which counts from now on. Raises KeyError for no step of this lane."""
+        seen = note or self._results[name].seen
+        self._results[name] = StepResult(Outcome.PASSED if passed else Outcome.FAILED, seen, by)
+
+
+def _watches(rules: LaneRules, *, can_stop: bool) -> tuple[tuple[CommissioningStep, _Watch | None], ...]:
+    lane = rules.lane
+    loops = [(role, ref) for role, ref in ((m.Role.ARMING, lane.arming), (m.Role.FAR, lane.far)) if ref is not None]
+    closing = [(m.Role.CLOSING, 0), *((m.Role.SAFETY, index) for index in range(len(lane.safety)))]
+    switches = [(role, ref) for role, ref in ((m.Role.FIRE, lane.fire), (m.Role.LOCAL, lane.local)) if ref is not None]
+    steps: list[tuple[CommissioningStep, _Watch | None]] = [
+        (_OPEN, _Travel(GateAction.OPEN, GatePosition.OPEN)),
+        (_CLOSE, _Travel(GateAction.CLOSE, GatePosition.CLOSED)),
+    ]
+    if can_stop:
+        steps.append((_STOP, _Stop()))
+    steps += [(_input_step(role, 0), _OffOnOff(role, 0)) for role, _ in loops]
+    steps += [(_input_step(role, index), _OffOnOff(role, index)) for role, index in closing]
+    steps += [(_reopening_step(role, index), _Reopening(role, index)) for role, index in closing]
+    steps += [(_input_step(role, 0), _OffOnOff(role, 0)) for role, _ in switches]
+    if lane.readers:
+        steps.append((_CARD, _Card()))
+    if lane.cameras:
+        steps += [(_PLATE, _Plate()), (_VIEW, None)]
+    return (*steps, (_PASSAGE, _Passage()), (_PLUG, _Loss()))
+
+
+_OPEN = CommissioningStep(
+    name="open",
+    title="The gate opens",
+    todo="With the gate closed, press Open once. One pulse must open it fully, and its end position must be reported.",
+)
+_CLOSE = CommissioningStep(
+    name="close", title="The gate closes", todo="With nothing under the gate, press Close once and watch it to its end."
+)
+_STOP = CommissioningStep(
+    name="stop", title="The gate stops", todo="Press Stop while the gate moves. It must stand still at once."
+)
+_CARD = CommissioningStep(name="card", title="A card is read", todo="Hold a card to each reader of the lane.")
+_PLATE = CommissioningStep(
+    name="plate",
+    title="A plate is read",
+    todo="Drive a vehicle up to the gate. Where no camera reads plates, judge this step as passed with a note.",
+)
+_VIEW = CommissioningStep(
+    name="view",
+    title="The camera sees the lane",
+    todo="Look at the lane's picture: the whole vehicle, its plate and the gate are in it, by day and by night.",
+    by_person=True,
+)
+_PASSAGE = CommissioningStep(
+    name="passage",
+    title="A vehicle passes",
+    todo="Drive through with a valid card. It must be counted as one vehicle, and the gate must close behind it.",
+)
+_PLUG = CommissioningStep(
+    name="plug",
+    title="Control is lost and comes back",
+    todo="Pull the plug of the line to the gate, wait ten seconds, and put it back. Judge what the gate did meanwhile.",
+    by_person=True,
+)
+
+
+def _input_step(role: m.Role, index: int) -> CommissioningStep:
+    return CommissioningStep(
+        name=f"{role.value}-{index}",
+        title=f"{_named(role, index)}: reported right",
+        todo="Begin while it is free. Then put it on and free it again: it must be reported off, on and off.",
+    )
+
+
+def _reopening_step(role: m.Role, index: int) -> CommissioningStep:
+    return CommissioningStep(
+        name=f"reopening-{role.value}-{index}",
+        title=f"{_named(role, index)}: opens the gate again",
+        todo="While the gate closes, put it on with a test piece, never with a person. The gate must open again.",
+    )
+
+
+def _named(role: m.Role, index: int) -> str:
+    return f"{_NAMES[role]} {index + 1}" if role is m.Role.SAFETY else _NAMES[role]
+
+
+def _passed(seen: str) -> StepResult:
+    return StepResult(Outcome.PASSED, seen)
+
+
+def _is_sent(step: TapedStep, *actions: GateAction) -> str:
+    """Return the id of a command of these that the lane sent in this step, "" for none."""
+    sent = (one.command for one in step.commands if isinstance(one, m.SendCommand))
+    return next((command.command_id for command in sent if command.action in actions), "")
+
+
+@dataclass(slots=True)
+class _Travel:
+    """Of a command until the gate tells the end of its travel."""
+
+    action: GateAction
+    end: GatePosition
+    begun: float | None = None
+    last: GatePosition | None = None
+
+    def take(self, step: TapedStep) -> StepResult | None:
+        if isinstance(step.event, m.GateReported):
+            before, self.last = self.last, step.event.position
+            arrived = self.last is self.end and before is not self.end
+            if arrived and self.begun is not None:
+                return _passed(f"{self.end.value} {step.event.at - self.begun:.1f} s after the command")
+        if _is_sent(step, self.action) and self.last is not self.end:
+            self.begun = step.now.at
+        return None
+
+
+@dataclass(slots=True)
+class _Stop:
+    command_id: str = ""
+
+    def take(self, step: TapedStep) -> StepResult | None:
+        self.command_id = _is_sent(step, GateAction.STOP) or self.command_id
+        if not self.command_id:
+            return None
+        match step.event:
+            case m.CommandAcknowledged(command_id=self.command_id):
+                return _passed("the gate's controller took the stop")
+            case m.CommandFailed(command_id=self.command_id, reason=reason):
+                return StepResult(Outcome.FAILED, reason)
+        return None
+
+
+@dataclass(slots=True)
+class _OffOnOff:
+    role: m.Role
+    index: int
+    was_off: bool = False
+    on_since: float | None = None
+
+    def take(self, step: TapedStep) -> StepResult | None:
+        event = step.event
+        if not isinstance(event, m.InputReported) or (event.role, event.index) != (self.role, self.index):
+            return None
+        if event.state is PointState.ON:
+            if not self.was_off:
+                seen = "it was on at the beginning: something is there, or its polarity is wrong"
+                return StepResult(Outcome.FAILED, seen)
+            self.on_since = event.at if self.on_since is None else self.on_since
+        elif event.state is PointState.OFF:
+            if self.on_since is not None:
+                return _passed(f"off, on for {event.at - self.on_since:.1f} s, off")
+            self.was_off = True
+        return None
+
+
+@dataclass(slots=True)
+class _Reopening:
+    role: m.Role
+    index: int
+    last: GatePosition | None = None
+    is_told_to_close: bool = False
+    struck: float | None = None
+
+    def take(self, step: TapedStep) -> StepResult | None:
+        self.is_told_to_close = self.is_told_to_close or bool(_is_sent(step, GateAction.CLOSE))
+        match step.event:
+            case m.GateReported(position=position, at=at) if position is not self.last:
+                return self._moved(position, at)
+            case m.InputReported(role=self.role, index=self.index, state=PointState.ON, at=at):
+                if self._is_closing and self.struck is None:
+                    self.struck = at
+        return None
+
+    @property
+    def _is_closing(self) -> bool:
+        if self.last is GatePosition.CLOSED or self.last in _REOPENING:
+            return False
+        return self.is_told_to_close or self.last is GatePosition.CLOSING
+
+    def _moved(self, position: GatePosition, at: float) -> StepResult | None:
+        self.last = position
+        if position is not GatePosition.CLOSED and position not in _REOPENING:
+            return None
+        self.is_told_to_close = False
+        if self.struck is None:
+            return None
+        if position is GatePosition.CLOSED:
+            return StepResult(Outcome.FAILED, "the gate closed all the same")
+        return _passed(f"the gate opened again after {at - self.struck:.1f} s")
+
+
+@dataclass(slots=True)
+class _Card:
+    def take(self, step: TapedStep) -> StepResult | None:
+        if not isinstance(step.event, m.CardRead):
+            return None
+        return _passed(f"{step.event.credential.shown()} was read")
+
+
+@dataclass(slots=True)
+class _Plate:
+    def take(self, step: TapedStep) -> StepResult | None:
+        return _passed(f"{step.event.plate} was read") if isinstance(step.event, m.PlateRead) else None
+
+
+@dataclass(slots=True)
+class _Passage:
+    def take(self, step: TapedStep) -> StepResult | None:
+        recorded = (event for one in step.commands if isinstance(one, m.Record) for event in one.entry.events)
+        if any(event.kind is EventKind.VEHICLE_PASSED for event in recorded):
+            return _passed("one vehicle was counted")
+        return None
+
+
+@dataclass(slots=True)
+class _Loss:
+    lost: float | None = None
+
+    def take(self, step: TapedStep) -> StepResult | None:
+        match step.event:
+            case m.GateLost():
+                self.lost = step.now.at
+            case m.GateRegained() if self.lost is not None:
+                return StepResult(Outcome.WAITING, f"control was lost for {step.now.at - self.lost:.1f} s")
+        return None

@@ -1,0 +1,234 @@
+"""Commissioning of lanes at the page: steps that the gateway sees or a person judges, kept as a signed record."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64encode
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+from aiohttp import web
+from pydantic import Field
+
+from gateway.domain.errors import NotFoundError, StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.lanes import Lanes, LaneSnapshot
+from gateway.lanes.commissioning import Commissioning, Outcome
+from gateway.proof_package import SiteKey
+from gateway.runtime.clock import Clock, iso_utc
+from gateway.runtime.durable_files import write_durably
+from gateway.store import Entry
+from gateway.store.events.journal import Journal
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import Caller
+from gateway.web.http.bodies import Body, Text, Word, Yes, read_body
+from gateway.web.http.envelope import success
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.files import as_file
+from gateway.web.operation import Operation, needs
+
+_MAY = needs("can_control_devices") & needs("can_view_events")
+_TYPE = "application/json"
+_MOST_SHOWN = 20
+_NOT_BEGUN = "nobody has begun to commission this lane: begin first"
+
+COMMISSIONING = Operation("GET", "/status/commissioning/lane/{lane}", _MAY, "commissioning")
+COMMISSIONING_BEGIN = Operation("POST", "/status/commissioning/begin", _MAY, "commissioning")
+COMMISSIONING_JUDGE = Operation("POST", "/status/commissioning/judge", _MAY, "commissioning")
+COMMISSIONING_FINISH = Operation("POST", "/status/commissioning/finish", _MAY, "commissioning")
+COMMISSIONING_FILE = Operation("GET", "/status/commissioning/file/{file}", _MAY, "record", answer_type=_TYPE)
+
+Note = Annotated[Text, Field(max_length=500)]
+
+
+class CommissioningOf(Body):
+    """The lane to commission. Steps that were judged before begin anew."""
+
+    lane_id: Text
+
+
+class Judgement(Body):
+    """A person's word on a step: it passed or failed, and what was seen."""
+
+    lane_id: Text
+    step: Word
+    passed: Yes
+    note: Note = ""
+
+
+class CommissioningEnd(Body):
+    """The lane whose record is to be signed and kept, with what is to be said of it all."""
+
+    lane_id: Text
+    note: Note = ""
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A lane that somebody commissions now."""
+
+    steps: Commissioning
+    at: str
+    by: str
+
+
+class StatusCommissioning:
+    """`/status/commissioning/…`. What was begun is forgotten with a restart; records are kept for good."""
+
+    def __init__(self, *, lanes: Lanes, journal: Journal, folder: Path, site_name: str, clock: Clock) -> None:
+        """`folder`: the data folder, where the site's key and the records are."""
+        self._lanes = lanes
+        self._journal = journal
+        self._data = folder
+        self._site = site_name
+        self._clock = clock
+        self._begun: dict[str, _Begun] = {}
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the operations of this family."""
+        return (
+            Route(COMMISSIONING, self._get),
+            Route(COMMISSIONING_BEGIN, self._begin),
+            Route(COMMISSIONING_JUDGE, self._judge),
+            Route(COMMISSIONING_FINISH, self._finish),
+            Route(COMMISSIONING_FILE, self._file),
+        )
+
+    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        lane = self._lane(request.match_info["lane"])
+        return success(commissioning=await self._state(lane))
+
+    async def _begin(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        lane = self._lane((await read_body(request, CommissioningOf)).lane_id)
+        rules = self._lanes.incident(lane.lane_id).rules
+        steps = Commissioning(rules, can_stop=lane.can_stop, since=self._clock.monotonic())
+        self._begun[lane.lane_id] = _Begun(steps, iso_utc(self._clock.wall().micros), caller.username)
+        return success(commissioning=await self._state(lane))
+
+    async def _judge(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, Judgement)
+        lane = self._lane(wanted.lane_id)
+        begun = self._of(lane)
+        try:
+            begun.steps.judge(wanted.step, passed=wanted.passed, note=wanted.note.strip(), by=caller.username)
+        except KeyError as error:
+            raise NotFoundError(f"lane {lane.lane_id} has no step '{wanted.step}'") from error
+        return success(commissioning=await self._state(lane))
+
+    async def _finish(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Sign and keep the record, and say so in an event. Refused while a step waits."""
+        wanted = await read_body(request, CommissioningEnd)
+        lane = self._lane(wanted.lane_id)
+        begun = self._of(lane)
+        begun.steps.take(self._lanes.incident(lane.lane_id))
+        waiting = [step.title for step, result in begun.steps.results if result.outcome is Outcome.WAITING]
+        if waiting:
+            raise RequestRefused(409, f"not every step is judged yet: {'; '.join(waiting)}")
+        stamp = self._clock.wall()
+        record = {
+            "site": self._site,
+            "lane": lane.lane_id,
+            "lane_name": lane.name,
+            "gateway": version("edge-gateway"),
+            "begun": begun.at,
+            "begun_by": begun.by,
+            "finished": iso_utc(stamp.micros),
+            "finished_by": caller.username,
+            "clock_trusted": stamp.trusted,
+            "note": wanted.note.strip(),
+            "steps": _steps(begun.steps),
+        }
+        failed = sum(result.outcome is Outcome.FAILED for _, result in begun.steps.results)
+        name = f"{lane.lane_id}_{iso_utc(stamp.micros).replace(':', '-')}.json"
+        await asyncio.to_thread(self._keep, name, record)
+        count = len(begun.steps.results)
+        event = Event(
+            kind=EventKind.LANE_COMMISSIONED,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=f"lane commissioned: {count - failed} of {count} steps passed",
+            lane_id=lane.lane_id,
+            data={"record": name, "username": caller.username, "failed": failed},
+        )
+        await self._journal.record(Entry(events=(event,)))
+        del self._begun[lane.lane_id]
+        return success(commissioning=await self._state(lane))
+
+    async def _file(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        path = self._folder / request.match_info["file"]
+        if path.name != request.match_info["file"] or path.suffix != ".json" or not path.is_file():
+            raise NotFoundError("there is no such record of a commissioning")
+        answer = as_file(path, _TYPE)
+        answer.headers["Content-Disposition"] = f'attachment; filename="{path.name}"'
+        return answer
+
+    @property
+    def _folder(self) -> Path:
+        return self._data / "commissioning"
+
+    def _lane(self, lane_id: str) -> LaneSnapshot:
+        found = next((lane for lane in self._lanes.lanes() if lane.lane_id == lane_id), None)
+        if found is None:
+            raise NotFoundError(f"no lane '{lane_id}' at this site")
+        return found
+
+    def _of(self, lane: LaneSnapshot) -> _Begun:
+        if lane.lane_id not in self._begun:
+            raise RequestRefused(409, _NOT_BEGUN)
+        return self._begun[lane.lane_id]
+
+    async def _state(self, lane: LaneSnapshot) -> dict[str, object]:
+        """Return what is done so far, and the lane's records, the newest first."""
+        records = await asyncio.to_thread(self._records, lane.lane_id)
+        begun = self._begun.get(lane.lane_id)
+        if begun is None:
+            return {"begun": None, "by": "", "steps": [], "is_complete": False, "records": records}
+        begun.steps.take(self._lanes.incident(lane.lane_id))
+        return {
+            "begun": begun.at,
+            "by": begun.by,
+            "steps": _steps(begun.steps),
+            "is_complete": begun.steps.is_complete,
+            "records": records,
+        }
+
+    def _records(self, lane_id: str) -> list[dict[str, object]]:
+        found: list[dict[str, object]] = []
+        for path in sorted(self._folder.glob(f"{lane_id}_*.json"), reverse=True):
+            record = json.loads(path.read_bytes())["record"]
+            if record["lane"] == lane_id and len(found) < _MOST_SHOWN:
+                found.append({"file": path.name, **record})
+        return found
+
+    def _keep(self, name: str, record: dict[str, object]) -> None:
+        key = SiteKey.of(self._data)
+        signed = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+        kept = {
+            "record": record,
+            "signature": b64encode(key.sign(signed)).decode(),
+            "public_key": key.public_pem.decode(),
+            "fingerprint": key.fingerprint,
+        }
+        try:
+            self._folder.mkdir(mode=0o750, exist_ok=True)
+            write_durably(self._folder / name, json.dumps(kept, indent=1).encode())
+        except OSError as error:
+            raise StoreError(f"the record cannot be written: {error.strerror}") from error
+
+
+def _steps(steps: Commissioning) -> list[dict[str, object]]:
+    return [
+        {
+            "name": step.name,
+            "title": step.title,
+            "todo": step.todo,
+            "by_person": step.by_person,
+            "outcome": result.outcome.value,
+            "seen": result.seen,
+            "by": result.by,
+        }
+        for step, result in steps.results
+    ]
