@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -359,6 +360,8 @@ def _serial_port(spec: LinkSpec) -> serial.Serial:
     path = spec.url.removeprefix("serial:")
     if not path.startswith("/"):
         raise ValueError("not serial:/dev/…")
+    if not Path(path).exists():
+        raise ValueError("there is no such port: its adapter is unplugged, or has another name")
     return serial.Serial(
         path,
         baudrate=spec.baud,

@@ -121,6 +121,8 @@ def notices(
         yield CentralNotice(ProblemKind.CENTRAL_RESTORED, text)
     if backlog:
         yield CentralNotice(ProblemKind.CENTRAL_BACKLOG_FULL, backlog)
+    if state.sign_in_refused:
+        yield CentralNotice(ProblemKind.CENTRAL_SIGN_IN_REFUSED, state.sign_in_refused)
     for operation, said in state.not_permitted:
         text = f"central does not permit {operation} to the gateway's account{f' ({said})' if said else ''}"
         yield CentralNotice(ProblemKind.CENTRAL_NOT_PERMITTED, text)
@@ -133,14 +135,14 @@ def notices(
         )
         yield CentralNotice(ProblemKind.CENTRAL_COMMANDS_UNREADABLE, text)
     if report is not None:
-        yield from _of_pull(report, denied=state.not_permitted)
+        yield from _of_pull(report, state)
 
 
-def _of_pull(report: PullReport, *, denied: tuple[tuple[str, str], ...]) -> Iterator[CentralNotice]:
-    """Yield what the last pull found."""
-    told = tuple(f"{operation}:" for operation, _ in denied)
+def _of_pull(report: PullReport, state: CentralState) -> Iterator[CentralNotice]:
+    """Yield what the last pull found, without what the account's own notices say."""
+    denied = tuple(f"{operation}:" for operation, _ in state.not_permitted)
     for problem in report.problems:
-        if not problem.startswith(told):
+        if problem != state.sign_in_refused and not problem.startswith(denied):
             yield CentralNotice(ProblemKind.CENTRAL_LIST_INCOMPLETE, problem)
     cards = report.cards
     held_back = (

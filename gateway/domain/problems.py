@@ -51,6 +51,7 @@ class ProblemKind(StrEnum):
     CERTIFICATE_ENDS = "certificate_ends"
     WEBHOOK_DISABLED = "webhook_disabled"
     CENTRAL_OFFLINE = "central_offline"
+    CENTRAL_SIGN_IN_REFUSED = "central_sign_in_refused"
     CENTRAL_LIST_INCOMPLETE = "central_list_incomplete"
     CENTRAL_LIST_OLD = "central_list_old"
     CENTRAL_LIST_SHRANK = "central_list_shrank"

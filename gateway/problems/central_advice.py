@@ -21,6 +21,15 @@ CENTRAL_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "Check address, user and password in `[central]`.",
             ),
         ),
+        K.CENTRAL_SIGN_IN_REFUSED: Advice(
+            "Central refuses the gateway's account",
+            Severity.ALARM,
+            "Lanes go on with the cards that they know; nothing goes to central or comes from it.",
+            (
+                "Check user name and password of `[central]` in the site file against the account at central.",
+                "Have whoever runs central check that the account is active and not locked.",
+            ),
+        ),
         K.CENTRAL_LIST_INCOMPLETE: Advice(
             "A list of central is incomplete",
             Severity.WARNING,

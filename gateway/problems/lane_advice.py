@@ -23,6 +23,7 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
             (
                 "Check the controller's supply and its fuse.",
                 "Check the line: cable, converter and its lamps; run `edge-gateway probe` for this device.",
+                "Check its link, address and unit in the site file; `edge-gateway discover` lists what is there.",
                 "Until it answers, open the gate by hand or by its key switch.",
             ),
         ),

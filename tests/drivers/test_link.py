@@ -93,6 +93,11 @@ async def test_a_refused_connection_is_told_in_words(unused_tcp_port):
         await open_link(LinkSpec(f"tcp://127.0.0.1:{unused_tcp_port}"))
 
 
+async def test_a_port_that_is_not_there_says_why_that_may_be(tmp_path):
+    with pytest.raises(LinkError, match=r"does not open: there is no such port: its adapter is unplugged"):
+        await open_link(LinkSpec(f"serial:{tmp_path}/none"))
+
+
 async def test_a_pseudo_terminal_without_parity_is_a_link_error_not_a_crash(port):
     with pytest.raises(LinkError, match="does not open"):
         await open_link(LinkSpec(f"serial:{port.path}", parity="even"))

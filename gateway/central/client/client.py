@@ -282,8 +282,10 @@ class CentralClient:
         except (CentralRefused, CentralUnavailable) as error:
             if isinstance(error, CentralUnavailable):
                 error.sent = False  # the request that needs the session was not sent
+            elif not ends_stale:
+                self._state = replace(self._state, sign_in_refused=str(error))
             raise self._noted(error) from error
-        self._state = replace(self._state, signed_in_at=self._session.signed_in_at)
+        self._state = replace(self._state, signed_in_at=self._session.signed_in_at, sign_in_refused="")
         return token
 
     async def _post(self, path: str, body: JsonObject, token: str | None) -> Verdict:

@@ -25,6 +25,7 @@ class CentralState:
         since: when `reachable` became so.
         last_error: what the last exchange failed with; "" after a success.
         signed_in_at: when the last sign-in succeeded.
+        sign_in_refused: why central refuses to sign the gateway's account in, "" while it does not.
         not_permitted: operations that the gateway's account may not use, each with central's words.
         clock_offset: by how much central's clock is ahead; None while that is unknown.
     """
@@ -34,6 +35,7 @@ class CentralState:
     since: Stamp | None = None
     last_error: str = ""
     signed_in_at: Stamp | None = None
+    sign_in_refused: str = ""
     not_permitted: tuple[tuple[str, str], ...] = ()
     clock_offset: ClockOffset | None = None
 

@@ -114,7 +114,7 @@ async def test_units_that_answer_have_no_fault(polled, eventually):
 async def test_a_line_that_cannot_be_opened_is_down_and_says_why(running, eventually, tmp_path):
     bus = Bus(name="yard", spec=LinkSpec(f"serial:{tmp_path}/gone"))
     async with running(bus.run()):
-        await eventually(lambda: "No such file" in bus.quality().down_reason)
+        await eventually(lambda: "no such port" in bus.quality().down_reason)
         assert bus.quality().fault is LineFault.DOWN
 
 

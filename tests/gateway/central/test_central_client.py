@@ -16,13 +16,16 @@ from lacks import lacks
 from stopwatch import Stopwatch
 from structlog.testing import capture_logs
 
+from gateway.central.central_status import notices
 from gateway.central.client.answers import CentralDenied, CentralFailed
 from gateway.central.client.connections import BODY_LIMIT, impatient_socket
 from gateway.central.client.session import UsedCodes
+from gateway.central.pull.pull import PullReport
 from gateway.central.relay.relay import CentralRelay
 from gateway.demo.central import Central, CentralAccount, Chances, Faults, seed_site
 from gateway.demo.central.accounts import totp
 from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.problems import ProblemKind as K
 from gateway.runtime.clock import SystemClock
 
 SECRET = "JBSWY3DPEHPK3PXP"
@@ -146,6 +149,33 @@ async def test_wrong_credentials_are_denied_once_and_central_is_then_left_alone(
         await devices(client)
     assert sign_ins(central) == [404]
     assert "wrong pony" not in client.state.last_error + "".join(map(str, results))
+    (notice,) = notices(client.state, None, clock_alert_seconds=60, unreadable_events=0)
+    assert notice.kind is K.CENTRAL_SIGN_IN_REFUSED
+    assert notice.text == str(results[0])
+
+
+class Later(SystemClock):
+    """A clock that somebody moves on."""
+
+    passed = 0.0
+
+    def monotonic(self):
+        return super().monotonic() + self.passed
+
+
+async def test_a_refused_sign_in_is_told_once_and_over_with_the_next_that_is_taken(central, connect):
+    clock = Later()
+    client = connect(clock=clock)
+    central.put_account(CentralAccount("gateway", "another horse"))
+    with pytest.raises(CentralDenied) as refused:
+        await devices(client)
+    report = PullReport(at=clock.wall(), problems=(str(refused.value), "access cards did not come"))
+    told = list(notices(client.state, report, clock_alert_seconds=60, unreadable_events=0))
+    assert [notice.kind for notice in told] == [K.CENTRAL_SIGN_IN_REFUSED, K.CENTRAL_LIST_INCOMPLETE]
+    central.put_account(CentralAccount("gateway", "right horse"))
+    clock.passed = 120
+    await devices(client)
+    assert list(notices(client.state, None, clock_alert_seconds=60, unreadable_events=0)) == []
 
 
 async def test_a_second_factor_without_its_secret_is_refused_clearly(central, connect):

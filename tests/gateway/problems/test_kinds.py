@@ -21,6 +21,7 @@ _NOT_MADE_AT_A_SITE = {
     K.CAMERA_NEVER_SEEN: "lasts for the first seconds of a start",
     K.CAMERA_UNSUPPORTED: "no camera at hand sends another codec; `drivers/rtsp` has the refusal",
     K.CLOCK_NOT_SET: "is of the machine that the tests run on",
+    K.CENTRAL_SIGN_IN_REFUSED: "`central/test_central_client.py` has it with a password that central does not know",
     K.CENTRAL_LIST_OLD: "takes a quarter of an hour",
     K.CENTRAL_LIST_SHRANK: "`central/test_list_coverage.py` has it with a real list",
     K.CENTRAL_RESTORED: "`central/test_central_restored.py` has it with a central put back",
