@@ -2,14 +2,16 @@
 
 Looked at are the newest records, and the newest as of the last search: others may have taken the lost ids since, and
 newer records of this site may stand above them. Camera events tell; where there are none of late, entries; where
-there are none either, cards that were made here. A card may be missing because a person deleted it, so then central's
-log of events must have gone back as well.
+there are none either, cards that were made here. A camera event or a card may be missing because a person deleted it:
+then entries must be missing too, or central's log of events must have gone back. The interface has no operation that
+removes an entry, so that a single one tells.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from gateway.central.client.client import CentralClient
@@ -24,11 +26,19 @@ from gateway.store.outbox.delivered_records import DeliveredRecord, DeliveredRec
 
 _NEWEST = 3
 _FEWEST = 2
-"""The fewest missing records that count: a single one may have been deleted at central."""
+"""The fewest missing camera events or cards that count: a single one may have been deleted at central."""
 _RECENT = 7 * 86_400 * 1_000_000
 _PAGE = 100
 _CARDS_LOOKED_AT = 100
 _KINDS: Final[tuple[Kind, ...]] = ("camera_event", "entry")
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a look at some records showed: those that are lost, "" for none, and how many of the newest are missing."""
+
+    lost: str
+    missing: int
 
 
 class LostRecords:
@@ -48,13 +58,15 @@ class LostRecords:
         kind, newest = await self._witnesses()
         if kind is None:
             return ""
-        lost = await self._lost(kind, newest)
+        look = await self._look(kind, newest)
         if kind == "access_card":
-            return lost if lost and await self._event_log.is_older() else ""
+            return look.lost if look.lost and await self._event_log.is_older() else ""
+        if not look.lost and look.missing and kind == "camera_event":
+            look = await self._look("entry", await self._newest("entry"))
         noted = int(await self._notes.remembered(_note_of(kind)) or 0)
-        if lost or not noted or noted >= (newest[0].central_id or 0):
-            return lost
-        return await self._lost(kind, await self._newest(kind, up_to=noted))
+        if look.lost or not noted or noted >= (newest[0].central_id or 0):
+            return look.lost
+        return (await self._look(kind, await self._newest(kind, up_to=noted))).lost
 
     async def note_found(self) -> None:
         """Note that central has what this site sent so far. Raises CentralUnavailable, StoreError."""
@@ -70,7 +82,7 @@ class LostRecords:
         """Return the newest records of the kind that tells most, the newest first."""
         for kind in _KINDS:
             newest = await self._newest(kind)
-            if len(newest) >= _FEWEST:
+            if len(newest) >= (1 if kind == "entry" else _FEWEST):
                 return kind, newest
         ids = await self._delivered_records.cards()
         if len(ids) < _FEWEST:
@@ -83,8 +95,8 @@ class LostRecords:
         since = self._clock.wall().micros - _RECENT
         return await self._delivered_records.newest(kind, since, most=_NEWEST, up_to=up_to)
 
-    async def _lost(self, kind: str, records: Sequence[DeliveredRecord]) -> str:
-        """Name these records when central has none of them, or others in the place of some; the newest come first."""
+    async def _look(self, kind: str, records: Sequence[DeliveredRecord]) -> _Look:
+        """Look for these records at central, down to the first that is there; the newest come first."""
         missing = others = 0
         async for state in self._states(kind, records):
             if state not in (RecordState.GONE, RecordState.OTHER):
@@ -92,7 +104,10 @@ class LostRecords:
             missing += 1
             others += state is RecordState.OTHER
         is_lost = others >= _FEWEST or (missing >= _FEWEST and missing == len(records))
-        return f"{kind.replace('_', ' ')} {', '.join(str(it.central_id) for it in records)}" if is_lost else ""
+        if kind == "entry":
+            is_lost = is_lost or missing > others
+        names = ", ".join(str(record.central_id) for record in records)
+        return _Look(f"{kind.replace('_', ' ')} {names}" if is_lost else "", missing)
 
     async def _states(self, kind: str, records: Sequence[DeliveredRecord]) -> AsyncIterator[RecordState]:
         if kind == "entry":  # there is no operation that reads one

@@ -361,6 +361,32 @@ async def test_a_restore_is_noticed_where_there_are_cards_alone(site, store, run
     assert [numbers.count(number) for number in ("8801", "8802")] == [1, 1]
 
 
+@pytest.mark.parametrize("filmed", [False, True], ids=["entries alone", "camera events too"])
+async def test_a_single_lost_entry_is_enough_and_its_card_stays(site, store, running, until, filmed):
+    """The interface has no operation that removes an entry: one that is gone went with all that came after it."""
+    for _ in range(3):
+        await (site.passes() if filmed else site.enters())
+    await site.go_up()
+    await site.down.pull()
+    await site.backup()
+    card = await make_card(site, "8801")
+    await site.passes(card_id=card)
+    await site.go_up()
+    await site.down.pull()
+    await site.restore()
+    for _ in range(3):
+        await site.down.pull()
+        assert await store.cards.matching(["text:8801"])
+    assert "older state" in site.notices()[0]
+    assert "1 access cards" in await reconcile(site, running, until)
+    await site.go_up()
+    await site.down.pull()
+    (again,) = await store.cards.matching(["text:8801"])
+    assert [one["access_id"] for one in site.central.entries if one.get("access_id")] == [again.card_id]
+    assert site.central.cards[again.card_id]["number"] == "8801"
+    assert site.notices() == ()
+
+
 @pytest.mark.parametrize("deny", ["", "can_view_events"])
 async def test_cards_that_a_person_deleted_at_central_go_here_too(site, store, deny):
     central_tells(site, "before")
