@@ -268,6 +268,7 @@ class Interface:
             ).routes(),
             *EntriesFamily(
                 site=site,
+                cards=store.cards,
                 devices=store.devices,
                 entries=store.entries,
                 pending_writes=store.pending_writes,

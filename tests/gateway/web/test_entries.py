@@ -229,6 +229,18 @@ async def client(central):
     await client.close()
 
 
+async def goes_up(gateway, client):
+    """Send all that waits; return the books."""
+    sender = outbox_sender(client=client, store=gateway.store, clock=gateway.clock)
+    await sender.start_afresh()
+    for _ in range(10):
+        await sender.send_due()
+        if not (await gateway.store.outbox.books()).waiting:
+            break
+        await gateway.store.outbox.retry_now()
+    return await gateway.store.outbox.books()
+
+
 async def test_an_entry_goes_through_to_central_while_it_answers(open_gateway, central, client):
     async with open_gateway(client=client) as gateway:
         body = {"device_id": 101, "plate": "AB12", "date_at": "2026-01-13T12:00:00", "note": "x"}
@@ -249,6 +261,25 @@ async def test_an_entry_goes_through_to_central_while_it_answers(open_gateway, c
         assert (await gateway.store.outbox.books()).waiting == 1  # the conftest's camera event
 
 
+async def test_the_first_ids_of_a_card_and_a_device_keep_finding_their_entries(open_gateway, central, client):
+    async with open_gateway(client=client) as gateway:
+        central.faults = Faults(down=True)
+        _, answer = await gateway.call("/v1/access", {"number": "9901"}, method="PUT")
+        card = answer["access_card"]["id"]
+        assert card >= 2_000_000_000
+        status, answer = await gateway.call(ONE, {"device_id": 101, "access_id": card + 9}, method="PUT")
+        assert (status, answer["error"]) == (400, f"access_id: there is no access card {card + 9}")
+        status, _ = await gateway.call(ONE, {"device_id": 101, "plate": "AB12", "access_id": card}, method="PUT")
+        assert status == 200
+        central.faults = Faults()
+        central.tables.cameras.put({"id": 201, "name": "Camera"})
+        await goes_up(gateway, client)
+        (theirs,) = central.entries
+        for number in (card, theirs["access_id"]):
+            _, answer = await gateway.call("/v1/entry/list", {"access_ids": [number]})
+            assert [entry["plate"] for entry in answer["entries"]] == ["AB12"], number
+
+
 async def test_what_is_held_while_central_is_away_goes_up_later(open_gateway, central, client):
     async with open_gateway(client=client) as gateway:
         central.faults = Faults(down=True)
@@ -260,14 +291,7 @@ async def test_what_is_held_while_central_is_away_goes_up_later(open_gateway, ce
         await passes(gateway, NOON + HOUR, "exit", credential="0042")
         central.faults = Faults()
         central.tables.cameras.put({"id": 201, "name": "Camera"})
-        sender = outbox_sender(client=client, store=gateway.store, clock=gateway.clock)
-        await sender.start_afresh()
-        for _ in range(10):
-            await sender.send_due()
-            if not (await gateway.store.outbox.books()).waiting:
-                break
-            await gateway.store.outbox.retry_now()
-        books = await gateway.store.outbox.books()
+        books = await goes_up(gateway, client)
         assert (books.waiting, books.parked, books.balance()) == (0, 0, True)
         assert [(entry["type"], entry["note"]) for entry in central.entries] == [("entry", "later"), ("exit", "")]
         _, answer = await gateway.call(LIST, {})

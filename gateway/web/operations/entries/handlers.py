@@ -24,6 +24,7 @@ from gateway.domain.writes import (
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.models import LaneSection, Site
 from gateway.store import Consumer, EntryFilter, EntryTotals
+from gateway.store.cards.cards import Cards
 from gateway.store.events.parking_entries import ParkingEntries
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records
@@ -70,6 +71,7 @@ class EntriesFamily:
         self,
         *,
         site: Site,
+        cards: Cards,
         devices: Records,
         entries: ParkingEntries,
         pending_writes: PendingWrites,
@@ -79,6 +81,7 @@ class EntriesFamily:
         spreadsheets: Spreadsheets,
         consumers: Consumers,
     ) -> None:
+        self._cards = cards
         self._devices = devices
         self._entries = entries
         self._pending_writes = pending_writes
@@ -106,7 +109,7 @@ class EntriesFamily:
 
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryListBody)
-        whole = self._filter(wanted) == EntryFilter()
+        whole = await self._filter(wanted) == EntryFilter()
         consumer = Consumer(caller.username, _KIND) if wanted.by_cursor and whole else None
         return await self._listed(request, wanted, consumer)
 
@@ -116,13 +119,13 @@ class EntriesFamily:
 
     async def _as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryWhich)
-        return await self._sheet(request, "entries", self._rows(self._filter(wanted)))
+        return await self._sheet(request, "entries", self._rows(await self._filter(wanted)))
 
     async def _report_as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
         """List entries with their totals."""
         wanted = await read_body(request, EntryWhich)
         totals = totals_rows(await self._totals(wanted))
-        return await self._sheet(request, "entry-report", self._rows(self._filter(wanted), below=totals))
+        return await self._sheet(request, "entry-report", self._rows(await self._filter(wanted), below=totals))
 
     async def _sheet(
         self, request: web.Request, name: str, rows: AsyncIterator[list[list[Cell]]]
@@ -196,7 +199,7 @@ class EntriesFamily:
         """Return the body with the present ids of devices and card, and the devices' lanes where it names none."""
         placed: JsonObject = {}
         if wanted.access_id is not None:
-            body["access_id"] = await self._pending_writes.site_id("access_card", wanted.access_id)
+            body["access_id"] = await self._card(wanted.access_id)
         if wanted.device_id is not None:
             body["device_id"] = await self._device("device_id", wanted.device_id)
             if (place := self._places.get(wanted.device_id)) is not None:
@@ -206,6 +209,13 @@ class EntriesFamily:
             if (place := self._places.get(wanted.exit_device_id)) is not None:
                 placed["exit_lane"] = place.lane_id
         return {**body, **{name: value for name, value in placed.items() if name not in said}}
+
+    async def _card(self, number: int) -> int:
+        """Return the id by which a card is known now. Raises RequestRefused for an id of this site that none has."""
+        known = await self._pending_writes.site_id("access_card", number)
+        if known >= FIRST_PROVISIONAL_ID and await self._cards.get(known) is None:
+            raise RequestRefused(400, f"access_id: there is no access card {number}")
+        return known
 
     async def _device(self, name: str, number: int) -> int:
         """Return the id by which a device is known now. Raises RequestRefused for none."""
@@ -234,7 +244,7 @@ class EntriesFamily:
             known = await self._entries.get(before, now=self._now)
             before = known.id if known is not None else before
         page = await self._entries.page(
-            self._filter(wanted), now=self._now, before=before, offset=wanted.offset, limit=wanted.limit
+            await self._filter(wanted), now=self._now, before=before, offset=wanted.offset, limit=wanted.limit
         )
         waiting = (await self._pending_writes.arriving(_KIND, [entry.id for entry in page.entries])).waiting
         site_only = await self._site_only(page.entries, waiting)
@@ -249,19 +259,28 @@ class EntriesFamily:
         return await followed(request, answer, acknowledge)
 
     async def _totals(self, wanted: EntryWhich) -> EntryTotals:
-        return await self._entries.totals(self._filter(wanted), now=self._now)
+        return await self._entries.totals(await self._filter(wanted), now=self._now)
 
-    def _filter(self, wanted: EntryWhich) -> EntryFilter:
+    async def _filter(self, wanted: EntryWhich) -> EntryFilter:
         start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
         return EntryFilter(
             date_from=start,
             date_until=end,
-            device_ids=wanted.device_ids,
+            device_ids=await self._present("device", wanted.device_ids),
             lane_ids=wanted.lane_ids,
-            card_ids=wanted.access_ids,
+            card_ids=await self._present("access_card", wanted.access_ids),
             plates=wanted.plates,
             statuses=wanted.status,
             search=wanted.search,
+        )
+
+    async def _present(self, kind: str, asked: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the ids by which records are known now: the first id of one that was made here keeps working."""
+        return tuple(
+            [
+                await self._pending_writes.site_id(kind, number) if number >= FIRST_PROVISIONAL_ID else number
+                for number in asked
+            ]
         )
 
     async def _shown(self, entry: ParkingEntry) -> Record:
