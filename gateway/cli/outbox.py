@@ -208,9 +208,9 @@ def _why(waiting: int, reasons: Sequence[_Reason]) -> list[str]:
     if not waiting:
         return []
     return [
-        "1 record waits and is sent by itself:"
+        "1 record waits, and is sent once nothing below stands in its way:"
         if waiting == 1
-        else f"{waiting} records wait and are sent by themselves:",
+        else f"{waiting} records wait, and are sent once nothing below stands in their way:",
         *(f"    {one.count} x {one.kind} {one.action}, since {one.since}: {one.error or _UNTRIED}" for one in reasons),
     ]
 

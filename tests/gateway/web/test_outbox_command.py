@@ -82,7 +82,10 @@ async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(gatewa
     await gateway.store.outbox.park(row, error="note: too short")
     assert (await outbox("retry", str(refused)))[1] == f"{refused} is sent again\n"
     none, count, *why = (await outbox("list"))[1].splitlines()
-    assert (none, count) == ("central refused nothing", "2 records wait and are sent by themselves:")
+    assert (none, count) == (
+        "central refused nothing",
+        "2 records wait, and are sent once nothing below stands in their way:",
+    )
     assert "    1 x access_card update, since 2026-01-01T00:00:00.000Z: not tried yet" in why
     assert f"{refused}  access_card" in (await outbox("list", "--all"))[1]
     await gateway.store.outbox.park(row, error="note: too short")
