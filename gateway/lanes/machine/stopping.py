@@ -55,9 +55,7 @@ def remembered(lane: Transition, event: m.StopRemembered) -> None:
 
 def failed(lane: Transition, command_id: str) -> None:
     """Forget a stop that did not reach the device."""
-    stop = lane.state.stop.asked
-    if stop is not None and stop.command_id == command_id:
-        lane.put(lane.state.stop.dropped())
+    lane.put(lane.state.stop.without(command_id))
 
 
 def ended(lane: Transition, why: str) -> None:

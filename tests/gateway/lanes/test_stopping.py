@@ -189,6 +189,68 @@ def test_a_stop_of_unknown_outcome_holds_when_the_gate_is_found_stopped(lane):
     assert lane.events.count(E.STOP_BEGAN) == 1
 
 
+def twice_stopped(lane):
+    """A gate that was let open is stopped: the first stop works and is not answered yet, the second is refused."""
+    lane.arming(ON)
+    lane.card()
+    lane.acknowledge()
+    lane.gate(GatePosition.OPENING)
+    lane.wait(0.3)
+    first = lane.wish(STOP)
+    lane.gate(GatePosition.STOPPED)
+    lane.wait(0.4)
+    lane.wish(STOP)
+    refuse(lane)
+    lane.wait(2)
+    lane.sent.clear()
+    return first
+
+
+def test_a_stop_that_is_answered_late_holds_though_the_next_one_was_refused(lane):
+    first = twice_stopped(lane)
+    lane.do(m.CommandAcknowledged(first.command_id, lane.at))
+    lane.arming(OFF)
+    lane.wait(60)
+    assert lane.actions() == []
+    assert lane.events.count(E.STOP_BEGAN) == 1
+
+
+def test_a_stop_that_nobody_answered_holds_though_the_next_one_was_refused(lane):
+    twice_stopped(lane)
+    lane.arming(OFF)
+    lane.wait(60)
+    assert lane.actions() == []
+    assert lane.events.count(E.STOP_BEGAN) == 1
+
+
+def test_stops_that_all_fail_hold_nothing(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.acknowledge()
+    lane.gate(GatePosition.OPENING)
+    lane.wait(0.3)
+    stops = [lane.wish(STOP) for _ in range(3)]
+    for stop in (stops[1], stops[2], stops[0]):
+        lane.do(m.CommandFailed(stop.command_id, "unit busy", sent=False))
+    lane.gate(GatePosition.OPEN)
+    lane.arming(OFF)
+    lane.wait(60)
+    assert lane.actions()[-1] is CLOSE
+    assert E.STOP_BEGAN not in lane.events
+
+
+def test_an_open_after_two_stops_is_not_undone_by_a_late_answer(lane):
+    first = twice_stopped(lane)
+    lane.wish(OPEN)
+    lane.do(m.CommandAcknowledged(first.command_id, lane.at))
+    lane.acknowledge()
+    lane.gate(GatePosition.OPENING)
+    lane.gate(GatePosition.OPEN)
+    lane.drive_through()
+    lane.wait(30)
+    assert lane.actions()[-1] is CLOSE
+
+
 def test_an_open_that_never_went_out_is_sent_after_a_stop_that_did_not_either(lane):
     lane.arming(ON)
     lane.card()

@@ -26,6 +26,7 @@ class Stop:
 
     Attributes:
         asked: a stop under way, or of unknown outcome.
+        earlier: stops without an answer in whose place `asked` went out; one counts again when `asked` fails.
         by: who stopped the gate, which stays so; "" for nobody.
         since: since when.
         overtaken_open: the deadline of an open that never went out, since a stop took its place.
@@ -33,6 +34,7 @@ class Stop:
     """
 
     asked: StopAsked | None = None
+    earlier: tuple[StopAsked, ...] = ()
     by: str = ""
     since: float = float("-inf")
     overtaken_open: float | None = None
@@ -45,19 +47,26 @@ class Stop:
 
     def asked_for(self, command_id: str, by: str) -> Stop:
         """Return the stop once a person wants it."""
-        return replace(self, asked=StopAsked(command_id, by))
+        earlier = self.earlier if self.asked is None else (*self.earlier, self.asked)
+        return replace(self, asked=StopAsked(command_id, by), earlier=earlier)
 
     def given_up(self, asked: StopAsked) -> Stop:
         """Return the stop once no answer to the one asked for will come."""
         return replace(self, asked=replace(asked, given_up=True), overtaken_open=None)
 
     def dropped(self) -> Stop:
-        """Return the stop with none asked for."""
-        return replace(self, asked=None)
+        """Return the stop without the one asked for: the one before it counts, where that has no answer yet."""
+        return replace(self, asked=self.earlier[-1] if self.earlier else None, earlier=self.earlier[:-1])
+
+    def without(self, command_id: str) -> Stop:
+        """Return the stop without this one, which failed."""
+        if self.asked is not None and self.asked.command_id == command_id:
+            return self.dropped()
+        return replace(self, earlier=tuple(one for one in self.earlier if one.command_id != command_id))
 
     def acknowledged(self) -> Stop:
         """Return the stop once the device acknowledged the one asked for."""
-        return replace(self, asked=None, overtaken_open=None)
+        return replace(self, asked=None, earlier=(), overtaken_open=None)
 
     def took_effect(self, by: str, at: float, *, during_old_fire: bool = False) -> Stop:
         """Return the stop once it holds the gate; `during_old_fire`: given before the start, while a fire went on."""
@@ -65,7 +74,7 @@ class Stop:
 
     def ended(self) -> Stop:
         """Return the stop once the gate may move again."""
-        return replace(self, asked=None, by="")
+        return replace(self, asked=None, earlier=(), by="")
 
     def fire_over(self, at: float) -> Stop:
         """Return the stop after the end of a fire."""
