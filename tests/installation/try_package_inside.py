@@ -1,7 +1,8 @@
 """Run in a booted Debian with the package installed and `init` done: connect a simulated field and try all of it.
 
-`try-package` starts this: `everything` connects the field first, `kept` tries what an upgrade must keep. Prints a line
-for each thing that works; ends with status 1 at the first that does not.
+`try-package` starts this: `everything` connects the field first, `kept` tries what an upgrade must keep, `settings`
+changes the site file at the page. Prints a line for each thing that works; ends with status 1 at the first that does
+not.
 """
 
 from __future__ import annotations
@@ -281,10 +282,28 @@ def kept() -> None:
     try_doctor()
 
 
+def settings() -> None:
+    """Change the site file as the page does: the unit can write it, and not what lies beside it."""
+    api = Api(json.loads(KEPT.read_text())["session"])
+    file = json.loads(api.ask("/status/settings/file"))["settings"]
+    edits = [{"section": "lanes", "id": "exit", "values": {"held_open_seconds": 75}}]
+    api.ask("/status/settings/apply", {"digest": file["digest"], "edits": edits})
+    api.ask("/status/settings/decide", {"keep": True})
+    assert "held_open_seconds = 75" in Path("/etc/edge-gateway/site.toml").read_text()
+    mounts = Path(f"/proc/{shown('MainPID')}/mountinfo").read_text().splitlines()
+    writable = {line.split()[4] for line in mounts if "rw" in line.split()[5].split(",")}
+    beside = {f"/etc/edge-gateway/{name}" for name in ("secrets", "tls", "profiles")}
+    assert "/etc/edge-gateway" in writable, mounts
+    assert not beside & writable, mounts
+    print("ok: Settings wrote the site file; secrets, keys and profiles are read-only")
+
+
 if __name__ == "__main__":
     if "--sandboxed" in sys.argv:
         try_in_sandbox()
     elif "kept" in sys.argv:
         kept()
+    elif "settings" in sys.argv:
+        settings()
     else:
         everything()

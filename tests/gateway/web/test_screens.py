@@ -69,7 +69,7 @@ async def _faults_of(page: Page, where: str) -> list[str]:
     return [*found, *([f"{where}: {wider} px too wide"] if wider > 0 else [])]
 
 
-@pytest.mark.parametrize(("theme", "language"), [("light", "en"), ("dark", "en"), ("light", "fr")])
+@pytest.mark.parametrize(("theme", "language"), [("light", "en"), ("dark", "en"), ("light", "fr"), ("dark", "fr")])
 @pytest.mark.parametrize("size", SIZES)
 async def test_every_screen_is_accessible_and_whole(gateway, browser_page, axe, size, theme, language):
     width, height = SIZES[size]
