@@ -27,6 +27,9 @@ from drivers.rtsp.server.messages import parse_request, parse_transport, session
 
 RATE = 25
 TICKS = 90_000 // RATE
+PICTURES_BEGIN = 0xFFFFFFFF - 45_000
+"""RTP time of the pictures' time 0: it wraps soon."""
+SOUND_BEGINS = 777_000
 OTHER_PAYLOAD_TYPE = 98
 """What a film's second codec goes by."""
 
@@ -202,6 +205,8 @@ class Script:
     """Another channel of the same recorder sends to the same port: from another `port`, or with another `ssrc`."""
     reports: bool = False
     """Whether sender reports tell how sound and pictures belong together."""
+    names_start: bool = False
+    """Whether the answer to PLAY tells the RTP time at which each stream begins (RFC 2326, 12.33)."""
     sound_clock: float = 0.0
     """Seconds by which the clock of the sound's reports is ahead of that of the pictures'."""
 
@@ -396,7 +401,12 @@ class _Visit:
             return 501, {}, b""
         if self.session:
             self.camera.sessions[self.session] = now + script.session_seconds
-        return 200, {"Session": self.session} if self.session else {}, b""
+        headers = {"Session": self.session} if self.session else {}
+        if request.method == "PLAY" and script.names_start:
+            begins = enumerate((PICTURES_BEGIN + script.film[0].pts, SOUND_BEGINS))
+            told = (f"url={request.url}/trackID={number};rtptime={time & 0xFFFFFFFF}" for number, time in begins)
+            headers["RTP-Info"] = ",".join(told)
+        return 200, headers, b""
 
     async def _set_up_sound(self, asked):
         if self.camera.script.sound_status != 200:
@@ -431,10 +441,10 @@ class _Visit:
             await asyncio.sleep(max(0.0, begun + seconds / script.pace + script.sound_late - loop.time()))
             jump = script.sound_jumps if seconds > 1 else 0
             packets = told.packets(
-                at, sequence=sequence, timestamp=777_000 + at * told.size + jump, largest=script.largest_sound
+                at, sequence=sequence, timestamp=SOUND_BEGINS + at * told.size + jump, largest=script.largest_sound
             )
             if script.reports and at % 20 == 0:
-                self._report(3, seconds + script.sound_clock, 777_000 + at * told.size + jump)
+                self._report(3, seconds + script.sound_clock, SOUND_BEGINS + at * told.size + jump)
             sequence += len(packets)
             for packet in packets:
                 self._send(packet, channel=2)
@@ -457,7 +467,7 @@ class _Visit:
 
     async def _play_pictures(self, begun):
         script = self.camera.script
-        packetizer = Packetizer(ssrc=7, sequence=65_500, timestamp=0xFFFFFFFF - 45_000)
+        packetizer = Packetizer(ssrc=7, sequence=65_500, timestamp=PICTURES_BEGIN)
         loop = asyncio.get_running_loop()
         index, shift = 0, 0
         while True:

@@ -57,9 +57,8 @@ def told_apart(what):
 @pytest.mark.parametrize("codec", ["aac", "pcmu", "pcma"])
 async def test_each_codec_comes_through_as_it_is(codec, transport):
     what = sound(codec)
-    source, frames, sounds = await heard(
-        Script(film=film(), sound=what, largest_sound=120 if codec == "aac" else 999), transport=transport
-    )
+    script = Script(film=film(), sound=what, largest_sound=120 if codec == "aac" else 999, names_start=True)
+    source, frames, sounds = await heard(script, transport=transport)
     assert source.sound == AudioFormat(AudioCodec(codec), what.rate, 2 if codec == "aac" else 1)
     assert source.why_silent == ""
     assert len(frames) >= 20
