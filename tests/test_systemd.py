@@ -46,7 +46,10 @@ def test_systemd_accepts_the_unit_silently(tmp_path):
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize(("unit", "most"), [("edge-gateway.service", 1.5), ("edge-gateway-clock.service", 0.5)])
+@pytest.mark.parametrize(
+    ("unit", "most"),
+    [("edge-gateway.service", 1.5), ("edge-gateway-clock.service", 0.5), ("edge-gateway-backup.service", 1.5)],
+)
 def test_the_units_are_exposed_little(unit, most):
     words = [tool("systemd-analyze"), "security", "--offline=true", "--no-pager", SYSTEMD / unit]
     judged = subprocess.run(words, capture_output=True, text=True, timeout=50, check=True).stdout

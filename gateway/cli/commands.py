@@ -58,6 +58,16 @@ NAMED = (
         "gateway.cli.reload:reload",
     ),
     Named(
+        "backup",
+        "Write a backup: databases, site file, profiles, sealed secrets. The gateway may run meanwhile.",
+        "gateway.cli.backup:backup",
+    ),
+    Named(
+        "restore",
+        "Put a backup in its places on this box, or with `--check` see whether it is good. Stop the gateway first.",
+        "gateway.cli.backup:restore",
+    ),
+    Named(
         "status",
         "Show the site in a few lines: lanes, devices, cameras, central. The exit status is 1 when a lane cannot work.",
         "gateway.cli.status:status",

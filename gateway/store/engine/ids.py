@@ -25,7 +25,7 @@ def ids_note(path: Path) -> Path:
 
 def note_ids(connection: sqlite3.Connection, path: Path) -> None:
     """Write how far ids have come. A note is replaced whole or not at all."""
-    reached = _reached(connection)
+    reached = reached_ids(connection)
     if not reached:
         return
     note = ids_note(path)
@@ -41,13 +41,13 @@ def is_behind_note(connection: sqlite3.Connection, path: Path) -> bool:
     """Return whether the note tells of ids that the file knows nothing of: an older file was put in place, or rows
     went.
     """
-    reached = _reached(connection)
-    return any(noted > reached.get(table, 0) for table, noted in _noted(path).items())
+    reached = reached_ids(connection)
+    return any(noted > reached.get(table, 0) for table, noted in noted_ids(path).items())
 
 
 def raise_ids(connection: sqlite3.Connection, path: Path, gap: int) -> None:
     """Let the ids of every table go on `gap` above what the rows and the note say was used. Commits."""
-    reached, noted = _reached(connection), _noted(path)
+    reached, noted = reached_ids(connection), noted_ids(path)
     tables = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'"
     ).fetchall()
@@ -64,13 +64,15 @@ def raise_ids(connection: sqlite3.Connection, path: Path, gap: int) -> None:
         raise
 
 
-def _reached(connection: sqlite3.Connection) -> dict[str, int]:
+def reached_ids(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return how far the ids of each table have come."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone() is None:
         return {}
     return {str(name): int(seq) for name, seq in connection.execute("SELECT name, seq FROM sqlite_sequence")}
 
 
-def _noted(path: Path) -> dict[str, int]:
+def noted_ids(path: Path) -> dict[str, int]:
+    """Return how far ids had come when the note beside the file was written; empty without one that can be read."""
     try:
         return _NOTED.validate_json(ids_note(path).read_bytes())
     except (OSError, ValueError):

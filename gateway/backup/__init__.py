@@ -1,0 +1,1 @@
+"""Backup and restore of a gateway: its databases, its site file and its secrets, not its footage."""

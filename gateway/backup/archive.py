@@ -1,0 +1,235 @@
+"""The file of a backup: a compressed archive with a manifest, its secrets sealed by a passphrase.
+
+The manifest comes first and has the size and the SHA-256 of every other member. Secrets are one member, encrypted with
+AES-256-GCM under a key that scrypt (RFC 7914) derives of the passphrase.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import grp
+import hashlib
+import io
+import os
+import pwd
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Literal
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+
+from gateway.domain.errors import ConfigError, StoreError
+
+_MANIFEST = "manifest.json"
+_LARGEST_MANIFEST = 1_000_000
+_PIECE = 1024 * 1024
+_SEAL = b"edge-gateway seal 1\n"
+_SALT_BYTES, _NONCE_BYTES = 16, 12
+_SCRYPT_COST = 2**16
+"""64 MiB and about 0.2 s for each passphrase tried."""
+_LARGEST_SECRETS = 64 * _PIECE
+
+
+class Member(BaseModel):
+    """One file of the backup."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    size: NonNegativeInt
+    sha256: str
+    mode: int
+    owner: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A file of the sealed member."""
+
+    content: bytes
+    mode: int
+    owner: str
+    group: str
+
+
+class Manifest(BaseModel):
+    """What a backup holds.
+
+    Attributes:
+        made_at: UTC, ISO 8601.
+        schemas: the schema of each database file, by its name.
+        members: by their names; `site/` is the site file's folder, `data/` the data folder.
+        site_file: its name in `site/`.
+        has_secrets: whether a sealed member is there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[1] = 1
+    version: str
+    site: str
+    made_at: str
+    site_file: str
+    schemas: dict[str, int]
+    has_secrets: bool
+    members: dict[str, Member]
+
+
+def member_of(path: Path) -> Member:
+    """Return the size, hash and mode of a file. Blocks on the disk."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        found = os.fstat(file.fileno())
+    owner, group = owner_of(found)
+    return Member(size=found.st_size, sha256=digest, mode=found.st_mode & 0o777, owner=owner, group=group)
+
+
+def owner_of(found: os.stat_result) -> tuple[str, str]:
+    """Return the names of a file's user and group, "" for one without a name."""
+    owner = group = ""
+    with contextlib.suppress(KeyError):
+        owner = pwd.getpwuid(found.st_uid).pw_name
+    with contextlib.suppress(KeyError):
+        group = grp.getgrgid(found.st_gid).gr_name
+    return owner, group
+
+
+def pack(target: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
+    """Write the archive durably. `files` are the manifest's members by their names. Raises OSError."""
+    with open(target, "xb", opener=_privately) as file:
+        with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6) as tar:
+            _add(tar, _MANIFEST, io.BytesIO(manifest.model_dump_json(indent=1).encode()))
+            for name, path in files.items():
+                with path.open("rb") as content:
+                    _add(tar, name, content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_manifest(source: Path) -> Manifest:
+    """Read what a backup holds. Raises ConfigError when it is none, StoreError when it is damaged."""
+    with _opened(source) as tar:
+        return _manifest(tar, source)
+
+
+def unpack(source: Path, into: Path) -> Manifest:
+    """Unpack a backup into an empty folder, and check every member against the manifest.
+
+    Raises:
+        ConfigError: it is no backup, or one of a newer program.
+        StoreError: it is damaged, or there is no room for it.
+    """
+    with _opened(source) as tar:
+        manifest = _manifest(tar, source)
+        missing = set(manifest.members)
+        for entry in tar:
+            if entry.name == _MANIFEST:
+                continue
+            if entry.name not in missing or not entry.isfile():
+                raise StoreError(f"{source.name} holds {entry.name!r}, which its manifest does not list so")
+            missing.remove(entry.name)
+            _unpack_member(tar, entry, manifest.members[entry.name], into)
+    if missing:
+        raise StoreError(f"{source.name} lacks {min(missing)}: the file is cut short or damaged")
+    return manifest
+
+
+def seal(files: Mapping[str, Path], passphrase: str) -> bytes:
+    """Pack secrets and encrypt them."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, path in files.items():
+            found = path.stat()
+            owner, group = owner_of(found)
+            _add(tar, name, io.BytesIO(path.read_bytes()), mode=found.st_mode & 0o777, owner=owner, group=group)
+    salt, nonce = os.urandom(_SALT_BYTES), os.urandom(_NONCE_BYTES)
+    return _SEAL + salt + nonce + AESGCM(_key(passphrase, salt)).encrypt(nonce, packed.getvalue(), _SEAL)
+
+
+def unseal(sealed: bytes, passphrase: str) -> dict[str, Secret]:
+    """Return the secrets by their names. Raises ConfigError for a wrong passphrase."""
+    if not sealed.startswith(_SEAL):
+        raise ConfigError("the secrets of this backup are sealed in a way that this program does not know")
+    body = sealed[len(_SEAL) :]
+    salt, nonce = body[:_SALT_BYTES], body[_SALT_BYTES : _SALT_BYTES + _NONCE_BYTES]
+    try:
+        plain = AESGCM(_key(passphrase, salt)).decrypt(nonce, body[_SALT_BYTES + _NONCE_BYTES :], _SEAL)
+    except InvalidTag as error:
+        raise ConfigError("the passphrase is wrong for this backup") from error
+    found: dict[str, Secret] = {}
+    with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
+        for entry in tar:
+            _expect_plain(entry.name)
+            content = tar.extractfile(entry)
+            data = b"" if content is None else content.read(_LARGEST_SECRETS)
+            found[entry.name] = Secret(data, entry.mode & 0o777, entry.uname, entry.gname)
+    return found
+
+
+def _privately(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+@contextlib.contextmanager
+def _opened(source: Path) -> Iterator[tarfile.TarFile]:
+    if not source.is_file():
+        raise ConfigError(f"there is no file {source}")
+    try:
+        with tarfile.open(source, mode="r:gz") as tar:
+            yield tar
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or "the file is no backup, or is cut short or damaged"
+        raise StoreError(f"{source.name} cannot be read: {reason}") from error
+
+
+def _key(passphrase: str, salt: bytes) -> bytes:
+    return Scrypt(salt=salt, length=32, n=_SCRYPT_COST, r=8, p=1).derive(passphrase.encode())
+
+
+def _add(
+    tar: tarfile.TarFile, name: str, content: IO[bytes], *, mode: int = 0o640, owner: str = "", group: str = ""
+) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode, entry.uname, entry.gname = content.seek(0, io.SEEK_END), mode, owner, group
+    content.seek(0)
+    tar.addfile(entry, content)
+
+
+def _manifest(tar: tarfile.TarFile, source: Path) -> Manifest:
+    first = tar.next()
+    content = tar.extractfile(first) if first is not None and first.name == _MANIFEST else None
+    if content is None:
+        raise ConfigError(f"{source.name} is not a backup of a gateway")
+    try:
+        manifest = Manifest.model_validate_json(content.read(_LARGEST_MANIFEST))
+    except ValidationError as error:
+        raise ConfigError(f"{source.name} was made by a newer program, or is not a backup of a gateway") from error
+    for name in manifest.members:
+        _expect_plain(name)
+    return manifest
+
+
+def _expect_plain(name: str) -> None:
+    """Refuse a name that would leave the folder it is unpacked into."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise StoreError(f"the backup names a file {name!r}, which no backup does")
+
+
+def _unpack_member(tar: tarfile.TarFile, entry: tarfile.TarInfo, member: Member, into: Path) -> None:
+    content, path = tar.extractfile(entry), into / entry.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256()
+    if content is not None:
+        with open(path, "xb", opener=_privately) as file:
+            while piece := content.read(_PIECE):
+                digest.update(piece)
+                file.write(piece)
+    if digest.hexdigest() != member.sha256:
+        raise StoreError(f"{entry.name} in the backup is damaged: its check sum is wrong")

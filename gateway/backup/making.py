@@ -1,0 +1,105 @@
+"""Making of a backup, while the gateway runs or not."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.backup.archive import Manifest, member_of, pack, seal
+from gateway.domain.errors import ConfigError, StoreError
+from gateway.runtime.durable_files import sync_folder
+from gateway.store.engine.copies import copy_databases
+
+SEALED = "sealed"
+"""The member that holds the secrets."""
+SECRET_FOLDERS = ("secrets", "tls")
+"""Beside the site file."""
+_SECRET_FILES = ("second-factor.key",)
+_PLAIN_FILES = ("access.log",)
+_LARGEST_SETTING = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a gateway's files are."""
+
+    site_file: Path
+    data: Path
+
+
+def make_backup(place: Place, target: Path, *, passphrase: str, site: str, version: str, made_at: str) -> Manifest:
+    """Write a backup of the gateway at `place` to the file `target`, which must not be there yet.
+
+    Blocks on the disk. `passphrase` seals the secrets; with "" they are left out.
+
+    Raises:
+        ConfigError: there is no gateway at `place`, or `target` cannot be written.
+        StoreError: a database is damaged, or there is no room.
+    """
+    draft = target.with_name(f".{target.name}.new")
+    try:
+        with tempfile.TemporaryDirectory(prefix=".backup-", dir=target.parent) as folder:
+            staged = Path(folder)
+            schemas = copy_databases(place.data, staged)
+            files = {f"data/{name}": staged / name for name in schemas}
+            files |= {f"data/{name}": place.data / name for name in _PLAIN_FILES if (place.data / name).is_file()}
+            files |= {f"site/{path.relative_to(place.site_file.parent)}": path for path in _settings(place.site_file)}
+            if passphrase:
+                files[SEALED] = staged / SEALED
+                files[SEALED].write_bytes(seal(dict(_secrets(place)), passphrase))
+            files = {name: _held_still(path, staged, name) for name, path in files.items()}
+            manifest = Manifest(
+                version=version,
+                site=site,
+                made_at=made_at,
+                site_file=place.site_file.name,
+                schemas=schemas,
+                has_secrets=bool(passphrase),
+                members={name: member_of(path) for name, path in files.items()},
+            )
+            draft.unlink(missing_ok=True)
+            pack(draft, manifest, files)
+        if target.exists():
+            raise ConfigError(f"{target} is there already; name another file")
+        draft.rename(target)
+        sync_folder(target.parent)
+    except OSError as error:
+        raise StoreError(f"the backup {target} cannot be written: {error.strerror or error}") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return manifest
+
+
+def _held_still(path: Path, staged: Path, name: str) -> Path:
+    """Return a copy of a file that a running gateway may change meanwhile."""
+    if path.is_relative_to(staged):
+        return path
+    copy = staged / "still" / name
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_bytes(path.read_bytes())
+    copy.chmod(path.stat().st_mode & 0o777)
+    return copy
+
+
+def _settings(site_file: Path) -> Iterator[Path]:
+    """Yield the site file and what lies beside it, such as profiles, without secrets."""
+    if not site_file.is_file():
+        raise ConfigError(f"there is no site file {site_file}; name it with --site")
+    folder = site_file.parent
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder).parts
+        is_setting = inside[0] not in SECRET_FOLDERS and not any(part.startswith(".") for part in inside)
+        if is_setting and path.is_file() and path.stat().st_size <= _LARGEST_SETTING:
+            yield path
+
+
+def _secrets(place: Place) -> Iterator[tuple[str, Path]]:
+    for name in SECRET_FOLDERS:
+        for path in sorted((place.site_file.parent / name).rglob("*")):
+            if path.is_file():
+                yield f"site/{path.relative_to(place.site_file.parent)}", path
+    for name in _SECRET_FILES:
+        if (path := place.data / name).is_file():
+            yield f"data/{name}", path

@@ -1,0 +1,212 @@
+"""Backups taken of a store that is written meanwhile, restored on another box, and broken ones."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+import random
+import shutil
+import tarfile
+
+import pytest
+
+from gateway.backup.archive import read_manifest
+from gateway.backup.making import Place, make_backup
+from gateway.backup.restoring import restore, verify
+from gateway.domain.errors import ConfigError, GatewayError, StoreError
+from gateway.runtime.data_folder import DataFolder
+from gateway.store import Entry, Session
+from tests.gateway.store.conftest import event, moment, opened
+
+__all__ = ["event", "moment", "opened"]
+
+PASSPHRASE = "yard works in the north"
+SECRET = "hunter2-hunter2"
+SITE = '[site]\nname = "Small"\n'
+
+
+def place(folder) -> Place:
+    """A box: its settings and its data folder."""
+    (folder / "etc").mkdir(parents=True)
+    (folder / "data").mkdir(mode=0o750)
+    return Place(site_file=folder / "etc" / "site.toml", data=folder / "data")
+
+
+@pytest.fixture
+def box(tmp_path) -> Place:
+    """The box that is backed up."""
+    box = place(tmp_path / "box")
+    box.site_file.write_text(SITE)
+    for name, text in (("profiles/own.toml", "[profile]"), ("secrets/central", SECRET), ("tls/key.pem", SECRET)):
+        path = box.site_file.parent / name
+        path.parent.mkdir()
+        path.write_text(text)
+        path.chmod(0o600)
+    (box.data / "second-factor.key").write_bytes(SECRET.encode())
+    return box
+
+
+@pytest.fixture
+def other(tmp_path) -> Place:
+    """The box that takes its place."""
+    return place(tmp_path / "other")
+
+
+def backed_up(box, file, *, passphrase=PASSPHRASE):
+    make_backup(box, file, passphrase=passphrase, site="Small", version="1.2.3", made_at="2026-01-01T12:00:00Z")
+    return file
+
+
+async def event_ids(store) -> list[int]:
+    return [each.id for each in reversed(await store.events.latest(limit=100_000))]
+
+
+async def test_a_backup_beside_a_writing_gateway_has_all_that_was_recorded_before_it_began(
+    opened, event, box, other, tmp_path
+):
+    async with opened(box.data) as store:
+        writing = asyncio.Event()
+
+        async def write() -> None:
+            while not writing.is_set():
+                await store.journal.record(Entry(events=(event(),)))
+
+        for _ in range(50):
+            await store.journal.record(Entry(events=(event(),)))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(write())
+            before = await event_ids(store)
+            await asyncio.to_thread(backed_up, box, tmp_path / "b.tar.gz")
+            writing.set()
+        after = await event_ids(store)
+    restore(tmp_path / "b.tar.gz", other, passphrase=PASSPHRASE)
+    async with opened(other.data) as store:
+        kept = await event_ids(store)
+        assert after[: len(kept)] == kept
+        assert len(before) <= len(kept) < len(after)
+
+
+async def test_a_restored_gateway_gives_no_id_again_and_looks_before_it_sends(
+    opened, event, moment, box, other, tmp_path
+):
+    async with opened(box.data) as store:
+        await store.journal.record(Entry(events=(event(),), moments=(moment(),)))
+        await store.accounts.add("chief", password_hash="x", role="administrator", now=1)
+        await store.sessions.add("token", Session(username="chief", created_at=1, last_seen_at=1, expires_at=2**60))
+        await asyncio.to_thread(backed_up, box, tmp_path / "b.tar.gz")
+        lost = [(await store.journal.record(Entry(events=(event(),)))).event_ids[0] for _ in range(100)]
+    restore(tmp_path / "b.tar.gz", other, passphrase=PASSPHRASE)
+    async with opened(other.data) as store:
+        assert store.salvaged
+        assert (await store.journal.record(Entry(events=(event(),)))).event_ids[0] > lost[-1] + 100_000
+        rows = await store.outbox.due(now=2**62)
+        assert rows
+        assert all(row.begun for row in rows if row.record_id < 2**31)
+        assert [account.username for account in await store.accounts.all()] == ["chief"]
+        assert await store.sessions.get("token") is None
+
+
+def test_secrets_come_back_as_they_were_and_stand_nowhere_in_the_clear(opened, box, other, tmp_path):
+    asyncio.run(used(opened, box))
+    file = backed_up(box, tmp_path / "b.tar.gz")
+    assert SECRET.encode() not in gzip.decompress(file.read_bytes())
+    with pytest.raises(ConfigError, match="the passphrase is wrong"):
+        restore(file, other, passphrase="yard works in the south")
+    assert not other.site_file.exists()
+    restore(file, other, passphrase=PASSPHRASE)
+    for name in ("site.toml", "profiles/own.toml", "secrets/central", "tls/key.pem"):
+        was, now = box.site_file.parent / name, other.site_file.parent / name
+        assert now.read_bytes() == was.read_bytes()
+        assert now.stat().st_mode == was.stat().st_mode
+    assert (other.data / "second-factor.key").read_bytes() == SECRET.encode()
+
+
+def test_without_a_passphrase_there_are_no_secrets(opened, box, other, tmp_path):
+    asyncio.run(used(opened, box))
+    file = backed_up(box, tmp_path / "b.tar.gz", passphrase="")
+    assert not read_manifest(file).has_secrets
+    restore(file, other, passphrase="")
+    assert not (other.site_file.parent / "secrets").exists()
+    assert other.site_file.read_text() == SITE
+
+
+def test_a_broken_backup_changes_nothing(opened, box, other, tmp_path):
+    asyncio.run(used(opened, box))
+    whole = backed_up(box, tmp_path / "b.tar.gz").read_bytes()
+    drawn = random.Random(seed := random.randrange(2**32))
+    print("seed", seed)
+    broken = tmp_path / "broken.tar.gz"
+    for _ in range(30):
+        at = drawn.randrange(len(whole))
+        broken.write_bytes(whole[:at] if drawn.random() < 0.5 else whole[:at] + b"\x5a\xa5" + whole[at + 2 :])
+        try:
+            restore(broken, other, passphrase=PASSPHRASE)
+        except GatewayError:
+            assert not other.site_file.exists()
+            assert not (other.data / "site.db").exists()
+            assert not list(other.data.glob(".restore-*"))
+        else:  # what was hit says nothing, such as the time in the head of the archive
+            shutil.rmtree(other.data.parent)
+            place(other.data.parent)
+
+
+def test_a_running_gateway_is_not_restored_over(opened, box, tmp_path):
+    asyncio.run(used(opened, box))
+    file = backed_up(box, tmp_path / "b.tar.gz")
+    with DataFolder.open(box.data), pytest.raises(ConfigError, match="in use by another edge-gateway"):
+        restore(file, box, passphrase=PASSPHRASE, replace=True)
+
+
+def test_what_is_there_is_kept_beside_what_takes_its_place(opened, event, box, tmp_path):
+    asyncio.run(used(opened, box))
+    file = backed_up(box, tmp_path / "b.tar.gz")
+
+    async def later() -> int:
+        async with opened(box.data) as store:
+            return (await store.journal.record(Entry(events=(event(),)))).event_ids[0]
+
+    newest = asyncio.run(later())
+    box.site_file.write_text(SITE.replace("Small", "Large"))
+    with pytest.raises(ConfigError, match=r"site\.db is there already; --replace keeps"):
+        restore(file, box, passphrase=PASSPHRASE)
+    restore(file, box, passphrase=PASSPHRASE, replace=True)
+    assert box.site_file.read_text() == SITE
+    assert "Large" in box.site_file.with_name("site.toml.before-restore-1").read_text()
+    assert (box.data / "site.db.before-restore-1").exists()
+    assert asyncio.run(later()) >= newest + 1_000_000
+
+
+def test_a_backup_that_names_a_place_outside_is_refused(opened, box, other, tmp_path):
+    asyncio.run(used(opened, box))
+    file = backed_up(box, tmp_path / "b.tar.gz")
+    evil = tmp_path / "evil.tar.gz"
+    with tarfile.open(file) as good, tarfile.open(evil, "w:gz") as bad:
+        for entry in good:
+            content = good.extractfile(entry).read()
+            if entry.name == "manifest.json":
+                content = content.replace(b'"data/access.log"', b'"data/../../x.log"')
+            entry.name = entry.name.replace("data/access.log", "data/../../x.log")
+            entry.size = len(content)
+            bad.addfile(entry, io.BytesIO(content))
+    with pytest.raises(StoreError, match="which no backup does"):
+        restore(evil, other, passphrase=PASSPHRASE)
+    assert not list(tmp_path.glob("**/x.log"))
+
+
+def test_a_backup_is_checked_without_restoring_it(opened, box, tmp_path):
+    asyncio.run(used(opened, box))
+    file = backed_up(box, tmp_path / "b.tar.gz")
+    assert verify(file, passphrase=PASSPHRASE).site == "Small"
+    with pytest.raises(StoreError, match="is no backup, or is cut short"):
+        verify(box.site_file)
+    with pytest.raises(ConfigError, match="there is no file"):
+        verify(tmp_path / "nowhere.tar.gz")
+    with pytest.raises(ConfigError, match="is there already"):
+        backed_up(box, file)
+
+
+async def used(opened, box) -> None:
+    """Let a gateway run there once."""
+    async with opened(box.data) as store:
+        await store.accounts.add("chief", password_hash="x", role="administrator", now=1)

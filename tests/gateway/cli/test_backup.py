@@ -1,0 +1,68 @@
+"""`edge-gateway backup` beside a gateway that runs, and `edge-gateway restore` on another box."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+
+import pytest
+from running_gateway import PASSWORD, SECRETS, SITE, RunningGateway, typed
+
+PHRASE = {"EDGE_GATEWAY_BACKUP_PASSPHRASE": "yard works in the north"}
+
+
+def sign_in(port: int) -> int:
+    body = json.dumps({"username": "chief", "password": PASSWORD}).encode()
+    url = f"http://127.0.0.1:{port}/v1/auth/login"
+    asked = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=5) as answer:
+        return answer.status
+
+
+@pytest.fixture
+def box(tmp_path):
+    """A box whose secrets are files, as a real one's are."""
+    folder = tmp_path / "box"
+    (folder / "secrets").mkdir(parents=True)
+    (folder / "site.toml").write_text(SITE)
+    (folder / "secrets" / "chief").touch(0o600)
+    (folder / "secrets" / "chief").write_text(PASSWORD)
+    return folder
+
+
+def named(folder) -> tuple:
+    return "--site", folder / "site.toml", "--data", folder / "data"
+
+
+def test_a_box_is_backed_up_while_it_runs_and_goes_on_elsewhere(box, tmp_path):
+    other, backups = tmp_path / "other", tmp_path / "backups"
+    backups.mkdir()
+    with RunningGateway(box, "--data", box / "data") as gateway:
+        gateway.serves()
+        for _ in range(2):
+            done = typed("backup", backups, "--keep", "1", *named(box), **PHRASE)
+            assert done.returncode == 0, done.stderr
+            (file,) = backups.iterdir()
+            assert f"{file} is written" in done.stdout
+        refused = typed("restore", file, "--replace", *named(box), **PHRASE)
+        assert (refused.returncode, "in use by another edge-gateway" in refused.stderr) == (2, True)
+        assert gateway.end() == 0
+    checked = typed("restore", "--check", file, **PHRASE)
+    assert "is good: Small as of " in checked.stdout
+    wrong = typed("restore", file, *named(other), EDGE_GATEWAY_BACKUP_PASSPHRASE="south")
+    assert (wrong.returncode, wrong.stderr) == (2, "edge-gateway: the passphrase is wrong for this backup\n")
+    done = typed("restore", file, *named(other), **PHRASE)
+    assert done.returncode == 0, done.stderr
+    with RunningGateway(other, "--data", other / "data") as gateway:
+        assert sign_in(gateway.serves()) == 200
+        gateway.hears("store_behind_its_ids")
+        assert gateway.end() == 0
+
+
+def test_what_cannot_be_backed_up_is_told_in_a_sentence(box, tmp_path):
+    done = typed("backup", tmp_path / "b", *named(box), **PHRASE, **SECRETS)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "is not the data folder of a gateway that has run" in done.stderr
+    done = typed("backup", tmp_path / "b", "--site", tmp_path / "no.toml", "--data", tmp_path, **PHRASE)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert list(tmp_path.iterdir()) == [box]
