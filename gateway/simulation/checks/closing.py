@@ -160,7 +160,8 @@ class ReopeningCheck:
     the line kept is followed by another at once. An open that was refused for any other reason puts nothing off. There
     are four exceptions:
 
-    - A person's stop was seen to have worked, or was acknowledged while the gate stands half-way.
+    - A person's stop was seen to have worked, or was acknowledged while the gate stands half-way or open, as long as it
+      is not seen to close.
     - The gate was seen to close on the close, and to stand open again since: its own safety has opened it.
     - What came into the way is gone again before the close was answered, or while the line keeps an open: none could go
       out until then.
@@ -259,11 +260,13 @@ class ReopeningCheck:
     def _waits_for_line(self, lane: str) -> bool:
         return self._opens[lane] > 0 or lane in self._kept_by_line
 
-    def _put_off(self, observation: seen.Answered | seen.Asked) -> None:
+    def _put_off(
+        self, observation: seen.Answered | seen.Asked | seen.PositionReported, seconds: float = _TRIES_AGAIN_WITHIN
+    ) -> None:
         """Give the gateway its time for the next open: the line kept one, or a person's stop took its place."""
         for point in _OPENS:
             if (due := self._due.get((observation.lane, point))) is not None:
-                self._due[observation.lane, point] = max(due, observation.at + _TRIES_AGAIN_WITHIN)
+                self._due[observation.lane, point] = max(due, observation.at + seconds)
 
     def _note_points(self, observation: seen.Observation) -> None:
         match observation:
@@ -285,7 +288,12 @@ class ReopeningCheck:
         """Return whether a person's stop was seen to work: asking for it is not enough."""
         position = self._position.get(lane)
         stopped = lane in self._asked and position is GatePosition.STOPPED
-        return stopped or (lane in self._stop_acknowledged and position in {GatePosition.OPEN, GatePosition.OPENING})
+        return stopped or self._is_stopped_open(lane)
+
+    def _is_stopped_open(self, lane: str) -> bool:
+        """Return whether a stop was acknowledged and the gate is not on its way down."""
+        position = self._position.get(lane)
+        return lane in self._stop_acknowledged and position in {GatePosition.OPEN, GatePosition.OPENING}
 
     def _note_answered_stop(self, answered: seen.Answered) -> None:
         lane = answered.lane
@@ -312,6 +320,7 @@ class ReopeningCheck:
                 self._over(observation.lane)
             if observation.position is GatePosition.CLOSING:
                 self._seen_closing.add(observation.lane)
+                self._put_off(observation, _AT_ONCE)  # what a stop at an open gate had put off is due now
             elif observation.position is GatePosition.OPEN and observation.lane in self._seen_closing:
                 self._over(observation.lane)
 
@@ -324,7 +333,7 @@ class ReopeningCheck:
             self._due.setdefault((point.lane, point.point), due)
 
     def _out_of_the_way(self, point: seen.PointReported) -> None:
-        if point.lane in self._unanswered or self._waits_for_line(point.lane):
+        if point.lane in self._unanswered or self._waits_for_line(point.lane) or self._is_stopped_open(point.lane):
             self._due.pop((point.lane, point.point), None)
 
     def _over(self, lane: str) -> None:
@@ -335,7 +344,7 @@ class ReopeningCheck:
 
     def _overdue(self, now: float) -> str:
         for (lane, point), due in self._due.items():
-            if now > due and not self._opens[lane] and not self._stops[lane]:
+            if now > due and not self._opens[lane] and not self._stops[lane] and not self._is_stopped_open(lane):
                 self._over(lane)
                 return f"{lane} was closing, {point} became active or unknown, and the gate was not opened again"
         return ""

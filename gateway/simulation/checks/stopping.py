@@ -17,8 +17,9 @@ _PERSON_SECONDS = 1.5
 class StoppingCheck:
     """The rule that no gate moves after a stop that was acknowledged and seen to work, until there is a reason.
 
-    Reasons are a person's command, a card that may pass, a gate that is closed by hand, and a fire. The rule holds
-    through a restart when the begin of the stop was on disk.
+    Reasons are a person's command, a card that may pass, a gate that is closed by hand, and a fire. One that comes
+    after the stop was asked for counts too, however late the line answers the stop. The rule holds through a restart
+    when the begin of the stop was on disk.
     """
 
     promise = "what a person stopped is not moved"
@@ -36,6 +37,7 @@ class StoppingCheck:
 
     def __init__(self) -> None:
         self._position: dict[str, GatePosition] = {}
+        self._stop_asked: set[str] = set()
         self._stop_acknowledged: set[str] = set()
         self._stopped: dict[str, float] = {}
         self._on_disk: set[str] = set()
@@ -45,14 +47,13 @@ class StoppingCheck:
     def see(self, observation: seen.Observation) -> str:
         """See `Check`."""
         match observation:
-            case seen.Asked(action=GateAction.OPEN | GateAction.CLOSE):
-                self._asked_at[observation.lane, observation.action] = observation.at
-                self._over(observation.lane)
+            case seen.Asked():
+                self._note_asked(observation)
             case seen.Presented():
                 if observation.good is not False:
                     self._card_at[observation.lane] = observation.at
                     self._over(observation.lane)
-            case seen.Answered(action=GateAction.STOP, acknowledged=True):
+            case seen.Answered(action=GateAction.STOP, acknowledged=True) if observation.lane in self._stop_asked:
                 self._stop_acknowledged.add(observation.lane)
                 self._judge_stop(observation.lane, observation.at)
             case seen.PositionReported():
@@ -73,6 +74,13 @@ class StoppingCheck:
             case _:
                 pass
         return ""
+
+    def _note_asked(self, asked: seen.Asked) -> None:
+        if asked.action is GateAction.STOP:
+            self._stop_asked.add(asked.lane)
+        elif asked.action in {GateAction.OPEN, GateAction.CLOSE}:
+            self._asked_at[asked.lane, asked.action] = asked.at
+            self._over(asked.lane)
 
     def _judge_stop(self, lane: str, at: float) -> None:
         recent_card = at - self._card_at.get(lane, -_CARD_SECONDS) < _CARD_SECONDS
@@ -100,9 +108,11 @@ class StoppingCheck:
 
     def _forget_unrecorded(self) -> None:
         self._stopped = {lane: at for lane, at in self._stopped.items() if lane in self._on_disk}
+        self._stop_asked.clear()
         self._stop_acknowledged.clear()
         self._position.clear()
 
     def _over(self, lane: str) -> None:
         self._stopped.pop(lane, None)
+        self._stop_asked.discard(lane)
         self._stop_acknowledged.discard(lane)

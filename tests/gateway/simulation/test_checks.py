@@ -259,11 +259,41 @@ def test_a_gate_that_its_own_safety_opened_closes_onto_nothing():
     assert "photocell became active" in told(is_open, closing)[0]
 
 
+def test_a_stop_that_is_acknowledged_at_an_open_gate_puts_the_open_off_until_it_is_seen_to_close():
+    """A close that was late to be answered met something; the gate never moved, and a person stopped it meanwhile."""
+    trips, clears = (
+        seen.PointReported(at, LANE, "photocell", state)
+        for at, state in ((14.0, PointState.ON), (16.0, PointState.OFF))
+    )
+
+    def told(*more):
+        check = ReopeningCheck()
+        steps = [
+            seen.PositionReported(9.0, LANE, GatePosition.OPEN),
+            wrote(13.0),
+            trips,
+            seen.Asked(14.2, LANE, GateAction.STOP),
+            seen.Answered(14.6, LANE, GateAction.STOP, acknowledged=bool(more)),
+            seen.Answered(15.6, LANE, GateAction.CLOSE),
+            *more,
+            seen.Ended(25.0, "boot1", clean=True),
+        ]
+        return [text for one in steps if (text := check.see(one))]
+
+    closes = seen.PositionReported(18.0, LANE, GatePosition.CLOSING)
+    assert told(clears) == []
+    assert told(clears, closes) == []
+    assert told(closes, wrote(18.1, GateAction.OPEN)) == []
+    assert "photocell became active" in told(closes)[0]
+    assert "photocell became active" in told()[0], "nobody knows whether the stop arrived"
+
+
 def test_what_a_person_stopped_is_moved_only_when_somebody_wants_that():
     def told(*more, obeyed=True, recorded=True):
         check = StoppingCheck()
         began = [acknowledged(1.3, event(EventKind.STOP_BEGAN))] if recorded else []
         steps = [
+            seen.Asked(1.0, LANE, GateAction.STOP),
             seen.Answered(1.1, LANE, GateAction.STOP, obeyed),
             seen.PositionReported(1.2, LANE, GatePosition.STOPPED),
             *began,
@@ -285,11 +315,26 @@ def test_what_a_person_stopped_is_moved_only_when_somebody_wants_that():
         assert told(ends) == []
 
 
+@pytest.mark.parametrize(("asked_at", "is_kept"), [(28.0, True), (26.0, False)])
+def test_a_card_that_came_after_the_stop_counts_however_late_the_stop_is_answered(asked_at, is_kept):
+    check = StoppingCheck()
+    steps = [
+        seen.Asked(27.2, LANE, GateAction.STOP),
+        seen.PositionReported(27.3, LANE, GatePosition.STOPPED),
+        seen.Presented(asked_at, LANE, "1", good=True, calm=True),
+        seen.Answered(30.1, LANE, GateAction.STOP),
+        seen.Called(32.0, LANE, GateAction.OPEN),
+    ]
+    said = [text for one in sorted(steps, key=lambda one: one.at) if (text := check.see(one))]
+    assert (said == []) is is_kept
+
+
 @pytest.mark.parametrize(("asked_at", "is_kept"), [(29.0, True), (28.0, False)])
 def test_what_a_person_asked_for_goes_out_though_a_stop_works_while_it_waits_for_the_disk(asked_at, is_kept):
     check = StoppingCheck()
     steps = [
         seen.Asked(asked_at, LANE, GateAction.OPEN),
+        seen.Asked(29.2, LANE, GateAction.STOP),
         seen.Answered(29.5, LANE, GateAction.STOP, acknowledged=True),
         seen.PositionReported(29.5, LANE, GatePosition.STOPPED),
         seen.Called(30.0, LANE, GateAction.OPEN),
