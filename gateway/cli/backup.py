@@ -58,7 +58,7 @@ def backup(
     name = load(site, secrets=Secrets(folder=secrets_folder(site))).site.name if site.is_file() else ""
     passphrase = "" if without_secrets else _passphrase(passphrase_file, new=True)
     now = iso_utc(SystemClock().wall().micros)
-    file = target / f"{now[:19].replace(':', '')}{_SUFFIX}" if target.is_dir() else target
+    file = target / f"{now[:23].replace(':', '')}{_SUFFIX}" if target.is_dir() else target
     if not file.parent.is_dir():
         raise ConfigError(f"there is no folder {file.parent}")
     make_backup(
