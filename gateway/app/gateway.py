@@ -35,6 +35,7 @@ from gateway.recording import Recording
 from gateway.runtime.clock import SystemClock, boot_id, offset_of
 from gateway.runtime.data_folder import MEDIA_MARKER, DataFolder, media_fault
 from gateway.runtime.logs import Logs
+from gateway.runtime.loop_watch import LoopWatch
 from gateway.runtime.process_memory import give_memory_back, set_aside
 from gateway.runtime.redaction import Redaction
 from gateway.runtime.supervision import Progress, Supervisor
@@ -148,6 +149,7 @@ class Gateway:
         self._clock = _clock_of(folder)
         self._trusted_time = TrustedTimeFile(folder=folder.path, clock=self._clock, boot_id=boot_id())
         self._progress = Progress(clock=self._clock)
+        self._loop_watch = LoopWatch()
         self._stop = asyncio.Event()
         self._reload_asked = asyncio.Event()
         self._interface_fault = "the interface is not served yet"
@@ -272,6 +274,7 @@ class Gateway:
         )
         watchdog.expect()
         services.keep("beat", watchdog.run)
+        services.keep("loop watch", self._loop_watch.run)
         services.keep(
             "watchdog", lambda: feed_watchdog(notify=self._notify, progress=self._progress, status=self._status)
         )
@@ -295,6 +298,7 @@ class Gateway:
             acknowledge=self._problems.acknowledge,
             incidents=self._incidents,
             lines=self._lines,
+            loop=self._loop_watch,
             support=self._support_bundle(),
             webhooks=self._webhook_registry,
             outbox=self._central.parked,

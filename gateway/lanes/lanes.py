@@ -25,6 +25,7 @@ from gateway.domain.problems import ProblemKind
 from gateway.lanes.access_rules import access_rules
 from gateway.lanes.decisions import Decisions, PinTries
 from gateway.lanes.device_reports import Intake
+from gateway.lanes.figures import LaneFigures
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.orders import Order, OrderKind
@@ -223,6 +224,10 @@ class Lanes:
     def lanes(self) -> tuple[LaneSnapshot, ...]:
         """Return every lane, in the site file's order."""
         return tuple(map(self._snapshot, self._site.lanes, self._runners))
+
+    def figures(self) -> Mapping[str, LaneFigures]:
+        """Return what each lane did since the start, by its id."""
+        return {runner.rules.lane.id: runner.figures for runner in self._runners}
 
     def _snapshot(self, lane: LaneSection, runner: LaneRunner) -> LaneSnapshot:
         """Return the lane's state; a lane whose readers are all away cannot admit anybody by itself."""

@@ -27,6 +27,7 @@ from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.events import Severity
 from gateway.lanes.decisions import Decisions
+from gateway.lanes.figures import LaneFigures
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.changing import why_not_changed
@@ -95,14 +96,14 @@ class LaneRunner:
         self.tape = LaneTape(rules)
         self._travel = Travel()
         self._consulted_at = NEVER
-        self._inbox: asyncio.Queue[m.LaneEvent] = asyncio.Queue(_INBOX)
+        self.figures = LaneFigures()
+        self._inbox: asyncio.Queue[tuple[float, m.LaneEvent]] = asyncio.Queue(_INBOX)
         self._state = LaneState.at_start(self._now())
         self._latest = LaneState()
         self._newest = ""
         self._commanded: Command | None = None
         self._sending = 0
         self._about_to_come: tuple[Coming, ...] = ()
-        self.overflowed = 0
 
     def follow(self, before: LaneRunner, *, gate_lost: str) -> None:
         """Take the place of the lane's runner with earlier settings. Call before `run`.
@@ -110,6 +111,7 @@ class LaneRunner:
         Every point is unknown until it is read. `gate_lost`: why the gate's controller is away, "" if it may answer.
         """
         self._state = self._latest = before._state.afresh(self._now(), gate_lost=gate_lost)
+        self.figures = before.figures
 
     def why_not_changed(self) -> str:
         """Return why the lane's settings cannot be changed now, "" when they can."""
@@ -125,20 +127,20 @@ class LaneRunner:
         self._timetable = timetable
 
     def post(self, event: m.LaneEvent) -> None:
-        """Put an event into the inbox. One that does not fit is counted, and shown in the lane's note."""
+        """Put an event into the inbox. One that does not fit is counted."""
         self._look(event)
         try:
-            self._inbox.put_nowait(event)
+            self._inbox.put_nowait((self._clock.monotonic(), event))
         except asyncio.QueueFull:
-            self.overflowed += 1
-            if self.overflowed == 1:
+            self.figures.overflowed += 1
+            if self.figures.overflowed == 1:
                 log.error("lane_inbox_full", lane=self.rules.lane.id)  # noqa: TRY400 (no traceback tells more)
 
     async def run(self) -> None:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
-                event = await self._next()
+                posted_at, event = await self._next()
                 self._beat()
                 self._consult()
                 if isinstance(event, m.Decided):
@@ -151,7 +153,7 @@ class LaneRunner:
                 self._travel = self._travel.after(event, step.commands)
                 self._watch_closing()
                 for command in step.commands:
-                    self._carry_out(group, command)
+                    self._carry_out(group, command, posted_at)
                 if self._shown_part(self._state) != before:
                     self._changed()
                 if event is not _TICK:
@@ -199,14 +201,15 @@ class LaneRunner:
             for driver in self._watched:
                 driver.watch_closely(until=self._clock.monotonic() + _CLOSE_WATCH_SECONDS)
 
-    async def _next(self) -> m.LaneEvent:
+    async def _next(self) -> tuple[float, m.LaneEvent]:
+        """Return the next event, and when it was posted."""
         wake = machine.wake_at(self.rules, self._state)
         due = _BEAT_SECONDS if wake is None else min(_BEAT_SECONDS, max(_SHORTEST_WAIT, wake - self._clock.monotonic()))
         try:
             async with asyncio.timeout(due):
                 return await self._inbox.get()
         except TimeoutError:
-            return _TICK
+            return self._clock.monotonic(), _TICK
 
     def _consult(self) -> None:
         """Ask the timetable, at most once a second; a quiet lane is woken every two."""
@@ -222,16 +225,17 @@ class LaneRunner:
     def _now(self) -> m.Now:
         return m.Now(at=self._clock.monotonic(), stamp=self._clock.wall())
 
-    def _carry_out(self, group: asyncio.TaskGroup, command: m.LaneCommand) -> None:
+    def _carry_out(self, group: asyncio.TaskGroup, command: m.LaneCommand, posted_at: float) -> None:
         match command:
             case m.Decide():
-                self._decide(group, command)
+                self._decide(group, command, posted_at)
             case m.SendCommand():
                 self._newest = command.command.command_id
                 group.create_task(self._send(command), name=f"command-{self.rules.lane.id}")
             case m.Record():
                 if any(event.severity is Severity.ALARM for event in command.entry.events):
                     self._alarmed()
+                self.figures.recorded(command.entry, now=self._clock.monotonic())
                 for reached in command.entry.commands:
                     self._reached(reached)
                 self._recorder.put(self._decisions.with_movement(self._travel.timed(command.entry)))
@@ -247,18 +251,19 @@ class LaneRunner:
         if is_last or command.state is CommandState.SENT:
             self._commanded = command
 
-    def _decide(self, group: asyncio.TaskGroup, wish: m.Decide) -> None:
+    def _decide(self, group: asyncio.TaskGroup, wish: m.Decide, posted_at: float) -> None:
         """Decide at once when the cards are in memory, else beside the lane."""
         decision = self._decisions.at_once(wish)
         if decision is None:
-            group.create_task(self._look_up(wish), name=f"decide-{self.rules.lane.id}")
+            group.create_task(self._look_up(wish, posted_at), name=f"decide-{self.rules.lane.id}")
         else:
-            self._decided(wish, decision)
+            self._decided(wish, decision, posted_at)
 
-    async def _look_up(self, wish: m.Decide) -> None:
-        self._decided(wish, await self._decisions.looked_up(wish))
+    async def _look_up(self, wish: m.Decide, posted_at: float) -> None:
+        self._decided(wish, await self._decisions.looked_up(wish), posted_at)
 
-    def _decided(self, wish: m.Decide, decision: Decision) -> None:
+    def _decided(self, wish: m.Decide, decision: Decision, posted_at: float) -> None:
+        self.figures.decided(granted=decision.granted, seconds=self._clock.monotonic() - posted_at)
         if decision.granted:
             # Until the machine takes the decision, other lanes must know of it.
             self._about_to_come = tuple(granted(self._decisions.rules[wish.direction], decision))

@@ -44,6 +44,7 @@ class CameraSnapshot:
         last_segment_at: wall micros of the end of its newest footage, None when there is none.
         bits_per_second: what it sends, 0 while it does not record.
         reconnects: how often its connection was made anew since the gateway started.
+        gaps: how often footage was missing since then, and for how many seconds in all (`missing_seconds`).
     """
 
     camera_id: int
@@ -54,6 +55,8 @@ class CameraSnapshot:
     last_segment_at: WallMicros | None
     bits_per_second: int
     reconnects: int
+    gaps: int = 0
+    missing_seconds: float = 0.0
 
 
 class LastEvent(Enum):

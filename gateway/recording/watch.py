@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -51,10 +52,15 @@ class CameraWatch:
         self._changed_at = dict.fromkeys(self._states, started)
         self._off: Mapping[int, str] = MappingProxyType({})
         self._lost_workers: set[str] = set()
+        self._gaps: Counter[int] = Counter()
+        self._missing_seconds: defaultdict[int, float] = defaultdict(float)
 
     def snapshots(self) -> tuple[CameraSnapshot, ...]:
         """Return snapshots of all cameras."""
-        return tuple(state.snapshot() for state in self._states.values())
+        return tuple(
+            replace(state.snapshot(), gaps=self._gaps[number], missing_seconds=self._missing_seconds[number])
+            for number, state in self._states.items()
+        )
 
     def coverage(self, camera_id: int) -> Coverage:
         """Return how far the footage of a camera goes, and whether more is on its way."""
@@ -91,7 +97,7 @@ class CameraWatch:
         for gap in unreported:
             state = self._states.get(gap.camera_id)
             if state is not None and not state.events_only:
-                self._index.tell(state.missed(gap.since, gap.until, GapReason.STARTED, now))
+                self._tell(state.missed(gap.since, gap.until, GapReason.STARTED, now))
         for camera_id in tuple(self._states):
             self._extend(camera_id, self._index.covered_until(camera_id))
 
@@ -197,6 +203,13 @@ class CameraWatch:
         if state.condition is not before.condition:
             self._changed_at[state.camera_id] = int(self._clock.monotonic() * 1_000_000)
         for event in events:
-            self._index.tell(event)
+            self._tell(event)
         if not state.looks_like(before):
             self._changes.bump()
+
+    def _tell(self, event: Event) -> None:
+        """Have an event of a camera recorded; count footage that is missing."""
+        if event.kind is EventKind.FOOTAGE_GAP:
+            self._gaps[event.device_id] += 1
+            self._missing_seconds[event.device_id] += max(0.0, float(event.data["seconds"] or 0))
+        self._index.tell(event)

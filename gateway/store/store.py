@@ -6,13 +6,14 @@ import asyncio
 import fcntl
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from gateway.domain.announcements import Places
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import ClockOffset
+from gateway.runtime.timings import Timings
 from gateway.store.accounts.accounts import Accounts
 from gateway.store.accounts.api_keys import ApiKeys
 from gateway.store.accounts.remembered_accounts import RememberedAccounts
@@ -216,6 +217,11 @@ class Store:
     def commits(self) -> int:
         """Rounds of the writers, refused commits included; grows every 5 s while `run` is alive."""
         return self.database.commits + self._cards.commits
+
+    @property
+    def commit_seconds(self) -> Mapping[str, Timings]:
+        """How long commits took, by the name of the file."""
+        return {database.path.stem: database.commit_seconds for database in (self.database, self._cards)}
 
     @property
     def waiting(self) -> int:

@@ -27,6 +27,7 @@ from gateway.problems.found import SiteState
 from gateway.problems.problem import Verdict
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock
+from gateway.runtime.loop_watch import LoopWatch
 from gateway.site.models import Site
 from gateway.site.running import RunningSite
 from gateway.store import Store
@@ -60,7 +61,7 @@ from gateway.web.operations.entries.handlers import EntriesFamily
 from gateway.web.operations.events import EventsFamily
 from gateway.web.operations.evidence import EvidenceFamily
 from gateway.web.operations.health import Health
-from gateway.web.operations.metrics import Metrics
+from gateway.web.operations.metrics.handler import Metrics
 from gateway.web.operations.session import Auth
 from gateway.web.read_cursors import Consumers
 from gateway.web.register.socket import listening
@@ -116,6 +117,7 @@ class Interface:
         acknowledge: notes that a person knows of a problem.
         incidents: what lanes did around each alarm.
         lines: the polled lines, their scans and frames.
+        loop: the watch over the event loop.
         support: the maker of support bundles.
         webhooks: receivers of the site's events.
         outbox: decisions on records that central refused.
@@ -141,6 +143,7 @@ class Interface:
     acknowledge: Acknowledge
     incidents: Incidents
     lines: SiteLines
+    loop: LoopWatch
     support: SupportBundle
     webhooks: WebhookActions
     outbox: RefusedActions
@@ -253,7 +256,10 @@ class Interface:
             *Metrics(
                 state=self.site_state,
                 verdict=self.verdict,
-                outbox=store.outbox if self.central else None,
+                lanes=self.lanes.figures,
+                store=store,
+                loop=self.loop,
+                has_central=self.central is not None,
                 version=_release(),
             ).routes(),
             *Description(operations=PUBLIC, release=_release()).routes(),

@@ -10,12 +10,13 @@ from types import ModuleType
 from gateway.web import relayed
 from gateway.web.legacy import access, devices, video, webhooks
 from gateway.web.operation import Operation
-from gateway.web.operations import description, events, evidence, health, metrics, session
+from gateway.web.operations import description, events, evidence, health, session
 from gateway.web.operations import devices as gates
 from gateway.web.operations.camera_events import operations as camera_events
 from gateway.web.operations.cameras import operations as cameras
 from gateway.web.operations.cards import operations as cards
 from gateway.web.operations.entries import operations as entries
+from gateway.web.operations.metrics import handler as metrics
 from gateway.web.status import (
     card_desk,
     commissioning,

@@ -54,6 +54,9 @@ async def real(folder: Path) -> None:
         site_state=unused,
         acknowledge=unused,
         incidents=unused,
+        lines=unused,
+        loop=unused,
+        support=unused,
     ).build()
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     serving = asyncio.get_running_loop().create_task(

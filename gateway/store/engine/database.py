@@ -19,6 +19,7 @@ import structlog
 
 from gateway.domain.errors import StoreError
 from gateway.runtime.data_folder import takes_data
+from gateway.runtime.timings import Timings
 from gateway.store.engine.connection import Connect, Connection, Job
 from gateway.store.engine.faults import DiskTakesNothing, is_damage, refused
 from gateway.store.engine.group_commit import Outcome, commit
@@ -72,7 +73,7 @@ class Database:
     """A SQLite file with one writer and group commit.
 
     `write` and `read` work from `open` until `close`. `run`, kept alive as a task, tends the file meanwhile.
-    `generation` has moved on whenever a write has ended.
+    `generation` has moved on whenever a write has ended. `commit_seconds` are the times of the commits.
 
     If the disk is full or read-only at the opening, existing data is read; `run` opens the file for writing as soon
     as the disk works again. Until then nothing is locked or indexed on disk, and no reader is open during that
@@ -103,6 +104,7 @@ class Database:
         self.path = path
         self.commits = 0
         self.generation = 0
+        self.commit_seconds = Timings()
         self._steps = steps
         self._connect = connect
         self._is_open = False
@@ -250,7 +252,9 @@ class Database:
         while self._queue:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH))]
             self._in_commit = len(batch)
+            began = asyncio.get_running_loop().time()
             outcomes = await self._commit([waiting.job for waiting in batch])
+            self.commit_seconds.add(asyncio.get_running_loop().time() - began)
             self.generation += 1
             for waiting, outcome in zip(batch, outcomes, strict=True):
                 self._room.release()

@@ -262,6 +262,22 @@ async def test_the_time_of_a_travel_is_on_disk_with_the_event_that_ends_it(house
     assert 0 <= seconds <= round(house.clock.monotonic() - before, 2)
 
 
+async def test_decisions_and_commands_are_counted(house):
+    house.point("near", PointState.ON)
+    house.lanes.report(PlateSeen(102, "ABC123", 0.99, "", "", house.clock.monotonic()))
+    await house.told(E.ACCESS_DENIED)
+    await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
+    await house.told(E.COMMAND_ACKNOWLEDGED)
+    house.report(GateMoved, GatePosition.OPENING)
+    await house.told(E.COMMAND_DONE)
+    figures = house.lanes.figures()["main"]
+    assert figures.decisions == {False: 1}
+    assert figures.decision_seconds.count == 1
+    assert figures.commands == {(GateAction.OPEN, CommandState.DONE): 1}
+    assert figures.moved_seconds[GateAction.OPEN].count == 1
+    assert 0 < figures.moved_seconds[GateAction.OPEN].sum < 60
+
+
 async def test_a_person_opens_though_the_disk_refuses_and_it_is_recorded_later(house, monkeypatch):
     record = house.store.journal.record
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import socket
+import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
 from shutil import which
@@ -17,6 +18,8 @@ from lacks import lacks
 
 from gateway.domain.problems import ProblemKind
 from gateway.problems.problem import Part, Problem
+from gateway.runtime.loop_watch import LoopWatch
+from gateway.store import Webhook
 
 CONFIG = Path(__file__).parents[3] / "config"
 ALERTS = CONFIG / "prometheus" / "alerts.yml"
@@ -92,6 +95,20 @@ async def prometheus(folder, target):
         await process.wait()
 
 
+async def hold_up(watch: LoopWatch) -> None:
+    """Have the watch over the loop count one hold."""
+    watching = asyncio.get_running_loop().create_task(watch.run())
+    async with asyncio.timeout(30):
+        while not watch.lag.count:
+            await asyncio.sleep(0.01)
+        while not watch.guilty:
+            threading.Event().wait(0.01)
+        while not watch.held():
+            await asyncio.sleep(0.01)
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+
+
 async def test_each_alert_fires_when_it_should_and_not_before():
     await promtool("check", "rules", ALERTS)
     await promtool("test", "rules", FIRED)
@@ -100,6 +117,8 @@ async def test_each_alert_fires_when_it_should_and_not_before():
         case["alertname"] for test in yaml.safe_load(FIRED.read_text())["tests"] for case in test["alert_rule_test"]
     }
     assert fired == {rule["alert"] for rule in group["rules"]}
+    explained = (CONFIG.parent / "docs" / "metrics.md").read_text()
+    assert [name for name in fired if f"`{name}`" not in explained] == []
 
 
 async def test_a_real_prometheus_reads_all_that_the_alerts_and_the_dashboard_ask_for(gateway, tmp_path):
@@ -107,6 +126,11 @@ async def test_a_real_prometheus_reads_all_that_the_alerts_and_the_dashboard_ask
     gateway.problems.append(
         Problem(kind=ProblemKind.GATE_SLOWER, part=Part.LANE, id="entry", name="Main entry", text="")
     )
+    await gateway.store.webhooks.add(
+        Webhook(id="w1", url="https://till.example", types=("card",), secret="s", created_at=1, created_by="chief"),
+        most=10,
+    )
+    await hold_up(gateway.loop)
     async with prometheus(tmp_path, gateway.url.removeprefix("http://")) as ask, asyncio.timeout(60):
         while not await ask("edge_gateway_ready == 1"):
             await asyncio.sleep(0.1)

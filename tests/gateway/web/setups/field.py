@@ -12,6 +12,7 @@ from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
+from gateway.lanes.figures import LaneFigures
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
@@ -103,12 +104,16 @@ class FieldInMemory:
         self.reader = DeviceSnapshot(102, "Entry reader", "serial-reader", None, START, "", None, ())
         self.commands: list[Command] = []
         self.records = True
+        self.lane_figures = LaneFigures()
 
     def lanes(self) -> tuple[LaneSnapshot, ...]:
         return (self.lane,)
 
     def devices(self) -> tuple[DeviceSnapshot, ...]:
         return (self.gate, self.reader)
+
+    def figures(self) -> dict[str, LaneFigures]:
+        return {self.lane.lane_id: self.lane_figures}
 
     def incident(self, lane_id: str) -> Incident:
         if lane_id != self.lane.lane_id:

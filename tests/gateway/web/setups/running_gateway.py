@@ -34,6 +34,7 @@ from gateway.problems.problem import Acknowledgement, Problem, Verdict
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.incoming import EvidenceLimits
 from gateway.recording.viewing import Viewing
+from gateway.runtime.loop_watch import LoopWatch
 from gateway.runtime.redaction import Redaction
 from gateway.site.api_section import TlsSection
 from gateway.site.models import Site
@@ -69,6 +70,7 @@ class Gateway:
     clock: SetClock
     client: ClientSession
     problems: list[Problem]
+    loop: LoopWatch
     stop: Callable[[], bool]
     camera_event_id: int = 0
     tokens: dict[str, str] = field(default_factory=dict)
@@ -235,6 +237,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         recording_lanes = loop.create_task(recorder.run())
         site_lines = SiteLines.of(lines or {}, clock=clock)
         scanning = loop.create_task(site_lines.scans.run())
+        loop_watch = LoopWatch()
         problems: list[Problem] = []
 
         def acknowledge(key: tuple[str, ...], *, by: str, silent_seconds: float = 0.0) -> None:
@@ -295,6 +298,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             acknowledge=acknowledge,
             incidents=incidents,
             lines=site_lines,
+            loop=loop_watch,
             support=support,
             site_state=site_state,
             outbox=parked_rows(store=store, clock=clock),
@@ -315,6 +319,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
                     clock=clock,
                     client=client,
                     problems=problems,
+                    loop=loop_watch,
                     stop=stop,
                 )
                 gateway.camera_event_id = await gateway.passed()

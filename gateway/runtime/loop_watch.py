@@ -1,0 +1,125 @@
+"""The watch over the event loop: how late it comes to what is due, and which task held it up.
+
+A task sleeps for a tenth of a second again and again, and counts by how much it wakes late. While it is overdue, a
+thread looks which task the loop is in. So a hold has a name, though nothing else runs meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import structlog
+
+from gateway.runtime.timings import Timings
+
+log = structlog.get_logger(__name__)
+
+_PERIOD_SECONDS = 0.1
+_LATE_SECONDS = 0.1
+_SHORTEST_WAIT = 0.01
+_MOST_NAMES = 30
+_OTHERS = "others"
+_NO_TASK = "no task"
+_UNNAMED = re.compile(r"Task-\d+")
+_OWN_FOLDER = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A look at the loop while it was overdue: the turn of the watch, the task, and the line that it was in."""
+
+    turn: int = -1
+    task: str = ""
+    place: str = ""
+
+
+class LoopWatch:
+    """The lag of the loop that `run` is kept alive on.
+
+    Attributes:
+        lag: by how much the loop woke late, ten times a second.
+    """
+
+    def __init__(self) -> None:
+        self.lag = Timings()
+        self._held: Counter[str] = Counter()
+        self._due = float("inf")
+        self._turn = 0
+        self._seen = _Seen()
+        self._over = threading.Event()
+
+    def held(self) -> Mapping[str, int]:
+        """Return how often each task held the loop up for more than a tenth of a second."""
+        return dict(self._held)
+
+    @property
+    def guilty(self) -> str:
+        """The task that is holding the loop up now, "" while it moves."""
+        return self._seen.task if self._seen.turn == self._turn else ""
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        loop = asyncio.get_running_loop()
+        self._over.clear()
+        self._due = loop.time() + _PERIOD_SECONDS
+        looking = threading.Thread(
+            target=self._look, args=(loop, threading.get_ident()), name="loop watch", daemon=True
+        )
+        looking.start()
+        try:
+            while True:
+                await asyncio.sleep(_PERIOD_SECONDS)
+                late = loop.time() - self._due
+                self.lag.add(max(0.0, late))
+                if late > _LATE_SECONDS:
+                    self._note(late)
+                self._turn += 1
+                self._due = loop.time() + _PERIOD_SECONDS
+        finally:
+            self._over.set()
+            looking.join()
+
+    def _note(self, late: float) -> None:
+        seen = self._seen if self._seen.turn == self._turn else _Seen()
+        task = seen.task or _NO_TASK
+        name = task if task in self._held or len(self._held) < _MOST_NAMES else _OTHERS
+        self._held[name] += 1
+        log.warning("loop_held_up", task=task, place=seen.place, seconds=round(late, 3))
+
+    def _look(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
+        """Look at the loop whenever it is overdue. Runs in a thread."""
+        wait = _PERIOD_SECONDS
+        while not self._over.wait(wait):
+            turn, overdue = self._turn, loop.time() - self._due - _LATE_SECONDS
+            wait = max(_SHORTEST_WAIT, -overdue)
+            if overdue > 0 and self._seen.turn != turn:
+                frame = sys._current_frames().get(thread)  # noqa: SLF001 (the only way to see another thread's frames)
+                self._seen = _Seen(turn, _name(asyncio.current_task(loop)), _place(frame))
+
+
+def _name(task: asyncio.Task[object] | None) -> str:
+    """Return the task's name; of one without a name of its own, that of its code, of which there are only so many."""
+    if task is None:
+        return _NO_TASK
+    if _UNNAMED.fullmatch(task.get_name()):
+        code = task.get_coro()
+        return getattr(code, "__qualname__", type(code).__name__)
+    return task.get_name()
+
+
+def _place(frame: FrameType | None) -> str:
+    """Return the innermost line of the program's own, "" for none."""
+    while frame is not None:
+        file = Path(frame.f_code.co_filename)
+        if file.is_relative_to(_OWN_FOLDER) and "site-packages" not in file.relative_to(_OWN_FOLDER).parts:
+            return f"{file.relative_to(_OWN_FOLDER)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""

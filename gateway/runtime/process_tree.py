@@ -1,0 +1,71 @@
+"""This process and those that it started: how many, their memory, and what they wrote to the disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_NAMES = {
+    "gateway.camera_worker": "camera worker",
+    "gateway.camera_worker.cutter": "clip cutter",
+    "drivers.osdp.line_process": "OSDP line",
+    "gateway.web.spreadsheet_process": "spreadsheet process",
+    "gateway.central.pull.card_process": "card list process",
+}
+"""By the module that a child runs; others count as "other"."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFigures:
+    """One process: what it is, the bytes of memory that it has resident, and those that it sent to the disk."""
+
+    name: str
+    resident: int
+    written: int
+
+
+def processes(proc: Path = Path("/proc")) -> tuple[ProcessFigures, ...]:
+    """Read this process and all below it. Of a child that ended the kernel adds what it wrote to its parent.
+
+    Reads files of the kernel; for a thread. A process that ends meanwhile is left out.
+    """
+    return tuple(_below(os.getpid(), "gateway", proc))
+
+
+def _below(pid: int, name: str, proc: Path) -> Iterator[ProcessFigures]:
+    folder = proc / str(pid)
+    with contextlib.suppress(OSError, ValueError):  # it has ended, or the kernel keeps these figures from us
+        yield ProcessFigures(name, _resident(folder), _written(folder))
+    for child in _children(folder):
+        yield from _below(child, _name(proc / str(child)), proc)
+
+
+def _children(folder: Path) -> Iterator[int]:
+    """Yield the children that any thread of a process started."""
+    with contextlib.suppress(OSError):
+        for thread in (folder / "task").iterdir():
+            with contextlib.suppress(OSError):  # the thread has ended, or the kernel does not list children
+                yield from map(int, (thread / "children").read_text("ascii").split())
+
+
+def _resident(folder: Path) -> int:
+    return int((folder / "statm").read_text("ascii").split()[1]) * _PAGE_BYTES
+
+
+def _written(folder: Path) -> int:
+    """Return the bytes that the process made dirty in the page cache or wrote past it, less those it took back."""
+    lines = (folder / "io").read_text("ascii").splitlines()
+    figures = {name: int(value) for name, _, value in (line.partition(":") for line in lines)}
+    return max(0, figures["write_bytes"] - figures["cancelled_write_bytes"])
+
+
+def _name(folder: Path) -> str:
+    try:
+        words = (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    except OSError:
+        return "other"
+    return next((_NAMES[word] for word in words if word in _NAMES), "other")

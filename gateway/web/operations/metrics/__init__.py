@@ -1,0 +1,1 @@
+"""`GET /metrics`: the site and the gateway in numbers, for Prometheus."""

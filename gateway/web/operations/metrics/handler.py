@@ -1,0 +1,100 @@
+"""The operation `GET /metrics` (text exposition format 0.0.4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
+from prometheus_client.registry import Collector
+
+from gateway.domain.errors import StoreError
+from gateway.lanes.figures import LaneFigures
+from gateway.problems.found import SiteState
+from gateway.problems.problem import Verdict
+from gateway.runtime.loop_watch import LoopWatch
+from gateway.runtime.process_tree import processes
+from gateway.store import Books, Store, Webhook
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import Caller
+from gateway.web.operation import Operation, needs
+from gateway.web.operations.metrics.inside import lane_metrics, loop_metrics, process_metrics, store_metrics
+from gateway.web.operations.metrics.site import site_metrics
+from gateway.web.operations.metrics.webhooks import webhook_metrics
+
+_TEXT = "text/plain; version=0.0.4"
+
+METRICS = Operation(
+    "GET",
+    "/metrics",
+    needs("can_view_devices"),
+    purpose="The site in numbers, for Prometheus",
+    answer_type=_TEXT,
+    by_key=True,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """`GET /metrics`, for a program's key. `has_central`: the site does not stand alone."""
+
+    state: Callable[[], SiteState]
+    verdict: Callable[[], Verdict]
+    lanes: Callable[[], Mapping[str, LaneFigures]]
+    store: Store
+    loop: LoopWatch
+    has_central: bool
+    version: str
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the operations of this family."""
+        return (Route(METRICS, self._metrics),)
+
+    async def _metrics(self, _: web.Request, __: Caller) -> web.StreamResponse:
+        metrics = tuple(await self._now())
+        registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        registry.register(_Now(metrics))
+        answer = web.Response(body=generate_latest(registry))
+        answer.headers["Content-Type"] = f"{_TEXT}; charset=utf-8"
+        return answer
+
+    async def _now(self) -> Iterator[Metric]:
+        books, hooks = await self._books(), await self._webhooks()
+        tree = await asyncio.to_thread(processes)
+        return chain(
+            site_metrics(self.state(), self.verdict(), books, version=self.version),
+            lane_metrics(self.lanes()),
+            store_metrics(self.store),
+            webhook_metrics(hooks),
+            loop_metrics(self.loop),
+            process_metrics(tree),
+        )
+
+    async def _books(self) -> Books | None:
+        if not self.has_central:
+            return None
+        try:
+            return await self.store.outbox.books()
+        except StoreError:  # a metric of its own says that the store fails; the others are wanted then more than ever
+            return None
+
+    async def _webhooks(self) -> tuple[Webhook, ...]:
+        try:
+            return await self.store.webhooks.all()
+        except StoreError:  # likewise
+            return ()
+
+
+class _Now(Collector):
+    """Metrics that were computed already."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        """See `Collector.collect`."""
+        return self._metrics

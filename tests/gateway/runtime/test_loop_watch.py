@@ -1,0 +1,76 @@
+"""The watch over the event loop names the task that holds it up."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from gateway.runtime.loop_watch import LoopWatch
+
+_PAUSE = threading.Event()
+
+
+def hold_until_seen(watch: LoopWatch) -> str:
+    """Hold the loop up until the watch has noticed; it is generous, for a machine that is busy."""
+    for _ in range(3000):
+        if watch.guilty:
+            return watch.guilty
+        _PAUSE.wait(0.01)
+    raise AssertionError("the watch did not look")
+
+
+async def counted(watch: LoopWatch, task: str) -> int:
+    async with asyncio.timeout(30):
+        while task not in watch.held():
+            await asyncio.sleep(0.01)
+    return watch.held()[task]
+
+
+async def held(watch: LoopWatch, name: str | None) -> str:
+    async def hold() -> str:
+        return hold_until_seen(watch)
+
+    async with asyncio.TaskGroup() as group:
+        holding = group.create_task(hold(), name=name)
+    return holding.result()
+
+
+async def watched(watch: LoopWatch) -> asyncio.Task[None]:
+    task = asyncio.get_running_loop().create_task(watch.run())
+    async with asyncio.timeout(30):
+        while not watch.lag.count:
+            await asyncio.sleep(0.01)
+    return task
+
+
+async def test_the_task_that_holds_the_loop_up_is_named_and_counted():
+    watch = LoopWatch()
+    watching = await watched(watch)
+    assert await held(watch, "lane-main") == "lane-main"
+    assert await counted(watch, "lane-main") == 1
+    assert watch.lag.sum > 0.1
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+
+
+async def test_a_task_without_a_name_is_known_by_its_code():
+    watch = LoopWatch()
+    watching = await watched(watch)
+    assert await held(watch, None) == "held.<locals>.hold"
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+
+
+async def test_names_are_bounded():
+    watch = LoopWatch()
+    watching = await watched(watch)
+    for number in range(32):
+        before = sum(watch.held().values())
+        assert await held(watch, f"job {number}") == f"job {number}"
+        async with asyncio.timeout(30):
+            while sum(watch.held().values()) == before:
+                await asyncio.sleep(0.01)
+    assert watch.held()["others"] >= 2
+    assert len(watch.held()) == 31
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
