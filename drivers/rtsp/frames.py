@@ -73,6 +73,7 @@ class EncodedFrame:
         codec: what `data` is.
         entry: the kind of entry point of a keyframe.
         recovery: how many pictures after a recovery point the first whole one comes.
+        jumped: whether the camera gave a time that cannot be true, in place of which `pts` has the time of arrival.
     """
 
     data: bytes
@@ -83,6 +84,7 @@ class EncodedFrame:
     codec: VideoCodec = VideoCodec.H264
     entry: Entry = Entry.IDR
     recovery: int = 0
+    jumped: bool = False
 
 
 class AudioCodec(StrEnum):

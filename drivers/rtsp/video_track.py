@@ -196,7 +196,9 @@ class VideoTrack:
         self._whole_at = arrived
         if self._times is None:
             self._times = Timestamps(reordering=self._reordering or 0)
+        repaired = self._times.repaired
         pts, dts = self._times.times(picture.timestamp, arrived, clock=self._clock)
+        jumped = self._times.repaired > repaired
         self.keeps_time = self.keeps_time and not self._times.repaired
         self.latest = PictureTime(picture.timestamp, self._clock, pts, arrived)
         overlong = pts - self._entered_pts >= LONGEST_GROUP_SECONDS * TICKS_PER_SECOND and not picture.bidirectional
@@ -207,7 +209,7 @@ class VideoTrack:
             if not whole_sets and self._format is not None:
                 data = self._format.head + data
         codec = self._packets.codec
-        yield EncodedFrame(data, pts, dts, keyframe, arrived, codec, picture.entry, picture.recovery)
+        yield EncodedFrame(data, pts, dts, keyframe, arrived, codec, picture.entry, picture.recovery, jumped)
 
 
 def _names(video: Media) -> str:

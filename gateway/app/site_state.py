@@ -56,6 +56,7 @@ class SiteStateReader:
         self._interface_fault = interface_fault
         self._refused_records = 0
         self._disabled_webhooks: tuple[tuple[str, str], ...] = ()
+        self._failing_webhooks: tuple[tuple[str, str], ...] = ()
         self._certificate_ends: int | None = None
         self._slow_gates: tuple[SlowGate, ...] = ()
         self._travels_read_at = float("-inf")
@@ -75,6 +76,7 @@ class SiteStateReader:
             lanes=self._lanes.lanes(),
             devices=self._lanes.devices(),
             cameras=self._recording.cameras(),
+            restarting_workers=self._recording.restarting_workers(),
             storage=self._recording.storage(),
             central=None if self._central is None else self._central.snapshot(),
             store_failing=self._store.failing,
@@ -85,6 +87,7 @@ class SiteStateReader:
             list_old_seconds=old,
             refused_records=self._refused_records,
             disabled_webhooks=self._disabled_webhooks,
+            failing_webhooks=self._failing_webhooks,
             certificate_ends=self._certificate_ends,
             slow_gates=self._slow_gates,
             lines=tuple(SiteLine(bus.quality(), units) for bus, units in self._buses.values()),
@@ -105,9 +108,10 @@ class SiteStateReader:
         except StoreError as error:
             log.debug("problems_not_refreshed", error=str(error))  # that the store fails is a problem of its own
             return
-        self._disabled_webhooks = tuple(
-            (f"webhook {hook.id} at {urlsplit(hook.url).hostname}", hook.disabled) for hook in hooks if hook.disabled
-        )  # its whole address may hold a secret
+        named = [(f"webhook {hook.id} at {urlsplit(hook.url).hostname}", hook) for hook in hooks]
+        # its whole address may hold a secret
+        self._disabled_webhooks = tuple((name, hook.disabled) for name, hook in named if hook.disabled)
+        self._failing_webhooks = tuple((name, hook.failing) for name, hook in named if hook.failing)
         if (tls := self._site.api.tls) is not None:
             try:
                 self._certificate_ends = await asyncio.to_thread(ends_at, tls)

@@ -27,7 +27,16 @@ from gateway.camera_worker.reader import CameraReader
 from gateway.camera_worker.salvage import salvage
 from gateway.camera_worker.segment_file import DiskFailed
 from gateway.camera_worker.segmenter import Segmenter
-from gateway.domain.footage import CameraCondition, CameraReported, GapReason, Pin, SegmentFinished, WorkerCamera
+from gateway.camera_worker.stream_faults import StreamFaults
+from gateway.domain.footage import (
+    CameraCondition,
+    CameraReported,
+    GapReason,
+    Pin,
+    SegmentFinished,
+    StreamFault,
+    WorkerCamera,
+)
 from gateway.runtime.clock import Clock, Stamp, boot_id, offset_of
 
 log = structlog.get_logger(__name__)
@@ -41,10 +50,11 @@ _HUNG_SECONDS = 10.0
 _DISK_HUNG_SECONDS = 5.0
 """So long nothing but a disk takes: what was dropped meanwhile, and shortly after, was dropped for it."""
 _DISK_BLAMED_SECONDS = 60.0
-_NO_ENTRIES = (
-    "the camera sent no keyframe for 10 s, so that pictures may be damaged where playing begins: "
-    "set a shorter keyframe interval in the camera"
-)
+_FAULT_OF = {
+    GapReason.PACKETS: StreamFault.PACKETS_LOST,
+    GapReason.CAMERA: StreamFault.LEAVES_OUT,
+    GapReason.BACK_PRESSURE: StreamFault.FALLS_BEHIND,
+}
 
 
 class CameraRecorder:
@@ -89,7 +99,8 @@ class CameraRecorder:
         self._condition = CameraCondition.STARTING
         self._detail = ""
         self._why_silent = ""
-        self._has_entries = True
+        self._faults = StreamFaults()
+        self._faults_reported: tuple[StreamFault, ...] = ()
         self._why = GapReason.NONE
         self._frames = 0
         self._dropped = 0
@@ -133,6 +144,7 @@ class CameraRecorder:
             condition=self._condition,
             detail=self._detail,
             why=self._why,
+            faults=self._faults_reported,
             frames=self._frames,
             dropped=self._dropped + self._queue.dropped,
             reconnects=max(0, self._connections - 1),
@@ -197,7 +209,7 @@ class CameraRecorder:
                     self._bytes_since_report += len(item.data)
             case CameraConnected(announced=announced, sound=sound, why_silent=why_silent):
                 self._connections += 1
-                self._why_silent, self._has_entries = why_silent, True
+                self._why_silent = why_silent
                 segmenter.connect(announced, sound)
             case CameraLost(condition=condition, detail=detail, gap=gap):
                 try:
@@ -206,7 +218,10 @@ class CameraRecorder:
                     # after the last segment: whoever hears of it has all that came before
                     self._set(condition, detail, gap)
             case FramesDropped(gap=gap):
-                segmenter.lose(self._why_dropped(gap))
+                gap = self._why_dropped(gap)
+                if gap in _FAULT_OF:
+                    self._faults.sign(_FAULT_OF[gap], self._clock.monotonic())
+                segmenter.lose(gap)
             case FootagePinned() | WritingAllowed():
                 self._tell_ring(item)
             case RecordingStopped():
@@ -260,17 +275,18 @@ class CameraRecorder:
         if recorded:
             self._frames += 1
             self._bytes_since_report += len(frame.data)
-            if frame.keyframe:
-                self._has_entries = frame.entry is not Entry.NONE
+            self._judge(frame)
             if not self._disk_failures:
-                self._set(CameraCondition.RECORDING, self._notice())
+                silent = f"its sound is not recorded: {self._why_silent}" if self._why_silent else ""
+                self._set(CameraCondition.RECORDING, silent)
         else:
             self._dropped += 1
 
-    def _notice(self) -> str:
-        """Tell what a recording lacks though it goes on, "" when it lacks nothing."""
-        silent = f"its sound is not recorded: {self._why_silent}" if self._why_silent else ""
-        return "; ".join(text for text in (silent, "" if self._has_entries else _NO_ENTRIES) if text)
+    def _judge(self, frame: EncodedFrame) -> None:
+        if frame.keyframe and frame.entry is Entry.NONE:
+            self._faults.sign(StreamFault.NO_ENTRY_POINTS, frame.arrived)
+        if frame.jumped:
+            self._faults.sign(StreamFault.TIMES_JUMP, frame.arrived)
 
     def _segment_finished(self, segment: SegmentFinished) -> None:
         self._disk_failures = 0
@@ -315,7 +331,9 @@ class CameraRecorder:
         hopeful = self._condition in (CameraCondition.RECORDING, CameraCondition.STARTING)
         if hopeful and silent > self.camera.stall_seconds + _HUNG_SECONDS:
             self._set(CameraCondition.STALLED, "the camera sends nothing that can be recorded, or reading it hangs")
-        if now - self._reported_at >= _REFRESH_SECONDS:
+        faults = self._faults.present(now)
+        if faults != self._faults_reported or now - self._reported_at >= _REFRESH_SECONDS:
+            self._faults_reported = faults
             self._report_state(now)
 
     def _report_state(self, now: float) -> None:

@@ -128,6 +128,9 @@ def notices(
         yield CentralNotice(ProblemKind.CENTRAL_NOT_PERMITTED, text)
     if state.clock_offset is not None and state.clock_offset.exceeds(clock_alert_seconds):
         yield CentralNotice(ProblemKind.CENTRAL_CLOCK_DIFFERS, state.clock_offset.sentence())
+    if state.reachable and state.slow_answers:
+        text = f"most answers of central take more than {state.slow_answers:g} s"
+        yield CentralNotice(ProblemKind.CENTRAL_SLOW, text)
     if unreadable_events:
         text = (
             f"{unreadable_events:,} of central's events were not carried out:"

@@ -114,6 +114,19 @@ class CameraCondition(StrEnum):
     DISK_FAILED = "disk_failed"
 
 
+class StreamFault(StrEnum):
+    """What is wrong with a camera's stream while it is recorded all the same."""
+
+    NO_ENTRY_POINTS = "no_entry_points"
+    TIMES_JUMP = "times_jump"
+    PACKETS_LOST = "packets_lost"
+    """Pictures are lost on the network."""
+    LEAVES_OUT = "leaves_out"
+    """The camera leaves pictures out, or sends what cannot be used."""
+    FALLS_BEHIND = "falls_behind"
+    """The machine does not take pictures as fast as they come."""
+
+
 class WorkerCamera(_Wire):
     """Settings of one camera for its worker. The URLs may hold credentials: never log or show them."""
 
@@ -198,6 +211,7 @@ class CameraReported(_Wire):
     condition: CameraCondition
     detail: str = Field(default="", description="one sentence, without secrets")
     why: GapReason = Field(default=GapReason.NONE, description="why footage is missing in this condition, if known")
+    faults: tuple[StreamFault, ...] = ()
     frames: int = 0
     dropped: int = 0
     reconnects: int = 0

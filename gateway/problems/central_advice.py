@@ -21,6 +21,16 @@ CENTRAL_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "Check address, user and password in `[central]`.",
             ),
         ),
+        K.CENTRAL_SLOW: Advice(
+            "Central slow",
+            Severity.WARNING,
+            "Lanes decide by themselves; what people ask of central takes long, and new cards come late.",
+            (
+                "Look what else uses the site's line to the internet: updates, or cameras that are watched from afar.",
+                "Test the line's speed and its losses; a radio modem may need a better place or another antenna.",
+                "If the line is well, tell whoever runs the central service that it is slow.",
+            ),
+        ),
         K.CENTRAL_SIGN_IN_REFUSED: Advice(
             "Central refuses the gateway's account",
             Severity.ALARM,

@@ -8,23 +8,14 @@ from dataclasses import dataclass, replace
 
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.events import EventKind
-from gateway.domain.footage import CameraCondition
 from gateway.domain.problems import ProblemKind
 from gateway.domain.travels import SlowGate
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
+from gateway.problems.cameras import problem_of_worker, problems_of_camera
 from gateway.problems.lines import SiteLine, is_garbled, problem_of_line, problems_beside
 from gateway.problems.problem import Part, Problem, Verdict
-from gateway.recording import CameraSnapshot
+from gateway.recording import CameraSnapshot, RestartingWorker
 from gateway.recording.forecast import StorageForecast
-
-_CAMERA_KINDS = {
-    CameraCondition.STARTING: ProblemKind.CAMERA_NEVER_SEEN,
-    CameraCondition.UNREACHABLE: ProblemKind.CAMERA_UNREACHABLE,
-    CameraCondition.REFUSED: ProblemKind.CAMERA_REFUSED,
-    CameraCondition.UNSUPPORTED: ProblemKind.CAMERA_UNSUPPORTED,
-    CameraCondition.STALLED: ProblemKind.CAMERA_STALLED,
-    CameraCondition.DISK_FAILED: ProblemKind.CAMERA_DISK_FAILED,
-}
 
 _MOVES = {EventKind.GATE_OPENED: "opens", EventKind.GATE_CLOSED: "closes"}
 _SECOND = 1_000_000
@@ -46,7 +37,9 @@ class SiteState:
         list_old_seconds: so long after the last pull the lists count as old.
         refused_records: records that central refused and that wait for a person.
         disabled_webhooks: their names, and why nothing is sent to them.
+        failing_webhooks: those whose receiver does not take what is sent, and why.
         slow_gates: gates that move more slowly than they used to.
+        restarting_workers: camera workers that stop again and again.
         certificate_ends: wall micros at which the certificate of the interface ends; None where it has none.
     """
 
@@ -63,9 +56,11 @@ class SiteState:
     list_old_seconds: float = 3600.0
     refused_records: int = 0
     disabled_webhooks: tuple[tuple[str, str], ...] = ()
+    failing_webhooks: tuple[tuple[str, str], ...] = ()
     certificate_ends: int | None = None
     slow_gates: tuple[SlowGate, ...] = ()
     lines: tuple[SiteLine, ...] = ()
+    restarting_workers: tuple[RestartingWorker, ...] = ()
 
 
 def verdict(site: SiteState) -> Verdict:
@@ -90,7 +85,9 @@ def _problems(site: SiteState) -> Iterator[Problem]:
     yield from _of_field(site, hindered)
     yield from _of_slow_gates(site)
     for camera in site.cameras:
-        yield from _of_camera(camera)
+        yield from problems_of_camera(camera)
+    for worker in site.restarting_workers:
+        yield problem_of_worker(worker, site.cameras)
     if site.central is not None:
         yield from _of_central(site, site.central)
 
@@ -142,6 +139,8 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
         yield _gateway(ProblemKind.CERTIFICATE_ENDS, text)
     for name, why in site.disabled_webhooks:
         yield _gateway(ProblemKind.WEBHOOK_DISABLED, f"nothing is sent to {name}: {why}", subject=name)
+    for name, why in site.failing_webhooks:
+        yield _gateway(ProblemKind.WEBHOOK_FAILING, f"what is sent to {name} does not arrive: {why}", subject=name)
     for notice in site.site_notices:
         yield _gateway(ProblemKind.SITE_FILE_NOTICE, notice, subject=notice)
 
@@ -188,15 +187,6 @@ def _of_device(device: DeviceSnapshot, lanes: tuple[str, ...], *, is_gate: bool,
 
 def _device(kind: ProblemKind, device: DeviceSnapshot, text: str) -> Problem:
     return Problem(kind=kind, part=Part.DEVICE, id=str(device.device_id), name=device.name, text=text)
-
-
-def _of_camera(camera: CameraSnapshot) -> Iterator[Problem]:
-    kind = _CAMERA_KINDS.get(camera.condition)
-    if kind is not None:
-        text = f"{camera.name}: {camera.detail or camera.condition.value}"
-        yield Problem(
-            kind=kind, part=Part.CAMERA, id=str(camera.camera_id), name=camera.name, text=text, since=camera.since
-        )
 
 
 def _of_central(site: SiteState, central: CentralStatus) -> Iterator[Problem]:

@@ -51,6 +51,47 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
             "The gateway has just started and waits for this camera.",
             ("Wait half a minute.",),
         ),
+        K.CAMERA_NO_ENTRY_POINTS: Advice(
+            "Camera sends too few keyframes",
+            Severity.WARNING,
+            "Lanes work; playing and clips may begin with damaged pictures, and live pictures come late.",
+            (
+                "Set the keyframe interval (I-frame interval, GOP) to one or two seconds, on the camera's own page.",
+                "Switch off what stretches it there: names of makers are Smart Codec, Zipstream, H.264+ or H.265+.",
+            ),
+        ),
+        K.CAMERA_CLOCK_JUMPS: Advice(
+            "Camera's clock jumps",
+            Severity.WARNING,
+            "Lanes work; footage goes on, by the times at which pictures arrive.",
+            (
+                "Set the camera to take its time from a time server, on its own page.",
+                "Restart the camera, and install its newest firmware.",
+                "If its times still jump, replace it: its moments are no evidence to a tenth of a second.",
+            ),
+        ),
+        K.CAMERA_PICTURES_MISSING: Advice(
+            "Pictures of a camera are missing",
+            Severity.WARNING,
+            "Lanes work; its footage has holes of a second or more.",
+            (
+                "Lost on the network: check cable, plugs and switch; a camera on radio needs a better link.",
+                'Set `transport = "tcp"` for the camera in the site file, if it has "udp".',
+                "Left out by the camera: lower its frame rate or bit rate, and restart it.",
+                "This box does not keep up: lower the bit rates, or record fewer cameras here.",
+            ),
+        ),
+        K.WORKER_RESTARTING: Advice(
+            "Camera worker stops again and again",
+            Severity.ALARM,
+            "Lanes work; footage of its cameras has holes, and live pictures break off.",
+            (
+                "Look in the log what it says before it stops: `journalctl -u edge-gateway`.",
+                "Killed by SIGKILL: look whether memory runs out (`journalctl -k`), and record fewer cameras here.",
+                "Take its cameras out of the site file one by one until it stays; restart or replace that camera.",
+                "Send the support bundle to whoever supports the gateway.",
+            ),
+        ),
         K.FOOTAGE_AT_RISK: Advice(
             "Footage at risk",
             Severity.WARNING,
@@ -89,6 +130,16 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
             Severity.WARNING,
             "Lanes work; soon browsers and programs will refuse the page and the interface.",
             ("Put a new certificate and its key in the files of `[api.tls]`.", "Restart the gateway."),
+        ),
+        K.WEBHOOK_FAILING: Advice(
+            "Webhook fails",
+            Severity.WARNING,
+            "Lanes work; a program does not get its messages. They wait, and are sent again less and less often.",
+            (
+                "Ask whoever runs that program whether it works, and tell them the answer above.",
+                "Check the webhook's address, and that the receiver trusts the gateway's signature.",
+                "Once it works, send what waits at once: `edge-gateway webhooks enable`.",
+            ),
         ),
         K.WEBHOOK_DISABLED: Advice(
             "Webhook disabled",

@@ -2,5 +2,6 @@
 
 from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.recording import Recording
+from gateway.recording.worker_pool import RestartingWorker
 
-__all__ = ["CameraSnapshot", "Recording"]
+__all__ = ["CameraSnapshot", "Recording", "RestartingWorker"]

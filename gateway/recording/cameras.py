@@ -14,6 +14,7 @@ from gateway.domain.footage import (
     CameraReported,
     GapReason,
     SegmentFinished,
+    StreamFault,
 )
 from gateway.domain.wall_time import WallMicros
 from gateway.runtime.clock import Stamp
@@ -45,6 +46,7 @@ class CameraSnapshot:
         bits_per_second: what it sends, 0 while it does not record.
         reconnects: how often its connection was made anew since the gateway started.
         gaps: how often footage was missing since then, and for how many seconds in all (`missing_seconds`).
+        faults: what is wrong with its stream while it records all the same.
     """
 
     camera_id: int
@@ -57,6 +59,7 @@ class CameraSnapshot:
     reconnects: int
     gaps: int = 0
     missing_seconds: float = 0.0
+    faults: tuple[StreamFault, ...] = ()
 
 
 class LastEvent(Enum):
@@ -82,6 +85,7 @@ class CameraState:
     uptime_until: int = 0
     bits_per_second: int = 0
     reconnects: int = 0
+    faults: tuple[StreamFault, ...] = ()
     _reconnects_before: int = 0
     _worker_was_lost: bool = False
     _disk_failed: bool = False
@@ -103,11 +107,12 @@ class CameraState:
             last_segment_at=self.footage_until,
             bits_per_second=self.bits_per_second,
             reconnects=self.reconnects,
+            faults=self.faults,
         )
 
     def looks_like(self, other: CameraState) -> bool:
         """Return whether a person sees no difference that matters at once; figures and footage move all the time."""
-        return (self.condition, self.detail) == (other.condition, other.detail)
+        return (self.condition, self.detail, self.faults) == (other.condition, other.detail, other.faults)
 
     def reported(self, report: CameraReported, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
         """Take in a report of the camera's condition and figures."""
@@ -115,6 +120,7 @@ class CameraState:
         state = replace(
             self._in(report.condition, report.detail, now, report.why),
             bits_per_second=report.bits_per_second if recording else 0,
+            faults=report.faults if recording else (),
             reconnects=self._reconnects_before + report.reconnects,
             _disk_failed=self._disk_failed or report.condition is CameraCondition.DISK_FAILED,
         )
@@ -123,13 +129,15 @@ class CameraState:
     def failed(self, condition: CameraCondition, detail: str, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
         """Mark the camera as one that cannot be recorded; no worker is needed to know that."""
         disk_failed = self._disk_failed or condition is CameraCondition.DISK_FAILED
-        return _with_event(replace(self._in(condition, detail, now), bits_per_second=0, _disk_failed=disk_failed), now)
+        state = replace(self._in(condition, detail, now), bits_per_second=0, faults=(), _disk_failed=disk_failed)
+        return _with_event(state, now)
 
     def worker_lost(self, now: Stamp) -> CameraState:
         """Mark its worker as dead. That is an event of the worker; recording again will be one of the camera."""
         return replace(
             self._in(CameraCondition.STARTING, "the camera worker is being restarted", now),
             bits_per_second=0,
+            faults=(),
             _reconnects_before=self.reconnects,
             _worker_was_lost=True,
             why_away=GapReason.WORKER if self.why_away is GapReason.NONE else self.why_away,

@@ -31,6 +31,7 @@ from gateway.recording.readiness import Readiness
 from gateway.recording.retention import ClockCorrection, Retention
 from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
+from gateway.recording.worker_pool import RestartingWorker
 from gateway.runtime.clock import Clock, boot_id
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Camera, Secrets, Site, StorageSection
@@ -319,6 +320,10 @@ class Recording:
             if segment.id == segment_id:
                 return self._found.note(place, self._media / segment.path)
         raise NotFoundError(f"camera event {camera_event.id} has no segment {segment_id}")
+
+    def restarting_workers(self) -> tuple[RestartingWorker, ...]:
+        """Return the workers that stop again and again."""
+        return tuple(found for worker in self._fleet.workers if (found := worker.restarting) is not None)
 
     def worker_pids(self) -> tuple[int, ...]:
         """Return the process ids of the living workers, for diagnostics."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -34,6 +36,23 @@ _START_SECONDS = 15.0
 _POLL_SECONDS = 0.03
 _END_SECONDS = 2.0
 _SETTLED_SECONDS = 60.0
+_LOSSES = 3
+_LOSSES_WITHIN_SECONDS = 2 * _SETTLED_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class RestartingWorker:
+    """A worker that stops again and again.
+
+    Attributes:
+        name: its name.
+        reason: why it stopped last, as half a sentence.
+        cameras: the ids of its cameras, in order.
+    """
+
+    name: str
+    reason: str
+    cameras: tuple[int, ...]
 
 
 class WorkerListener(Protocol):
@@ -89,6 +108,21 @@ class CameraWorker:
         self._may_write = True
         self._pinned = PinnedFootage(pins=())
         self._client: WorkerClient | None = None
+        self._losses = deque[float](maxlen=_LOSSES)
+        self._reason = ""
+
+    @property
+    def restarting(self) -> RestartingWorker | None:
+        """Whether it stops again and again: three times within two minutes. One crash may never come again.
+
+        It is over a minute after the last, so that a worker that crashes at an even pace is told once.
+        """
+        now = self._clock.monotonic()
+        if len(self._losses) < _LOSSES or now - self._losses[-1] > _SETTLED_SECONDS:
+            return None
+        if self._losses[-1] - self._losses[0] > _LOSSES_WITHIN_SECONDS:
+            return None
+        return RestartingWorker(self.name, self._reason, tuple(sorted(self.cameras)))
 
     @property
     def client(self) -> WorkerClient | None:
@@ -123,7 +157,8 @@ class CameraWorker:
             while True:
                 self._progress.beat(self.name)
                 started = self._clock.monotonic()
-                reason = await self._live()
+                self._reason = reason = await self._live()
+                self._losses.append(self._clock.monotonic())
                 failures = 1 if self._clock.monotonic() - started > _SETTLED_SECONDS else failures + 1
                 log.error("camera_worker_lost", worker=self.name, reason=reason, failures=failures)
                 self._progress.beat(self.name)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from osdp_peripherals import Peripherals
 
 from drivers.modbus.profile import load_profile, load_unit_profile
 from drivers.profile_file import SHIPPED_PROFILES
+from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame
 from drivers.rtsp.server.fanout import Fanout
 from drivers.rtsp.server.messages import Credentials
 from drivers.rtsp.server.server import RtspServer, ServedStream
@@ -58,7 +60,9 @@ LANES = (
 """One lane for each part that a fault strikes."""
 LINES = ("down", "silent", "garbled", "echo", "strays", "twins", "loose", "slow")
 """Serial lines with two input modules each."""
-CAMERAS = ("away", "refusing", "stalling")
+CAMERAS = ("away", "refusing", "stalling", "keyless", "jumping", "lossy")
+_OVER_UDP = "lossy"
+_JUMP_TICKS = 5 * TICKS_PER_SECOND
 
 
 class FarLane:
@@ -180,19 +184,51 @@ class _EchoingTerminal(PseudoTerminal):
         self._answer(data)  # type: ignore[operator]
 
 
-class FarCameras:
-    """Cameras that show one test picture: one on a port of its own, and two on another."""
+class SpoiltFeed(Fanout):
+    """The frames of another feed, without keyframes or with times that jump while it is told so."""
 
     def __init__(self) -> None:
-        self.feed = Fanout()
-        self.streams = {name: ServedStream(feed=self.feed, credentials=_CAMERA) for name in CAMERAS}
+        super().__init__()
+        self.is_keyless = False
+        self.jumps = False
+        self._ahead = 0
+
+    def publish(self, frame: EncodedFrame) -> None:
+        """Hand a frame to every viewer, or drop it."""
+        if frame.keyframe and self.is_keyless:
+            return
+        if frame.keyframe and self.jumps:
+            self._ahead += _JUMP_TICKS
+        super().publish(replace(frame, pts=frame.pts + self._ahead, dts=frame.dts + self._ahead))
+
+
+class _ToAll(Fanout):
+    """Every feed at once."""
+
+    def __init__(self, feeds: Iterable[Fanout]) -> None:
+        super().__init__()
+        self._feeds = tuple(feeds)
+
+    def publish(self, frame: EncodedFrame) -> None:
+        """Hand a frame to every feed."""
+        for feed in self._feeds:
+            feed.publish(frame)
+
+
+class FarCameras:
+    """Cameras that show one test picture: one on a port of its own, and the others on another."""
+
+    def __init__(self) -> None:
+        self.feeds = {name: SpoiltFeed() for name in CAMERAS}
+        self.streams = {name: ServedStream(feed=feed, credentials=_CAMERA) for name, feed in self.feeds.items()}
         self._ports: dict[bool, int] = {}
         self._own: RtspServer | None = None
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Serve all of them, and let them send."""
-        sending = asyncio.get_running_loop().create_task(TestCard(name="yard", time_code=lambda: "").run(self.feed))
+        card, feeds = TestCard(name="yard", time_code=lambda: ""), _ToAll(self.feeds.values())
+        sending = asyncio.get_running_loop().create_task(card.run(feeds))
         streams = {f"/{name}": stream for name, stream in self.streams.items()}
         async with RtspServer(streams=streams) as shared:
             self._ports[False] = shared.port
@@ -226,6 +262,7 @@ name = "{name} camera"
 url = "rtsp://127.0.0.1:{self._ports[name == "away"]}/{name}"
 username = "viewer"
 password = "camera-password"
+transport = "{"udp" if name == _OVER_UDP else "tcp"}"
 """
             for index, name in enumerate(CAMERAS)
         )

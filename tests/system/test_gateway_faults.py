@@ -28,10 +28,10 @@ _JOURNAL_SECONDS = 25.0
 
 
 class Receiver:
-    """A receiver of webhooks. It takes them, or says that it is gone for good."""
+    """A receiver of webhooks. It takes them, says that it is gone for good, or that it has failed."""
 
     def __init__(self) -> None:
-        self.gone = False
+        self.status = 204
         self.port = 0
 
     @asynccontextmanager
@@ -47,7 +47,7 @@ class Receiver:
         await runner.cleanup()
 
     async def _take(self, _: web.Request) -> web.Response:
-        return web.Response(status=410 if self.gone else 204)
+        return web.Response(status=self.status)
 
 
 class BareGateway:
@@ -61,6 +61,7 @@ class BareGateway:
         self.receiver = Receiver()
         self.taken = socket.create_server(("127.0.0.1", 0))
         self.http: ClientSession
+        self.hook = ""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -121,29 +122,38 @@ free_floor_gigabytes = 0.002
             make=lambda: self._reload(broken),
             mend=lambda: self._reload(text),
         )
+        failing = Fault(
+            kind=K.WEBHOOK_FAILING,
+            part=Part.GATEWAY,
+            make=lambda: self._lose_receiver(broken, status=500),
+            mend=lambda: self._enable(text),
+            after=3.0 + 6.0,  # until the file's problem is an event, and until it is sent for the second time
+        )
         hook = Fault(
             kind=K.WEBHOOK_DISABLED,
             part=Part.GATEWAY,
-            make=lambda: self._lose_receiver(broken),
+            make=lambda: self._lose_receiver(broken, status=410),
             mend=lambda: self._enable(text),
             after=3.0,  # until the file's problem is an event
         )
-        return [[port], [certificate], [file, hook]]
+        return [[port], [certificate], [file, failing, hook]]
 
     async def _reload(self, text: str) -> None:
         self.site.write_text(text)
         await asyncio.to_thread(done, "gateway", "reload", "--data", self.data)
 
-    async def _lose_receiver(self, broken: str) -> None:
-        body = {"url": f"http://127.0.0.1:{self.receiver.port}/hook", "events": ["alert.triggered"], "secret": "x" * 32}
-        async with self.http.post("/api/v1/webhooks", json=body) as answer:
-            assert answer.status in {200, 201}, await answer.text()
-            self.hook = (await answer.json())["id"]
-        self.receiver.gone = True
+    async def _lose_receiver(self, broken: str, *, status: int) -> None:
+        if not self.hook:
+            url = f"http://127.0.0.1:{self.receiver.port}/hook"
+            body = {"url": url, "events": ["alert.triggered"], "secret": "x" * 32}
+            async with self.http.post("/api/v1/webhooks", json=body) as answer:
+                assert answer.status in {200, 201}, await answer.text()
+                self.hook = (await answer.json())["id"]
+        self.receiver.status = status
         await self._reload(broken)  # whose problem is what is sent
 
     async def _enable(self, text: str) -> None:
-        self.receiver.gone = False
+        self.receiver.status = 204
         await self._reload(text)
         async with self.http.post("/status/webhook/enable", json={"id": self.hook}) as answer:
             assert answer.status == 200, await answer.text()

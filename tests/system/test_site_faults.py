@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -288,7 +291,7 @@ async def _asked(line: FarLine, *, times: int) -> None:
 
 def of_the_rest(site: FaultSite) -> dict[str, list[Fault]]:
     """Faults of cameras, central, webhooks, by what they strike."""
-    streams = site.cameras.streams
+    streams, feeds = site.cameras.streams, site.cameras.feeds
 
     def camera(name: str, kind: K, make, mend, *, after: float = 0.0) -> Fault:
         number = str(900 + list(streams).index(name))
@@ -301,11 +304,20 @@ def of_the_rest(site: FaultSite) -> dict[str, list[Fault]]:
         streams["refusing"].refuse_with = 401 if on else None
         streams["refusing"].drop_viewers()
 
-    def central(kind: K, faults: Faults) -> Fault:
+    def keyless(*, on: bool) -> None:
+        feeds["keyless"].is_keyless = on
+
+    def jumping(*, on: bool) -> None:
+        feeds["jumping"].jumps = on
+
+    def lossy(*, on: bool) -> None:
+        streams["lossy"].loses_keyframes = on
+
+    def central(kind: K, faults: Faults, *, after: float = 0.0) -> Fault:
         def set_(how: Faults) -> None:
             site.central.faults = how
 
-        return Fault(kind=kind, part=Part.CENTRAL, make=lambda: set_(faults), mend=lambda: set_(Faults()))
+        return Fault(kind=kind, part=Part.CENTRAL, make=lambda: set_(faults), mend=lambda: set_(Faults()), after=after)
 
     tampered = Fault(
         kind=K.DEVICE_TAMPERED,
@@ -328,11 +340,21 @@ def of_the_rest(site: FaultSite) -> dict[str, list[Fault]]:
         "stalling": [
             camera("stalling", K.CAMERA_STALLED, lambda: stalled(on=True), lambda: stalled(on=False), after=5.0)
         ],
+        "keyless": [
+            camera("keyless", K.CAMERA_NO_ENTRY_POINTS, lambda: keyless(on=True), lambda: keyless(on=False), after=11.0)
+        ],
+        "jumping": [
+            camera("jumping", K.CAMERA_CLOCK_JUMPS, lambda: jumping(on=True), lambda: jumping(on=False), after=3.0)
+        ],
+        "lossy": [
+            camera("lossy", K.CAMERA_PICTURES_MISSING, lambda: lossy(on=True), lambda: lossy(on=False), after=6.0)
+        ],
         "central": [
             central(K.CENTRAL_OFFLINE, Faults(down=True)),
             central(K.CENTRAL_LIST_INCOMPLETE, Faults(paths="/v1/access", error=ErrorKind.JSON)),
             central(K.CENTRAL_NOT_PERMITTED, Faults(deny="can_view_cameras")),
             central(K.CENTRAL_CLOCK_DIFFERS, Faults(clock_skew_seconds=120)),
+            central(K.CENTRAL_SLOW, Faults(latency_seconds=1.4), after=10.0),
         ],
     }
 
@@ -349,6 +371,28 @@ def _lost_disk(site: FaultSite) -> Fault:
     )
 
 
+def _crashing_worker(site: FaultSite) -> Fault:
+    """Return the crashes of a camera worker: it is killed as soon as it is there again."""
+    killing: list[asyncio.Task[None]] = []
+
+    async def kill() -> None:
+        while True:
+            for entry in Path("/proc").glob("[0-9]*/cmdline"):
+                with suppress(OSError):  # it has ended meanwhile
+                    words = entry.read_bytes()
+                    if b"camera-worker-2.sock" in words and str(site.data).encode() in words:
+                        os.kill(int(entry.parent.name), signal.SIGKILL)
+            await asyncio.sleep(0.2)
+
+    async def begin() -> None:
+        killing.append(asyncio.get_running_loop().create_task(kill()))
+
+    async def end() -> None:
+        killing[0].cancel()
+
+    return Fault(kind=K.WORKER_RESTARTING, part=Part.GATEWAY, make=begin, mend=end, after=5.0)
+
+
 async def test_each_fault_is_told_alike_everywhere_within_seconds_and_over_when_mended(short_folder):
     site = FaultSite(short_folder)
     async with site.running(_LANE_SETTINGS), asyncio.TaskGroup() as group:
@@ -360,6 +404,7 @@ async def test_each_fault_is_told_alike_everywhere_within_seconds_and_over_when_
             parts = {**of_lanes(site), **of_lines(site), **of_the_rest(site)}
             table = await all_tried(parts.values(), looking)
             table += await all_tried([[_lost_disk(site)]], looking)
+            table += await all_tried([[_crashing_worker(site)]], looking)
             await looking.until(lambda places: not places.page and places.status == 200, within=30)
         except TimeoutError:
             pytest.fail(f"the site is not well: {looking.places}\n{site.log.read_text()[-3000:]}")

@@ -25,6 +25,7 @@ class ServedStream:
         credentials: what viewers must know; None: nothing.
         refuse_with: an RTSP status that answers every DESCRIBE and SETUP; None: none.
         stalled: connections stay up, and no frame is sent.
+        loses_keyframes: a part of every other keyframe is lost on the way.
     """
 
     def __init__(self, *, feed: Feed, credentials: Credentials | None = None) -> None:
@@ -32,6 +33,7 @@ class ServedStream:
         self.credentials = credentials
         self.refuse_with: int | None = None
         self.stalled = False
+        self.loses_keyframes = False
         self._sessions: set[RtspSession] = set()
 
     @property

@@ -57,8 +57,11 @@ class Track:
         """The sequence number of the packet that comes next."""
         return self._pictures.next_sequence if self._sound is None else self._sounds.next_sequence
 
-    async def send(self, item: EncodedFrame | EncodedAudio) -> None:
-        """Send one of its kind; of sound of another format than was set up nothing is sent."""
+    async def send(self, item: EncodedFrame | EncodedAudio, *, lost: bool = False) -> None:
+        """Send one of its kind; of sound of another format than was set up nothing is sent.
+
+        `lost`: its second packet is lost on the way.
+        """
         if isinstance(item, EncodedFrame):
             packets, timestamp = self._pictures.packets(item), self._pictures.timestamp(item.pts)
         elif item.format == self._sound:
@@ -76,7 +79,7 @@ class Track:
                     octets=self._octets,
                 )
             )
-        await self._outlet.send(packets)
+        await self._outlet.send([*packets[:1], *packets[2:]] if lost else packets)
         self._packets += len(packets)
         self._octets += sum(map(len, packets)) - 12 * len(packets)
 
@@ -126,6 +129,7 @@ class Stream(Protocol):
     credentials: Credentials | None
     refuse_with: int | None
     stalled: bool
+    loses_keyframes: bool
 
     def joined(self, session: RtspSession) -> None:
         """Note a connection that asks for this stream."""
@@ -158,6 +162,7 @@ class RtspSession:
         self._path = ""
         self._tracks: dict[bool, Track] = {}
         self._sending: asyncio.Task[None] | None = None
+        self._keyframes = 0
         self._ended = False
 
     def abort(self) -> None:
@@ -305,8 +310,11 @@ class RtspSession:
         async for item in subscription.frames():
             track = self._tracks.get(isinstance(item, EncodedAudio))
             if track is not None and not stream.stalled:
+                is_keyframe = isinstance(item, EncodedFrame) and item.keyframe
+                self._keyframes += is_keyframe
+                lost = stream.loses_keyframes and is_keyframe and self._keyframes % 2 == 0
                 async with asyncio.timeout(_SEND_SECONDS):
-                    await track.send(item)
+                    await track.send(item, lost=lost)
 
     async def _write(self, data: bytes) -> None:
         self._writer.write(data)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import structlog
 
+from gateway.central.client.answer_times import AnswerTimes
 from gateway.central.client.answers import (
     CentralDenied,
     CentralFailed,
@@ -90,6 +91,7 @@ class CentralClient:
             used_codes=used_codes,
         )
         self._permissions = Permissions(monotonic=clock.monotonic)
+        self._times = AnswerTimes(timeout_seconds=timeout_seconds)
         self._state = CentralState()
 
     @property
@@ -318,7 +320,12 @@ class CentralClient:
         began = self._clock.monotonic()
 
         def on_headers(answered: Mapping[str, str]) -> None:
-            offset = offset_from(answered, wall=self._clock.wall(), took=self._clock.monotonic() - began)
+            took = self._clock.monotonic() - began
+            self._times.took(took)
+            slow_answers = self._times.limit_seconds if self._times.is_slow else 0.0
+            if slow_answers != self._state.slow_answers:
+                self._state = replace(self._state, slow_answers=slow_answers)
+            offset = offset_from(answered, wall=self._clock.wall(), took=took)
             if offset is not None and offset.says_more_than(self._state.clock_offset):
                 self._state = replace(self._state, clock_offset=offset)
 

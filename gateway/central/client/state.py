@@ -28,6 +28,7 @@ class CentralState:
         sign_in_refused: why central refuses to sign the gateway's account in, "" while it does not.
         not_permitted: operations that the gateway's account may not use, each with central's words.
         clock_offset: by how much central's clock is ahead; None while that is unknown.
+        slow_answers: so many seconds are exceeded by most of its answers; 0 while they come in time.
     """
 
     reachable: bool | None = None
@@ -38,6 +39,7 @@ class CentralState:
     sign_in_refused: str = ""
     not_permitted: tuple[tuple[str, str], ...] = ()
     clock_offset: ClockOffset | None = None
+    slow_answers: float = 0.0
 
 
 _CALM_SECONDS = 10.0

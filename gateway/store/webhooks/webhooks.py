@@ -16,13 +16,15 @@ from gateway.store.events.rows import COLUMNS, event_of
 from gateway.store.webhooks.queue import MOST_WAITING, Message, message_id_of, put_message
 
 _MOST_FAILED = 10_000
+_FAILING_TRIES = 2
 _PAGE = 500
 _RECENT = 2 * 86_400_000_000
 _MESSAGE = "id, webhook_id, event_id, message_id, body, created_at, tries, next_at, error"
 _WEBHOOK = (
     "id, url, secret, created_at, created_by, disabled, failing_since, failed_at, error, accepted, delivered, failed,"
     " dropped, (SELECT group_concat(type) FROM webhook_type WHERE webhook_id = webhook.id),"
-    " (SELECT count(*) FROM webhook_message WHERE webhook_id = webhook.id AND webhook_message.failed = 0)"
+    " (SELECT count(*) FROM webhook_message WHERE webhook_id = webhook.id AND webhook_message.failed = 0),"
+    " (SELECT max(tries) FROM webhook_message WHERE webhook_id = webhook.id)"
 )
 
 
@@ -55,6 +57,7 @@ class Webhook:
         failing_since: since when no delivery has succeeded, by a trusted clock.
         failed_at: when the last one failed, likewise.
         error: what went wrong at the newest try, "" when it succeeded.
+        tries: how many tries of one message failed, the most among those that wait or were given up.
         books: how many messages were accepted, and what became of them.
     """
 
@@ -68,7 +71,17 @@ class Webhook:
     failing_since: int | None = None
     failed_at: int | None = None
     error: str = ""
+    tries: int = 0
     books: WebhookBooks = WebhookBooks()
+
+    @property
+    def failing(self) -> str:
+        """Why it fails again and again, "" while it does not.
+
+        That takes two tries of one message, five seconds apart: a receiver that is just restarted is not told. It is
+        over with the first delivery.
+        """
+        return self.error if self.tries >= _FAILING_TRIES and not self.disabled else ""
 
 
 class Webhooks:
@@ -299,7 +312,7 @@ def _page_of_events(before: int, connection: sqlite3.Connection) -> tuple[Record
 
 def _webhook(row: tuple[object, ...]) -> Webhook:
     number, url, secret, created_at, created_by, disabled, since, at, error, *counts = row[:13]
-    types, waiting = row[13:]
+    types, waiting, tries = row[13:]
     return Webhook(
         id=str(number),
         url=str(url),
@@ -311,6 +324,7 @@ def _webhook(row: tuple[object, ...]) -> Webhook:
         failing_since=None if since is None else _number(since),
         failed_at=None if at is None else _number(at),
         error=str(error),
+        tries=_number(tries),
         books=WebhookBooks(*map(_number, (*counts, waiting))),
     )
 

@@ -18,7 +18,7 @@ from drivers.rtsp import h264, h265
 from drivers.rtsp.frames import Entry
 from drivers.rtsp.server.fanout import Fanout
 from drivers.rtsp.server.server import RtspServer, ServedStream
-from gateway.domain.footage import GapReason, WorkerCamera
+from gateway.domain.footage import GapReason, StreamFault, WorkerCamera
 
 OPEN_GOP = {"b_frames": 2, "options": "open-gop=1:bframes=2:b-adapt=0"}
 INTRA_REFRESH = {"options": "intra-refresh=1"}
@@ -131,4 +131,4 @@ async def test_a_stream_without_any_entry_point_is_cut_by_time_and_says_so(start
     assert 9_900_000 < segment.duration < 10_200_000
     assert len(pictures(worker.media / segment.path)) == segment.frames > 245
     assert {state.condition for state in states} == {"starting", "recording"}
-    assert "no keyframe for 10 s" in states[-1].detail
+    assert states[-1].faults == (StreamFault.NO_ENTRY_POINTS,)

@@ -9,12 +9,12 @@ import pytest
 from drivers.contract import GatePosition, PointState
 from gateway.domain.central_status import CentralNotice, CentralStatus
 from gateway.domain.events import Severity
-from gateway.domain.footage import CameraCondition
+from gateway.domain.footage import CameraCondition, StreamFault
 from gateway.domain.problems import ProblemKind as K
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble, Phase
 from gateway.problems.found import SiteState, verdict
 from gateway.problems.problem import ADVICE
-from gateway.recording import CameraSnapshot
+from gateway.recording import CameraSnapshot, RestartingWorker
 
 GATE, INPUTS, READER = 101, 102, 103
 NOW = 1_772_323_200_000_000
@@ -142,6 +142,28 @@ def test_each_condition_of_a_camera_that_does_not_record_is_a_problem(condition,
     assert (problem.kind, problem.part, problem.since) == (kind, "camera", 7)
 
 
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (StreamFault.NO_ENTRY_POINTS, K.CAMERA_NO_ENTRY_POINTS),
+        (StreamFault.TIMES_JUMP, K.CAMERA_CLOCK_JUMPS),
+        (StreamFault.PACKETS_LOST, K.CAMERA_PICTURES_MISSING),
+        (StreamFault.LEAVES_OUT, K.CAMERA_PICTURES_MISSING),
+        (StreamFault.FALLS_BEHIND, K.CAMERA_PICTURES_MISSING),
+    ],
+)
+def test_each_fault_of_a_stream_that_is_recorded_is_a_problem(fault, kind):
+    (problem,) = verdict(replace(WELL, cameras=(replace(CAMERA, faults=(fault,)),))).problems
+    assert (problem.kind, problem.part, problem.id, problem.severity) == (kind, "camera", "201", Severity.WARNING)
+
+
+def test_a_camera_worker_that_stops_again_and_again_names_its_cameras():
+    worker = RestartingWorker("camera-worker-1", "killed by SIGKILL", (201,))
+    (problem,) = verdict(replace(WELL, restarting_workers=(worker,))).problems
+    assert (problem.kind, problem.part, problem.subject) == (K.WORKER_RESTARTING, "gateway", "camera-worker-1")
+    assert problem.text == "camera-worker-1 stops again and again: killed by SIGKILL. Its cameras: Overview"
+
+
 def test_the_gateway_itself_and_central():
     site = replace(
         WELL,
@@ -207,6 +229,12 @@ def test_each_webhook_that_is_disabled_is_a_problem():
         "nothing is sent to https://a/: it answered 410",
         "nothing is sent to https://b/: by a person",
     ]
+
+
+def test_a_webhook_that_fails_is_a_problem():
+    (problem,) = verdict(replace(WELL, failing_webhooks=(("https://a/", "the receiver answered 500"),))).problems
+    assert (problem.kind, problem.subject) == (K.WEBHOOK_FAILING, "https://a/")
+    assert problem.text == "what is sent to https://a/ does not arrive: the receiver answered 500"
 
 
 def test_what_stops_a_lane_comes_first():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.domain.events import EventKind
-from gateway.domain.footage import CameraCondition, CameraReported, GapReason, SegmentFinished
+from gateway.domain.footage import CameraCondition, CameraReported, GapReason, SegmentFinished, StreamFault
 from gateway.recording.cameras import CameraState
 from gateway.runtime.clock import Stamp
 
@@ -59,6 +59,23 @@ def test_a_lost_worker_is_no_loss_of_the_camera_but_its_recovery_is_told():
     assert state.reconnects == 4
     lost, _ = after(FRESH, CameraCondition.REFUSED)
     assert after(lost.worker_lost(NOW), CameraCondition.REFUSED)[1] == []
+
+
+def test_faults_of_a_stream_show_at_once_and_only_while_it_is_recorded():
+    report = CameraReported(
+        camera_id=7, condition=CameraCondition.RECORDING, faults=(StreamFault.TIMES_JUMP,), detail="nobody answers"
+    )
+    plain, _ = after(FRESH, CameraCondition.RECORDING)
+    state, events = plain.reported(report, NOW)
+    assert state.snapshot().faults == (StreamFault.TIMES_JUMP,)
+    assert not state.looks_like(plain)
+    assert events == ()
+    assert state.worker_lost(NOW).snapshot().faults == ()
+    for ended in (
+        state.failed(CameraCondition.DISK_FAILED, "no disk", NOW),
+        state.reported(report.model_copy(update={"condition": CameraCondition.STALLED}), NOW),
+    ):
+        assert ended[0].snapshot().faults == ()
 
 
 def test_a_gap_is_told_with_its_length_and_why():

@@ -77,10 +77,12 @@ async def test_tries_end_after_eight_and_what_was_given_up_is_replayed_under_its
 
     await site.until(given_up)
     assert len(receiver.got) == 8
+    known = await site.known(webhook)
+    assert (known.failing, known.tries) == ("the receiver answered 500", 8), "also once nothing waits any more"
     receiver.answer = lambda _got, _count: 200
     assert await site.registry.replay(webhook.id, since=None, until=None) == 1
     known = await site.settled(webhook)
-    assert (known.books.delivered, known.books.failed) == (1, 0)
+    assert (known.books.delivered, known.books.failed, known.failing) == (1, 0, "")
     assert len({got.id for got in receiver.got}) == 1
 
 

@@ -1,0 +1,41 @@
+"""When central counts as slow, and when as well again."""
+
+from __future__ import annotations
+
+from gateway.central.central_status import notices
+from gateway.central.client.answer_times import AnswerTimes
+from gateway.central.client.state import CentralState
+from gateway.domain.problems import ProblemKind
+
+
+def after(times, *seconds):
+    for each in seconds:
+        times.took(each)
+    return times.is_slow
+
+
+def test_three_slow_answers_of_five_are_slow_and_fewer_are_not():
+    assert not after(AnswerTimes(timeout_seconds=15), 9, 9, 9, 9), "too few to tell"
+    assert not after(AnswerTimes(timeout_seconds=15), 9, 0, 9, 0, 0)
+    assert after(AnswerTimes(timeout_seconds=15), 9, 0, 4, 0, 4)
+
+
+def test_the_limit_follows_a_short_time_out():
+    assert not after(AnswerTimes(timeout_seconds=15), *[2.9] * 5)
+    assert after(AnswerTimes(timeout_seconds=4), *[2.1] * 5)
+
+
+def test_slow_stays_slow_until_most_answers_take_half_as_long():
+    times = AnswerTimes(timeout_seconds=15)
+    assert after(times, *[3.1] * 5)
+    assert after(times, *[2.0] * 5), "at the border it is told once"
+    assert not after(times, *[1.4] * 3)
+
+
+def test_a_slow_central_is_a_notice_while_it_answers_at_all():
+    state = CentralState(reachable=True, slow_answers=3.0)
+    (notice,) = notices(state, None, clock_alert_seconds=30, unreadable_events=0)
+    assert notice.kind is ProblemKind.CENTRAL_SLOW
+    assert notice.text == "most answers of central take more than 3 s"
+    away = CentralState(reachable=False, slow_answers=3.0)
+    assert list(notices(away, None, clock_alert_seconds=30, unreadable_events=0)) == []
