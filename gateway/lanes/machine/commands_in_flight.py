@@ -30,8 +30,9 @@ def send(lane: Transition, command: Command, deadline: float, *, instead_of: Clo
     patience = (
         lane.rules.lane.closing_seconds if command.action is GateAction.CLOSE else lane.rules.lane.opening_seconds
     )
-    give_up_at = lane.now.at + patience
-    lane.put(lane.state.commands.sent(command, deadline=deadline, give_up_at=give_up_at, instead_of=instead_of))
+    now = lane.now.at
+    flight = InFlight(command, now, deadline=deadline, give_up_at=now + patience, instead_of=instead_of)
+    lane.put(lane.state.commands.sent(flight))
     lane.commands.append(m.SendCommand(command, deadline))
     lane.write(command, CommandState.SENT)
 
@@ -76,7 +77,9 @@ def superseded_ended(lane: Transition, command_id: str, *, sent: bool) -> None:
 def settle(lane: Transition, event: m.GateReported) -> None:
     """Record a command as done once the gate is seen where it was wanted, or on its way there.
 
-    A close that opens were to undo is over once the gate is closed, and once one of those opens has worked.
+    A command without an answer is done only where the gate came there since it was sent: one that stood open already
+    may still be about to close. A close that opens were to undo is over once the gate is closed, and once one of those
+    opens has worked.
     """
     flight = lane.state.commands.flight
     if event.position is GatePosition.CLOSED:
@@ -86,7 +89,9 @@ def settle(lane: Transition, event: m.GateReported) -> None:
     taken_at = flight.acknowledged_at if flight.acknowledged_at is not None else flight.doubted_at
     if taken_at is None or event.at <= taken_at:
         return
-    if event.position in (_MOVED if flight.acknowledged_at is not None else _MOVED_UNANSWERED)[flight.command.action]:
+    answered = flight.acknowledged_at is not None
+    came_there = answered or lane.state.inputs.gate.since > flight.sent_at
+    if came_there and event.position in (_MOVED if answered else _MOVED_UNANSWERED)[flight.command.action]:
         commands = lane.state.commands.ended()
         lane.put(commands.undoing_nothing() if flight.command.action is GateAction.OPEN else commands)
         lane.write(flight.command, CommandState.DONE)

@@ -20,7 +20,6 @@ from gateway.lanes.machine.transition import Transition
 _LONGEST_PAUSE = 60.0
 _OPEN_PAUSE = 1.0
 _SOON = 0.25
-_ON_ITS_WAY = frozenset({GatePosition.OPEN, GatePosition.OPENING})
 
 
 def watch(lane: Transition, job: Closing) -> bool:
@@ -95,14 +94,14 @@ def not_sent(lane: Transition) -> None:
 
 
 def follow(lane: Transition, job: Closing) -> bool:
-    """Follow the reopening: send the open again while the gate is not seen to open. Return whether to wait on.
+    """Follow the reopening: send the open again until it is known to have worked. Return whether to wait on.
 
     Once the way is free no other open is sent: the close, should it still go on, is only watched further.
     """
     state = lane.state
     if not job.reopening:
         return False
-    if state.inputs.gate.position in _ON_ITS_WAY and not (job.reopen_unsent or is_under_way(state)):
+    if _is_seen_open(state, job) and not (job.reopen_unsent or is_under_way(state)):
         acknowledged(lane)
         if _closes_later(lane):
             lane.put(job.reopening_over())
@@ -198,11 +197,24 @@ def _is_seen_stopped(state: LaneState) -> bool:
     return state.stop.is_in_force and state.inputs.gate.position in {GatePosition.OPENING, GatePosition.STOPPED}
 
 
+def _is_seen_open(state: LaneState, job: Closing) -> bool:
+    """Return whether the gate opens, or stays open by an open that its controller acknowledged.
+
+    A gate that merely stands open may still be about to close: some warn for seconds before they move.
+    """
+    position = state.inputs.gate.position
+    return position is GatePosition.OPENING or (position is GatePosition.OPEN and not job.reopens_for)
+
+
 def _waits_for_other(state: LaneState) -> bool:
-    """Return whether no open can be sent now. A stop under way delays none, unless it is seen to work."""
-    if state.commands.flight is None or state.commands.flight.command.action is not GateAction.STOP:
-        return state.commands.flight is not None or bool(state.inputs.gate_lost)
-    return state.inputs.gate.position is GatePosition.STOPPED
+    """Return whether no open can be sent now.
+
+    A stop under way delays none, unless it is seen to work, nor does a command that got no answer.
+    """
+    flight = state.commands.flight
+    if flight is not None and flight.command.action is GateAction.STOP:
+        return state.inputs.gate.position is GatePosition.STOPPED
+    return (flight is not None and not flight.doubt) or bool(state.inputs.gate_lost)
 
 
 def _closes_later(lane: Transition) -> bool:

@@ -14,6 +14,7 @@ class InFlight:
 
     Attributes:
         command: what was sent.
+        sent_at: when it was handed to the driver.
         deadline: until when it may go out.
         give_up_at: when its outcome counts as unknown.
         acknowledged_at: when the device acknowledged it, None before.
@@ -24,6 +25,7 @@ class InFlight:
     """
 
     command: Command
+    sent_at: float
     deadline: float
     give_up_at: float
     acknowledged_at: float | None = None
@@ -77,11 +79,9 @@ class Commands:
         """Return the commands with one more made."""
         return replace(self, made=self.made + 1)
 
-    def sent(
-        self, command: Command, *, deadline: float, give_up_at: float, instead_of: Closing | None = None
-    ) -> Commands:
+    def sent(self, flight: InFlight) -> Commands:
         """Return the commands with this one under way, in the place of any other."""
-        return replace(self, flight=InFlight(command, deadline, give_up_at, instead_of=instead_of))
+        return replace(self, flight=flight)
 
     def superseding(self, flight: InFlight, reason: str) -> Commands:
         """Return the commands with the one under way among the superseded."""

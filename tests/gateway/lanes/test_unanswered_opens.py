@@ -1,0 +1,96 @@
+"""Opens that got no answer, at a gate that still stands open and begins to close later, as one with a warning lamp does."""
+
+from __future__ import annotations
+
+import pytest
+
+from drivers.contract import GatePosition, PointState
+from gateway.domain.commands import CommandState, GateAction
+from gateway.domain.events import EventKind
+from gateway.lanes.machine import messages as m
+
+
+@pytest.fixture
+def closing_lane(lane):
+    """A lane whose controller has acknowledged the close, and whose gate still stands open."""
+    lane.arming(PointState.ON)
+    lane.card()
+    lane.open_gate()
+    lane.drive_through()
+    assert lane.actions()[-1] is GateAction.CLOSE
+    lane.acknowledge()
+    lane.wait(0.3)
+    return lane
+
+
+def unanswered(lane, *, hangs_up: bool) -> None:
+    """Let the last command get no answer, and the gate read as before."""
+    lane.at += 0.4
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "no answer", sent=True))
+    if hangs_up:
+        lane.do(m.GateLost("the line was reset"))
+        lane.at += 0.1
+        lane.do(m.GateRegained())
+    lane.gate(GatePosition.OPEN)
+
+
+@pytest.mark.parametrize("hangs_up", [True, False])
+@pytest.mark.parametrize("by", ["lane", "person"])
+@pytest.mark.parametrize("warns_for", [0.0, 0.5, 2.5])
+def test_gate_that_closes_after_an_unanswered_open_is_opened_again(closing_lane, by, hangs_up, warns_for):
+    lane = closing_lane
+    if by == "person":
+        lane.wish(GateAction.OPEN)
+    lane.closing(PointState.ON)
+    before = len(lane.sent)
+    unanswered(lane, hangs_up=hangs_up)
+    lane.wait(warns_for)
+    lane.gate(GatePosition.CLOSING)
+    lane.wait(1.1)
+    assert set(lane.actions()[before:]) == {GateAction.OPEN}
+
+
+def test_close_is_watched_on_when_the_way_is_free_for_a_moment_after_an_unanswered_open(closing_lane):
+    lane = closing_lane
+    lane.closing(PointState.ON)
+    unanswered(lane, hangs_up=False)
+    lane.closing(PointState.OFF)
+    lane.wait(1.5)
+    before = len(lane.sent)
+    lane.closing(PointState.ON)
+    lane.gate(GatePosition.CLOSING)
+    lane.wait(0.1)
+    assert lane.actions()[before:] == [GateAction.OPEN]
+
+
+@pytest.mark.parametrize("hangs_up", [True, False])
+def test_gate_that_merely_stands_open_is_not_told_as_opened_again(closing_lane, hangs_up):
+    lane = closing_lane
+    lane.closing(PointState.ON)
+    reopening = lane.sent[-1]
+    unanswered(lane, hangs_up=hangs_up)
+    lane.wait(0.3)
+    assert EventKind.GATE_REOPENED not in lane.events
+    assert lane.reached.get(reopening.command_id) is not CommandState.DONE
+    lane.wait(1)
+    lane.acknowledge()
+    lane.wait(0.1)
+    assert EventKind.GATE_REOPENED in lane.events, "the next open was acknowledged"
+
+
+def test_unanswered_open_of_an_open_gate_is_of_unknown_outcome(lane):
+    lane.order(None)
+    lane.gate(GatePosition.OPEN)
+    asked = lane.wish(GateAction.OPEN)
+    lane.at += 0.4
+    lane.do(m.CommandFailed(asked.command_id, "no answer", sent=True))
+    lane.wait(lane.rules.lane.opening_seconds + 1)
+    assert lane.reached[asked.command_id] is CommandState.UNKNOWN
+
+
+def test_unanswered_open_is_done_once_the_gate_opens_after_it(lane):
+    asked = lane.wish(GateAction.OPEN)
+    lane.at += 0.4
+    lane.do(m.CommandFailed(asked.command_id, "no answer", sent=True))
+    lane.gate(GatePosition.OPENING)
+    assert lane.reached[asked.command_id] is CommandState.DONE
