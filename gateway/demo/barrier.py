@@ -65,6 +65,7 @@ class Barrier:
         closes_itself: whether it closes by itself.
         close_delay: seconds from the closing loop's release to that.
         wait_seconds: how long it stays open without a vehicle on the closing loop.
+        warns_seconds: how long its lamp warns before it begins to close on a command. An open ends the warning.
     """
 
     def __init__(
@@ -74,11 +75,13 @@ class Barrier:
         closes_itself: bool = True,
         close_delay: float = 0.5,
         wait_seconds: float = 30.0,
+        warns_seconds: float = 0.0,
     ) -> None:
         self._travel = travel_seconds
         self._closes_itself = closes_itself
         self._close_delay = close_delay
         self._wait = wait_seconds
+        self._warns = warns_seconds
         self._opening = 0.0
         self._moving = 0
         self._at = 0.0
@@ -99,7 +102,9 @@ class Barrier:
                 self._close_due = now + self._travel + self._wait if self._closes_itself else None
                 self._moving = 1 if self._opening < 1.0 else 0
             case Wish.CLOSE:
-                if not self._is_obstructed:
+                if self._warns and not self._is_obstructed:
+                    self._close_due = now + self._warns
+                elif not self._is_obstructed:
                     self._close_due = None
                     self._moving = -1 if self._opening > 0.0 else 0
             case Wish.STOP:

@@ -32,6 +32,7 @@ class Misbehaviour:
     Attributes:
         silent: it hears and obeys, and never answers.
         deaf: it neither hears nor answers.
+        loses_commands: it neither hears nor answers gate commands, and answers all else.
         late: seconds until it answers; it obeys at once.
         exception: it refuses everything with this code.
         wrong_unit: it answers with another address.
@@ -43,6 +44,7 @@ class Misbehaviour:
 
     silent: bool = False
     deaf: bool = False
+    loses_commands: bool = False
     late: float = 0.0
     exception: int | None = None
     wrong_unit: bool = False
@@ -175,7 +177,7 @@ class ModbusFarEnd:
         self._received.append(received)
         if wish is not None:
             self._commands.append(received)
-        if wiring is None or how.deaf:
+        if wiring is None or how.deaf or (how.loses_commands and wish is not None):
             return
         reply = self._obey(wiring, asked.request, now) if how.exception is None else Refusal(how.exception)
         if how.hangs_up:

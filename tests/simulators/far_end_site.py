@@ -142,9 +142,9 @@ class FarEndLane:
 
 
 @asynccontextmanager
-async def a_barrier() -> AsyncIterator[tuple[Barrier, ModbusFarEnd, int]]:
+async def a_barrier(*, warns_seconds: float = 0.0) -> AsyncIterator[tuple[Barrier, ModbusFarEnd, int]]:
     """A barrier with limit switches behind a relay module that listens on a port."""
-    barrier = Barrier(travel_seconds=0.3, closes_itself=False)
+    barrier = Barrier(travel_seconds=0.3, closes_itself=False, warns_seconds=warns_seconds)
     units = {1: ProfileWiring(profile=_PROFILE, barrier=barrier), 2: ProfileWiring(profile=_INPUTS, barrier=barrier)}
     far_end = ModbusFarEnd(units=units)
     async with far_end.tcp() as port:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
@@ -9,6 +10,7 @@ from far_end_site import GATE, INPUTS, READER, a_barrier, alive
 from set_machine import PushedMachine
 
 from drivers.contract import DeviceConnected, DeviceLost, GatePosition, PointState
+from gateway.demo.barrier import Wish
 from gateway.demo.modbus_far_end import Misbehaviour
 from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card, text_alias
@@ -16,6 +18,7 @@ from gateway.domain.errors import CommandRefused
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
 from gateway.domain.problems import ProblemKind
+from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.snapshots import LaneTrouble
 from gateway.runtime.clock import SystemClock, TrustedTime
 
@@ -229,3 +232,31 @@ async def test_lane_whose_gate_or_readers_are_away_is_unable(far_end, tmp_path):
         shown = await lane.sees(lambda shown: shown.unable)
         assert (shown.unable[0].kind, shown.unable[0].device_id) == (ProblemKind.GATE_OFFLINE, GATE)
         assert "controller is offline" in shown.unable[0].text
+
+
+async def test_gate_that_warns_before_it_closes_is_opened_again_though_the_first_open_is_lost(tmp_path):
+    async with a_barrier(warns_seconds=4.0) as (barrier, modbus, port):
+        async with alive(tmp_path, barrier=barrier, port=port, cards=(card("7"),)) as lane:
+            await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
+            lane.arming(occupied=True)
+            await lane.sees(lambda shown: shown.vehicle is PointState.ON)
+            lane.present("7")
+            await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
+            await drives_through(lane)
+            await commanded(modbus, [Wish.OPEN, Wish.CLOSE])
+            modbus.misbehave(1, Misbehaviour(loses_commands=True))
+            await lane.lanes.order(lane_id="entry", kind=OrderKind.HOLD_OPEN, reason="market day", source="user:guard")
+            await commanded(modbus, [Wish.OPEN, Wish.CLOSE, Wish.OPEN])
+            modbus.misbehave(1)
+            await commanded(modbus, [Wish.OPEN, Wish.CLOSE, Wish.OPEN, Wish.OPEN])
+            await lane.told(E.GATE_REOPENED)
+            assert E.GATE_CLOSED not in await lane.kinds()
+            assert barrier.state(now=time.monotonic()).opening == 1.0
+
+
+async def commanded(modbus, wishes: list[Wish]) -> None:
+    """Wait until the barrier's controller was sent these commands, and no other."""
+    async with asyncio.timeout(30):
+        while (sent := [one.wish for one in modbus.commands]) != wishes:
+            assert len(sent) <= len(wishes), sent
+            await asyncio.sleep(0.01)
