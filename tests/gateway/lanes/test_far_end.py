@@ -235,23 +235,25 @@ async def test_lane_whose_gate_or_readers_are_away_is_unable(far_end, tmp_path):
 
 
 async def test_gate_that_warns_before_it_closes_is_opened_again_though_the_first_open_is_lost(tmp_path):
-    async with a_barrier(warns_seconds=4.0) as (barrier, modbus, port):
-        async with alive(tmp_path, barrier=barrier, port=port, cards=(card("7"),)) as lane:
-            await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
-            lane.arming(occupied=True)
-            await lane.sees(lambda shown: shown.vehicle is PointState.ON)
-            lane.present("7")
-            await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
-            await drives_through(lane)
-            await commanded(modbus, [Wish.OPEN, Wish.CLOSE])
-            modbus.misbehave(1, Misbehaviour(loses_commands=True))
-            await lane.lanes.order(lane_id="entry", kind=OrderKind.HOLD_OPEN, reason="market day", source="user:guard")
-            await commanded(modbus, [Wish.OPEN, Wish.CLOSE, Wish.OPEN])
-            modbus.misbehave(1)
-            await commanded(modbus, [Wish.OPEN, Wish.CLOSE, Wish.OPEN, Wish.OPEN])
-            await lane.told(E.GATE_REOPENED)
-            assert E.GATE_CLOSED not in await lane.kinds()
-            assert barrier.state(now=time.monotonic()).opening == 1.0
+    async with (
+        a_barrier(warns_seconds=4.0) as (barrier, modbus, port),
+        alive(tmp_path, barrier=barrier, port=port, cards=(card("7"),)) as lane,
+    ):
+        await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
+        lane.arming(occupied=True)
+        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
+        lane.present("7")
+        await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
+        await drives_through(lane)
+        await commanded(modbus, [Wish.OPEN, Wish.CLOSE])
+        modbus.misbehave(1, Misbehaviour(loses_commands=True))
+        await lane.lanes.order(lane_id="entry", kind=OrderKind.HOLD_OPEN, reason="market day", source="user:guard")
+        await commanded(modbus, [Wish.OPEN, Wish.CLOSE, Wish.OPEN])
+        modbus.misbehave(1)
+        await commanded(modbus, [Wish.OPEN, Wish.CLOSE, Wish.OPEN, Wish.OPEN])
+        await lane.told(E.GATE_REOPENED)
+        assert E.GATE_CLOSED not in await lane.kinds()
+        assert barrier.state(now=time.monotonic()).opening == 1.0
 
 
 async def commanded(modbus, wishes: list[Wish]) -> None:

@@ -1,4 +1,4 @@
-"""Opens that got no answer, at a gate that still stands open and begins to close later, as one with a warning lamp does."""
+"""Opens that got no answer, at a gate that stands open and begins to close later, as one with a warning lamp does."""
 
 from __future__ import annotations
 
