@@ -7,11 +7,17 @@ from typing import Annotated
 
 import typer
 
+from gateway.domain.errors import ConfigError
+from gateway.runtime.durable_files import write_durably
 from gateway.site import GateDevice, ModbusIoDevice, ReaderDevice, Site, doubtful, load, unproven
+from gateway.site.formats import FORMAT, rewritten
 
 
 def check(
     site: Annotated[Path, typer.Argument(metavar="SITE.toml", help="The site file.", show_default=False)],
+    rewrite: Annotated[
+        bool, typer.Option("--rewrite", help="First write a file of an older format in today's, and keep the old one.")
+    ] = False,
 ) -> None:
     """Check a site file and list every fault with its place. The exit status is 2 when there is one.
 
@@ -20,12 +26,31 @@ def check(
 
     Example: edge-gateway check /etc/edge-gateway/site.toml
     """
+    if rewrite:
+        _rewrite(site)
     known = load(site)
     typer.echo(f"{site} is good: {summary(known)}")
     for sentence in doubtful(known, site):
         typer.echo(f"warning: {sentence}")
     for sentence in unproven(known, site):
         typer.echo(f"note: {sentence}")
+
+
+def _rewrite(site: Path) -> None:
+    """Write the file in today's format; what it was is kept beside it."""
+    load(site)  # a file with faults stays as it is
+    try:
+        before = site.read_text("utf-8-sig")
+        after = rewritten(before)
+        if after == before:
+            typer.echo(f"{site} has format {FORMAT} already")
+            return
+        kept = site.with_name(f"{site.name}.before-format-{FORMAT}")
+        write_durably(kept, before.encode())
+        write_durably(site, after.encode())
+    except OSError as error:
+        raise ConfigError(f"{site} cannot be rewritten: {error.strerror}") from error
+    typer.echo(f"{site} has format {FORMAT} now; what it was is {kept}")
 
 
 def summary(site: Site) -> str:

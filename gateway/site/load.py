@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ from gateway.site.doubts import doubts
 from gateway.site.draft import Draft, read_draft
 from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults, check_draft, faults_of
+from gateway.site.formats import format_fault, outdated, understood
 from gateway.site.http_devices import (
     AxisPlatesDevice,
     DahuaPlatesDevice,
@@ -52,6 +54,9 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
         raise SiteFaults(path, (Fault("", "is not UTF-8 text; save it as that"),)) from error
     except tomllib.TOMLDecodeError as error:
         raise SiteFaults(path, (Fault("", f"is not TOML: {error}"),)) from error
+    if (fault := format_fault(raw)) is not None:
+        raise SiteFaults(path, (fault,))
+    raw = understood(raw)
     secrets = secrets or secrets_beside(path)
     site, draft, refused = read_draft(raw)
     site = site and _with_whole_paths(site, path.parent)
@@ -129,6 +134,7 @@ def doubtful(site: Site, path: Path) -> Iterator[str]:
     names = names_in(site.model_dump(mode="json"))
     for doubt in doubts(site, partial(find_profile, folders=folders)):
         yield with_names(doubt, names)
+    yield from _format_doubts(path)
     yield from _authority_doubts(site)
     yield from _certificate_doubts(site)
 
@@ -162,6 +168,13 @@ def device_secrets(device: Device) -> Iterator[tuple[str, str]]:
         yield "password", device.password
     if not isinstance(device, HikvisionBarrierDevice | DahuaPlatesDevice) and device.token is not None:
         yield "token", device.token
+
+
+def _format_doubts(path: Path) -> Iterator[str]:
+    """Yield the keys of the file that have other names today. They are understood all the same."""
+    with contextlib.suppress(OSError, ValueError):  # whoever loads the file says what is wrong with it
+        for sentence in outdated(tomllib.loads(path.read_text("utf-8-sig"))):
+            yield f"{sentence}; `edge-gateway check --rewrite` changes it in the file"
 
 
 def _authority_faults(site: Site | None) -> Iterator[Fault]:

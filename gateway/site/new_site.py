@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from gateway.site.formats import FORMAT
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCentral:
@@ -37,11 +39,12 @@ def site_text(new: NewSite) -> str:
     return "\n".join(parts)
 
 
-_HEAD = """\
+_HEAD = f"""\
 # The site of this gateway. After a change:
 #   edge-gateway check /etc/edge-gateway/site.toml && edge-gateway reload
 # `check` lists every fault with its place. /usr/share/doc/edge-gateway/examples/site.example.toml explains every
 # setting. Secrets are named here, and are files of mode 0600 in the folder secrets/ beside this file.
+format = {FORMAT}
 """
 
 _STORAGE = """\

@@ -188,7 +188,7 @@ def test_what_was_found_is_in_the_file_as_comments():
         Found((FoundLine("serial:/dev/serial/by-id/usb-a", units=units),), (FoundCamera("10.0.0.9", "Axis", "mDNS"),))
     )
     text = site_text(new_site(found=found, central=NewCentral(url="https://c.example.com", username="a")))
-    assert sorted(tomllib.loads(text)) == ["api", "central", "site", "storage"]
+    assert sorted(tomllib.loads(text)) == ["api", "central", "format", "site", "storage"]
     lines = text[text.index("# Found here") : text.index("# A device is")].splitlines()[1:]
     taken = tomllib.loads("\n".join(line.removeprefix("# ") for line in lines))
     assert [link["url"] for link in taken["links"]] == ["serial:/dev/serial/by-id/usb-a"]

@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 from gateway.site import Site, load
+from gateway.site.formats import FORMAT
 
 CONFIG = Path(__file__).resolve().parents[3] / "config"
 
@@ -22,4 +23,5 @@ def test_the_example_is_good_once_its_secrets_exist(tmp_path):
 
 def test_the_example_shows_every_section():
     raw = tomllib.loads((CONFIG / "site.example.toml").read_text())
+    assert raw.pop("format") == FORMAT
     assert set(raw) == set(Site.model_fields)

@@ -1,0 +1,136 @@
+"""Formats of the site file: older ones are understood, and can be rewritten; newer ones are refused. Pure.
+
+The key `format` before the first table has the number; a file without it is of the first format. A change that would
+break older files adds a step here, which tells what a key was called before.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.domain.errors import ConfigError
+from gateway.site.fault import Fault
+from gateway.site.statements import Table, tables_of
+
+_KEY = "format"
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """A key that has another name since a format. `section` is its table, or the list of its tables."""
+
+    since: int
+    section: str
+    old: str
+    new: str
+
+    def sentence(self) -> str:
+        """Say so to whoever wrote the file."""
+        return f"[{self.section}] {self.old}: this setting is called {self.new} since format {self.since}"
+
+
+RENAMED = (Renamed(2, "keep", "reader_days", "consumer_days"),)
+"""All changes of keys, in the order of their formats."""
+FORMAT = RENAMED[-1].since
+"""The format of this program."""
+
+
+def format_fault(raw: Mapping[str, Any]) -> Fault | None:
+    """Return why this program cannot understand the file's format, or None."""
+    number = raw.get(_KEY, 1)
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        return Fault(_KEY, f"must be a whole number from 1 to {FORMAT}")
+    if number > FORMAT:
+        text = f"is {number}, and this program knows formats up to {FORMAT}: install the newer program again"
+        return Fault(_KEY, f"{text}, or take the site file from before it")
+    return None
+
+
+def understood(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a file of any known format means in today's."""
+    meant = {key: value for key, value in raw.items() if key != _KEY}
+    for step in _steps(raw):
+        meant[step.section] = _renamed(meant[step.section], step)
+    return meant
+
+
+def outdated(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a sentence for each key of the file that has another name today."""
+    return tuple(step.sentence() for step in _steps(raw))
+
+
+def rewritten(text: str) -> str:
+    """Return the text of a file in today's format, comments and order kept.
+
+    Raises ConfigError where that cannot be proven to mean the same.
+    """
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = text.removeprefix("\ufeff").split(newline)
+    try:
+        raw = tomllib.loads("\n".join(lines))
+        tables = tables_of(lines)
+    except ValueError as error:
+        raise ConfigError(f"the site file is not TOML: {error}") from error
+    for step in _steps(raw):
+        for table in tables:
+            if table.name == step.section:
+                _rename(lines, table, step)
+    _number(lines, tables[0])
+    if _meaning("\n".join(lines)) != {**understood(raw), _KEY: FORMAT}:
+        raise ConfigError(f"the file cannot be rewritten; edit it by hand: {'; '.join(outdated(raw))}")
+    return newline.join(lines)
+
+
+def _steps(raw: Mapping[str, Any]) -> Iterator[Renamed]:
+    """Yield the changes that this file needs."""
+    for step in RENAMED:
+        if step.since > raw.get(_KEY, 1) and any(step.old in table for table in _tables(raw.get(step.section))):
+            yield step
+
+
+def _tables(section: object) -> tuple[Mapping[str, Any], ...]:
+    if isinstance(section, dict):
+        return (section,)
+    return tuple(one for one in section if isinstance(one, dict)) if isinstance(section, list) else ()
+
+
+def _renamed(section: object, step: Renamed) -> object:
+    if isinstance(section, list):
+        return [_renamed(one, step) for one in section]
+    if not isinstance(section, dict) or step.old not in section:
+        return section
+    # Where both names stand, today's counts.
+    return {step.new: section[step.old], **{key: value for key, value in section.items() if key != step.old}}
+
+
+def _rename(lines: list[str], table: Table, step: Renamed) -> None:
+    statement = table.statement(step.old)
+    if statement is None:
+        return
+    if table.statement(step.new) is not None:
+        raise ConfigError(f"[{step.section}] has both {step.old} and {step.new}: take {step.old} away")
+    line = lines[statement.begin]
+    lines[statement.begin] = re.sub(rf"^(\s*)(['\"]?){step.old}\2", rf"\g<1>{step.new}", line)
+
+
+def _number(lines: list[str], head: Table) -> None:
+    """Write the number, over an older one or before the first table."""
+    told = f"{_KEY} = {FORMAT}"
+    if (statement := head.statement(_KEY)) is not None:
+        lines[statement.begin : statement.end] = [told]
+        return
+    place = next((place for place, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
+    while place > 0 and lines[place - 1].lstrip().startswith("#"):  # the comment of that table
+        place -= 1
+    lines[place:place] = [told, ""]
+
+
+def _meaning(text: str) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None

@@ -1,0 +1,125 @@
+"""Site files of older formats are understood and can be rewritten; newer ones are refused."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from gateway.cli.app import Invocation, app
+from gateway.domain.errors import ConfigError
+from gateway.site import SiteFaults, doubtful, load
+from gateway.site.formats import FORMAT, RENAMED, rewritten, understood
+
+OLD = """\
+# My site.
+[site]
+name = "North"
+
+[keep]                              # so long
+days = 30
+reader_days = 14                    # a till on holiday
+most_days = 60
+"""
+
+
+def old_keys(path) -> list[str]:
+    """What is doubted of the file's keys."""
+    return [doubt for doubt in doubtful(load(path), path) if "--rewrite" in doubt]
+
+
+@pytest.fixture
+def old(tmp_path):
+    path = tmp_path / "site.toml"
+    path.write_text(OLD)
+    return path
+
+
+def test_a_file_of_the_first_format_means_what_it_meant(old):
+    assert load(old).keep.consumer_days == 14
+    (doubt,) = old_keys(old)
+    assert doubt.startswith(
+        "[keep] reader_days: this setting is called consumer_days since format 2; `edge-gateway check"
+    )
+
+
+def test_it_is_rewritten_with_its_comments_and_the_old_one_is_kept(old):
+    ran = CliRunner().invoke(app, ["check", "--rewrite", str(old)], obj=Invocation())
+    assert ran.exit_code == 0, ran.output
+    text = old.read_text()
+    assert text == OLD.replace("# My site.\n", f"format = {FORMAT}\n\n# My site.\n").replace(
+        "reader_days", "consumer_days"
+    )
+    assert old.with_name(f"site.toml.before-format-{FORMAT}").read_text() == OLD
+    assert not old_keys(old)
+    ran = CliRunner().invoke(app, ["check", "--rewrite", str(old)], obj=Invocation())
+    assert f"has format {FORMAT} already" in ran.output
+    assert old.read_text() == text
+
+
+def test_a_file_with_faults_is_not_rewritten(old):
+    old.write_text(OLD + "typo = 1\n")
+    before = old.read_text()
+    assert CliRunner().invoke(app, ["check", "--rewrite", str(old)], obj=Invocation()).exit_code != 0
+    assert old.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (str(FORMAT + 1), f"is {FORMAT + 1}, and this program knows formats up to {FORMAT}: install the newer program"),
+        ("0", "must be a whole number"),
+        ("true", "must be a whole number"),
+        ('"2"', "must be a whole number"),
+    ],
+)
+def test_an_unknown_format_is_refused_with_one_sentence(old, value, told):
+    old.write_text(f"format = {value}\nnew_section = 1\n{OLD}")
+    with pytest.raises(SiteFaults) as refused:
+        load(old)
+    (fault,) = refused.value.faults
+    assert str(fault).startswith(f"format: {told}")
+
+
+def test_a_key_of_today_in_a_file_without_a_number_is_taken_as_it_is(old):
+    old.write_text(OLD.replace("reader_days", "consumer_days"))
+    assert load(old).keep.consumer_days == 14
+    assert not old_keys(old)
+
+
+def test_an_old_key_in_a_file_of_today_is_unknown(old):
+    old.write_text(f"format = {FORMAT}\n{OLD}")
+    with pytest.raises(SiteFaults) as refused:
+        load(old)
+    assert [fault.place for fault in refused.value.faults] == ["keep.reader_days"]
+
+
+def test_both_names_at_once_are_left_to_a_person(old):
+    with pytest.raises(ConfigError, match="has both reader_days and consumer_days"):
+        rewritten(OLD + "consumer_days = 3\n")
+
+
+def test_formats_follow_each_other():
+    numbers = [step.since for step in RENAMED]
+    assert numbers == sorted(numbers)
+    assert numbers[0] == 2
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["# a comment", "", "days = 40", "reader_days = 3", "'most_days' = 900", "[site]", "x = [\n1,\n]"]
+        )
+    )
+)
+def test_what_is_rewritten_means_the_same(lines):
+    text = "\n".join(["[keep]", *lines, ""])
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+    assert tomllib.loads(rewritten(text)) == {**understood(raw), "format": FORMAT}
+    assert rewritten(rewritten(text)) == rewritten(text)
