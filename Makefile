@@ -9,7 +9,7 @@ PLAYER := tests/player/node_modules/.package-lock.json
 SUITES ?= bookworm trixie
 PREVIOUS ?= HEAD~1
 
-.PHONY: run test gather check wheel deb install-trial bench rounds cuts outage outage-month seeds mutations fuzz docs pictures format lock clean debian
+.PHONY: run test gather check wheel deb install-trial bench rounds cuts power-cuts outage outage-month seeds mutations fuzz docs pictures format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -73,6 +73,9 @@ rounds: $(STAMP)  ## kill -9 and torn writes against recording; ROUNDS=300
 
 cuts: $(STAMP)  ## lines cut while a gate is to be closed: nothing of a command may arrive late (root); CUTS=50 SEED=
 	$(BIN)/python tests/simulators/cut_rounds.py --cuts $(or $(CUTS),50) $(if $(SEED),--seed $(SEED))
+
+power-cuts: $(STAMP)  ## the power fails at any moment of real traffic, on a disk that tears and reorders; CUTS=10000 SEED=
+	$(BIN)/python tests/simulators/power_cuts.py --cuts $(or $(CUTS),10000) $(if $(SEED),--seed $(SEED))
 
 outage: $(STAMP)  ## a bad line to central and kill -9, over real sockets and processes; SECONDS_OF_IT=240 SEED=
 	$(BIN)/python tests/simulators/outage_rounds.py --seconds $(or $(SECONDS_OF_IT),240) $(if $(SEED),--seed $(SEED))

@@ -62,7 +62,7 @@ def recover(
     try:
         _finish_replacement(path)
         _finish_rollback(path)
-        known = any(part.exists() for part in (path, _part(path, "-wal"), ids_note(path)))
+        known = _was_in_use(path)
         unclean = known and not closed_mark(path).exists()
         if known and fault is None:
             fault = _fault_of(path, steps, thorough=unclean)
@@ -72,6 +72,13 @@ def recover(
     except (sqlite3.Error, OSError) as error:
         raise refused(path, error, "it cannot be opened") from error
     return Recovery(unclean=unclean, salvaged=salvaged)
+
+
+def _was_in_use(path: Path) -> bool:
+    """Return whether the file ever held anything. An empty one alone is left by a power cut while it was first made."""
+    if path.exists() and (not path.is_file() or path.stat().st_size > 0 or closed_mark(path).exists()):
+        return True
+    return _part(path, "-wal").exists() or ids_note(path).exists()
 
 
 def _finish_rollback(path: Path) -> None:

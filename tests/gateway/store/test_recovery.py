@@ -98,6 +98,17 @@ async def everything(store):
     return page.events
 
 
+@pytest.mark.parametrize("name", ["site.db", "cards.db"])
+async def test_an_empty_file_is_no_damage_before_its_first_use_and_damage_after(opened, tmp_path, used, name):
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / name).touch()
+    async with opened(tmp_path / "new") as store:
+        assert store.salvaged == ()
+    os.truncate(used / name, 0)
+    async with opened(used) as store:
+        assert "the file is empty" in store.salvaged[0]
+
+
 async def test_a_clean_end_is_known_as_one(opened, used):
     async with opened(used) as store:
         assert not store.was_unclean
