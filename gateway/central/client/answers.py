@@ -10,6 +10,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import JsonObject
 
 __all__ = [
+    "CentralBusy",
     "CentralDenied",
     "CentralFailed",
     "CentralSlow",
@@ -26,7 +27,8 @@ _SHOWN_ERROR = 300
 _READ_ERROR = 10 * _SHOWN_ERROR
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _SHOWN_ERROR
-_TOO_BUSY = frozenset({408, 425, 429})
+_TOO_MANY_REQUESTS = 429
+_TOO_EARLY_OR_LATE = frozenset({408, 425})
 _BETWEEN = frozenset({502, 503, 504})
 _PROBE = "GET /"
 _BARE_RECORDS = frozenset({"POST /v1/access", "POST /v1/event"})
@@ -35,6 +37,10 @@ _BARE_RECORDS = frozenset({"POST /v1/access", "POST /v1/event"})
 
 class CentralFailed(CentralUnavailable):
     """Error for an answer of central that says it failed. Other requests may still succeed."""
+
+
+class CentralBusy(CentralFailed):
+    """Error for a central that asks for fewer requests of an operation."""
 
 
 class CentralSlow(CentralUnavailable):
@@ -93,7 +99,9 @@ def _failure(operation: str, status: int, error: str) -> CentralRefused | Centra
         return CentralUnavailable(f"{operation}: answered {status}")
     if status == 403 or (status >= 500 and any(word in error.casefold() for word in _DENIAL_WORDS)):
         return CentralDenied(shown, status=status, said=error)
-    if status >= 500 or status in _TOO_BUSY:
+    if status == _TOO_MANY_REQUESTS:
+        return CentralBusy(shown)
+    if status >= 500 or status in _TOO_EARLY_OR_LATE:
         return CentralFailed(shown)
     return CentralRefused(shown, status=status, said=error)
 

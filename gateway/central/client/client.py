@@ -26,6 +26,7 @@ from gateway.central.client.answers import (
 from gateway.central.client.clock import offset_from
 from gateway.central.client.connections import Connections, Method, SentFile, TooLarge, Upload, connector, fetch
 from gateway.central.client.line_faults import line_words
+from gateway.central.client.rests import DEFAULT_SECONDS, Rests, asked_rest
 from gateway.central.client.session import LOGOUT, GatewaySession, UsedCodes
 from gateway.central.client.state import CentralState, Permissions, Reach
 from gateway.central.client.trust import Trust
@@ -79,6 +80,7 @@ class CentralClient:
             url=self._url, trust=self.trust, connect_seconds=self._connect, connector=self._connector
         )
         self._silent_until = float("-inf")
+        self._rests = Rests(monotonic=clock.monotonic)
         self._reach = Reach(clock=clock)
         self.look_wanted = asyncio.Event()
         self._session = GatewaySession(
@@ -195,7 +197,7 @@ class CentralClient:
                 raise file.fault or error from None  # central keeps nothing of a file that broke off
         finally:  # also when this is cancelled while the file is being opened
             await asyncio.to_thread(with_file.close)
-        return await judge(operation, status, raw)
+        return self._rests.noted(operation, await judge(operation, status, raw))
 
     async def _send(
         self,
@@ -255,8 +257,9 @@ class CentralClient:
         """Try with the gateway's session, and once more with a fresh one when it has ended or lacks a permission.
 
         Where a fresh session lacks the permission too, the operation is noted. Later calls of it use the session as it
-        is; a fresh sign-in is tried again only after a while.
+        is; a fresh sign-in is tried again only after a while. Raises CentralBusy while the operation rests.
         """
+        self._rests.check(operation)
         token = self._session.token or await self._enter()
         verdict = await attempt(token)
         if isinstance(verdict, NeedsSignIn):
@@ -318,8 +321,11 @@ class CentralClient:
         if key:
             headers["Idempotency-Key"] = key
         began = self._clock.monotonic()
+        rest = DEFAULT_SECONDS
 
         def on_headers(answered: Mapping[str, str]) -> None:
+            nonlocal rest
+            rest = asked_rest(answered)
             took = self._clock.monotonic() - began
             self._times.took(took)
             slow_answers = self._times.limit_seconds if self._times.is_slow else 0.0
@@ -349,7 +355,7 @@ class CentralClient:
             raise self._noted(CentralUnavailable(f"{operation}: {error}")) from error
         if known is not None and status == HTTPStatus.OK and (answer := known(raw)) is not None:
             return answer
-        return await judge(operation, status, raw)
+        return self._rests.noted(operation, await judge(operation, status, raw), seconds=rest)
 
     def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
         """Make the connector for new connections."""

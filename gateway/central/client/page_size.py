@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from gateway.central.client.answers import CentralDenied, CentralFailed, CentralSlow
+from gateway.central.client.answers import CentralBusy, CentralDenied, CentralFailed, CentralSlow
 from gateway.central.client.client import CentralClient
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 
@@ -83,6 +83,8 @@ async def in_a_size_that_comes(client: CentralClient, size: PageSize, ask: Calla
 
 async def is_by_size(client: CentralClient, error: CentralRefused | CentralUnavailable) -> bool:
     """Return whether a smaller page may come where this one did not: not if central is away, which is checked."""
+    if isinstance(error, CentralBusy):
+        return False
     if isinstance(error, CentralRefused | CentralFailed):
         return True
     if not isinstance(error, CentralSlow) or not error.sent:

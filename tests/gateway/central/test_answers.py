@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from gateway.central.client.answers import CentralDenied, CentralFailed, NeedsSignIn, judge
+from gateway.central.client.answers import CentralBusy, CentralDenied, CentralFailed, NeedsSignIn, judge
 from gateway.central.client.json_stream import read_whole
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 
@@ -64,7 +64,7 @@ def test_the_authentication_message_asks_for_a_sign_in_whatever_the_status(statu
         (403, {"success": False, "error": "no"}, CentralDenied),
         (500, {"success": False, "error": "permission denied: can_view_devices"}, CentralDenied),
         (500, {"success": False, "error": "database is unavailable"}, CentralFailed),
-        (429, {"success": False, "error": "slow down"}, CentralFailed),
+        (429, {"success": False, "error": "slow down"}, CentralBusy),
         (503, {"success": False, "error": "starting"}, CentralUnavailable),
         (302, {}, CentralUnavailable),
         (500, b"Internal Server Error", CentralUnavailable),

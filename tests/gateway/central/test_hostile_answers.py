@@ -14,8 +14,11 @@ from itertools import product
 
 import pytest
 
-from gateway.central.client.answers import CentralFailed
+from gateway.central.client.answers import CentralBusy, CentralFailed
+from gateway.central.client.lists import read_by_cursor
+from gateway.central.client.page_size import PageSize
 from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.runtime.clock import SystemClock
 
 MEGABYTE = 1024 * 1024
 SESSION = {"success": True, "session": "abc", "user": {"mfa_enabled": False}}
@@ -289,3 +292,53 @@ async def test_whoever_always_wants_a_sign_in_is_not_signed_in_to_for_ever(hosti
         assert isinstance(await asked(client), CentralRefused)
     sign_ins = sum(head.startswith("POST /v1/auth/login") for head in hostile.seen)
     assert sign_ins <= 6, "one for each, and the first"
+
+
+class SetClock(SystemClock):
+    """A monotonic clock that goes only when it is told to."""
+
+    now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+
+ASKED_TO_WAIT = {
+    "": 5.0,
+    "Retry-After: 0": 0.0,
+    "Retry-After: 20": 20.0,
+    "Retry-After: 1e9": 5.0,
+    "Retry-After: -3": 5.0,
+}
+ASKED_TO_WAIT |= {
+    "Retry-After: 61": 60.0,
+    f"Retry-After: {'9' * 5000}": 60.0,
+    "Retry-After: Wed, 21 Oct 2099 07:28:00 GMT": 5.0,
+}
+
+
+@pytest.mark.parametrize("head", ASKED_TO_WAIT, ids=lambda head: head[:24] or "no header")
+async def test_an_operation_rests_as_long_as_a_busy_central_asks(hostile, connect, head):
+    clock = SetClock()
+    client = connect(url=hostile.url, clock=clock, timeout_seconds=20)
+    hostile.raw = answer('{"success": false, "error": "too many"}', *([head] if head else ()), status="429 Too Many")
+    assert isinstance(await asked(client), CentralBusy)
+    hostile.raw = answer(GOOD)
+    if ASKED_TO_WAIT[head]:
+        clock.now += ASKED_TO_WAIT[head] - 0.5
+        sent = len(hostile.seen)
+        resting = await asked(client)
+        assert isinstance(resting, CentralBusy)
+        assert not resting.sent
+        assert len(hostile.seen) == sent, "nothing is sent while the operation rests"
+        assert isinstance(await asked(client, path="/v1/camera/list"), dict), "others go on"
+    clock.now += 0.6
+    assert isinstance(await asked(client), dict)
+
+
+async def test_a_busy_central_is_not_asked_for_smaller_pages(hostile, connect):
+    client = connect(url=hostile.url, timeout_seconds=20)
+    hostile.raw = answer('{"success": false, "error": "too many"}', status="429 Too Many Requests")
+    with pytest.raises(CentralBusy):
+        await read_by_cursor(client, path="/v1/device/list", resource="devices", size=PageSize(), take=lambda _: None)
+    assert sum(head.startswith("POST /v1/device/list") for head in hostile.seen) == 1
