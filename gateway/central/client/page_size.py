@@ -27,7 +27,8 @@ class PageSize:
 
     def __init__(self, sizes: tuple[int, ...] = WIDE) -> None:
         self._sizes = sizes
-        self._wanted = self.limit = sizes[0]
+        self.limit = sizes[0]
+        self._uncapped = 0
         self._rest = _FIRST_REST
         self._walks = 0
         self._on_trial = False
@@ -37,29 +38,39 @@ class PageSize:
         smaller = next((size for size in self._sizes if size < self.limit), None)
         if smaller is None:
             return False
-        if self._on_trial:
-            self._rest = min(2 * self._rest, _LONGEST_REST)
-            self._on_trial = False
-        self.limit = smaller
-        self._walks = 0
+        self._fall_back(smaller)
+        self._uncapped = 0
         return True
 
     def came(self, records: int, count: int | None) -> None:
-        """Note how many records the first page held: fewer than asked for is central's own limit."""
+        """Note how many records the first page held: fewer than asked for is central's own limit, for now."""
         if count is not None and NARROWEST <= records < min(self.limit, count):
-            self._wanted = self.limit = records
+            self._uncapped = self.limit
+            self._fall_back(records)
 
     def walked(self) -> None:
-        """Note that a whole list came. After several in a row the next larger size is tried, later each time."""
+        """Note that a whole list came. After several in a row a larger size is tried, later each time.
+
+        That is the next one; or at once the size that central cut short, because that trial costs nothing.
+        """
         self._on_trial = False
-        if self.limit >= self._wanted:
+        if self.limit >= self._uncapped:
+            self._uncapped = 0
+        larger = self._uncapped or next((size for size in reversed(self._sizes) if size > self.limit), None)
+        if larger is None:
             return
         self._walks += 1
         if self._walks >= self._rest:
             self._walks = 0
             self._on_trial = True
-            larger = next((size for size in reversed(self._sizes) if size > self.limit), self._wanted)
-            self.limit = min(larger, self._wanted)
+            self.limit = larger
+
+    def _fall_back(self, limit: int) -> None:
+        if self._on_trial:
+            self._rest = min(2 * self._rest, _LONGEST_REST)
+            self._on_trial = False
+        self.limit = limit
+        self._walks = 0
 
 
 async def in_a_size_that_comes(client: CentralClient, size: PageSize, ask: Callable[[int], Awaitable[_Page]]) -> _Page:

@@ -36,12 +36,35 @@ def test_what_fails_on_trial_has_its_next_trial_later():
     assert rests == [4, 8, 16, 32, 64, 64, 64, 64]
 
 
-def test_what_central_caps_is_not_tried():
+def test_what_central_caps_is_tried_again_later_and_later():
     size = PageSize()
-    size.came(300, 5000)
-    assert size.limit == 300
-    assert walks_until_more(size) == 1000
+    rests = []
+    for _ in range(6):
+        size.came(300, 5000)
+        assert size.limit == 300
+        rests.append(walks_until_more(size))
+        assert size.limit == 1000
+    assert rests == [4, 8, 16, 32, 64, 64]
     size.refused()
-    assert size.limit == 250
+    assert size.limit == 500, "what fails is not central's own limit"
     walks_until_more(size)
-    assert size.limit == 300
+    assert size.limit == 1000
+
+
+def test_one_page_cut_short_does_not_narrow_all_lists_to_come():
+    size = PageSize()
+    size.came(27, 300)
+    walks_until_more(size)
+    size.came(300, 300)
+    assert walks_until_more(size) == 1000, "the largest size is kept"
+    assert size.limit == 1000
+
+
+def test_a_size_that_central_cut_short_once_is_not_the_last_one_tried():
+    size = PageSize()
+    size.refused()
+    size.came(100, 5000)
+    walks_until_more(size)
+    assert size.limit == 500
+    walks_until_more(size)
+    assert size.limit == 1000
