@@ -97,6 +97,7 @@ docs: $(STAMP)  ## the pages that are made from the catalogue and the events
 	$(BIN)/python scripts/interface_for_programs.py
 	$(BIN)/python scripts/event_numbers.py
 	$(BIN)/python scripts/troubleshooting.py
+	$(BIN)/python scripts/log_codes.py
 
 format: $(STAMP)
 	$(BIN)/ruff format .

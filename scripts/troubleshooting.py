@@ -15,7 +15,7 @@ _HEAD = """# Problems and what to do
 
 The status page, `edge-gateway doctor` and `GET /health/ready` (for those who signed in) show the same list of problems.
 What stops a lane comes first and is an alarm, whatever its kind. `/health/ready` answers 503 while a lane cannot work,
-and while nothing can be recorded.
+and while nothing can be recorded. An error in the log has a code instead: see [Codes of the log](log-codes.md).
 """
 
 

@@ -62,7 +62,10 @@ def test_the_site_of_the_readme_is_good(tmp_path):
     assert load(path, secrets=secrets).lanes[0].name == "Entry"
 
 
-@pytest.mark.parametrize("name", ["interface_coverage", "interface_for_programs", "event_numbers", "troubleshooting"])
+MADE = ["interface_coverage", "interface_for_programs", "event_numbers", "troubleshooting", "log_codes"]
+
+
+@pytest.mark.parametrize("name", MADE)
 def test_a_page_that_is_made_is_fresh(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import os
 import signal
 import subprocess
@@ -20,6 +22,8 @@ log = structlog.get_logger(__name__)
 
 _LONGEST_LINE = 4096
 _END_SECONDS = 3.0
+_LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR, "critical": logging.CRITICAL}
+_OF_THE_LINE = ("event", "level", "timestamp", "worker")
 _NOT_HANDED_ON = ("EDGE_GATEWAY_SECRET_", "CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
 
 
@@ -109,8 +113,18 @@ class WorkerProcess:
         self._log(rest)
 
     def _log(self, line: bytes) -> None:
+        """Log what the worker said: its own lines at their level, with their fields; all else as it is."""
         text = line[:_LONGEST_LINE].decode("utf-8", "replace").strip()
-        if text:
+        if not text:
+            return
+        try:
+            said = json.loads(text)
+        except ValueError:
+            said = None
+        if isinstance(said, dict) and said.get("level") in _LEVELS and isinstance(said.get("event"), str):
+            fields = {key: value for key, value in said.items() if key not in _OF_THE_LINE}
+            log.log(_LEVELS[said["level"]], said["event"], worker=self._name, **fields)
+        else:
             log.info("camera_worker_said", worker=self._name, line=text)
 
 

@@ -1,21 +1,28 @@
-"""Logging: one line per happening to standard error, JSON for journals and colours for people, secrets hidden.
+"""Logging: one line per happening. Fields to systemd's journal, colours on a terminal, JSON elsewhere; secrets hidden.
 
 Lines are made by the caller and written by a thread: a stuck reader of standard error must not hold the event loop.
+What comes again and again is bounded, and each error has a code that `docs/log-codes.md` explains.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import queue
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from gateway.runtime.clock import MachineClock
+from gateway.runtime.journal import Journal, is_journal
+from gateway.runtime.log_codes import code_of
+from gateway.runtime.log_rate import LogRate
 from gateway.runtime.redaction import Redaction
 
 _QUEUED_LINES = 10_000
@@ -23,15 +30,25 @@ _LAST_WAIT_SECONDS = 2.0
 _TAIL_LINES = 1000
 _LONGEST_TAIL_LINE = 2000
 _THIRD_PARTY_LEVEL = logging.WARNING
+_CODED = ("error", "critical")
 
 
 class Logs:
     """The process's logging for as long as its context lasts: structlog and the standard library's loggers alike."""
 
-    def __init__(self, *, redaction: Redaction, debug: bool = False, stream: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        redaction: Redaction,
+        debug: bool = False,
+        stream: TextIO | None = None,
+        monotonic: Callable[[], float] | None = None,
+    ) -> None:
+        """`debug`: write all lines, however many; `monotonic`: the clock of the bound on lines."""
         self._redaction = redaction
         self._debug = debug
         self._stream = stream or sys.stderr
+        self._monotonic = monotonic or MachineClock().monotonic
         self._lines = _Lines(stream=self._stream)
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
 
@@ -43,7 +60,8 @@ class Logs:
             structlog.stdlib.add_logger_name,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
         ]
-        handler = _Handler(self._lines, self._tail)
+        rate = None if self._debug else LogRate()
+        handler = _Handler(self._lines, self._tail, rate=rate, monotonic=self._monotonic)
         handler.setFormatter(
             structlog.stdlib.ProcessorFormatter(
                 foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder()],
@@ -52,6 +70,7 @@ class Logs:
                     # Tracebacks become text before anything is hidden, and never show the values of variables.
                     structlog.processors.StackInfoRenderer(),
                     structlog.processors.format_exc_info,
+                    _with_code,
                     self._hide,
                     self._renderer(),
                 ],
@@ -95,19 +114,45 @@ class Logs:
         return {name: self._redaction.value(name, value) for name, value in event.items()}
 
 
+def _with_code(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    if event.get("level") in _CODED:
+        event["code"] = code_of(event.get("event")).code
+    return event
+
+
 class _Handler(logging.Handler):
-    def __init__(self, lines: _Lines, tail: deque[str]) -> None:
+    def __init__(
+        self, lines: _Lines, tail: deque[str], *, rate: LogRate | None, monotonic: Callable[[], float]
+    ) -> None:
         super().__init__()
         self._lines = lines
         self._tail = tail
+        self._rate = rate
+        self._monotonic = monotonic
 
     def emit(self, record: logging.LogRecord) -> None:
+        if self._rate is not None:
+            happening = _happening(record)
+            admitted, before = self._rate.admits(record.name, happening, now=self._monotonic())
+            if before:
+                words = {"event": "log_lines_held_back", "level": "warning", "logger": record.name}
+                self._write(json.dumps({**words, "like": happening, "count": before}))
+            if not admitted:
+                return
         try:
             line = self.format(record)
         except Exception:  # noqa: BLE001  # any value may be logged; one that cannot be shown must not end the work that mentions it
             line = f'{{"event": "log_line_failed", "logger": "{record.name}", "line": {record.lineno}}}'
+        self._write(line)
+
+    def _write(self, line: str) -> None:
         self._lines.put(line)
         self._tail.append(line[:_LONGEST_TAIL_LINE])
+
+
+def _happening(record: logging.LogRecord) -> str:
+    """Return what tells the line from others of its logger: its event, or a library's text before its values."""
+    return str(record.msg.get("event", "")) if isinstance(record.msg, dict) else str(record.msg)
 
 
 class _Lines:
@@ -117,6 +162,7 @@ class _Lines:
 
     def __init__(self, *, stream: TextIO) -> None:
         self._stream = stream
+        self._journal = Journal() if is_journal(stream) else None
         self._queue: queue.Queue[str | None] = queue.Queue(_QUEUED_LINES)
         self._thread = threading.Thread(target=self._write_all, name="logs", daemon=True)
         self._dropped = 0
@@ -137,6 +183,8 @@ class _Lines:
         except queue.Full:  # nobody reads standard error; the thread is a daemon and goes with the process
             return
         self._thread.join(_LAST_WAIT_SECONDS)
+        if self._journal is not None and not self._thread.is_alive():
+            self._journal.close()
 
     def _write_all(self) -> None:
         while (line := self._queue.get()) is not None:
@@ -146,6 +194,13 @@ class _Lines:
             self._write(line)
 
     def _write(self, line: str) -> None:
+        if self._journal is not None:
+            try:
+                self._journal.write(line)
+            except OSError:  # it is restarted, or the line is too long: the stream leads there, too
+                pass
+            else:
+                return
         try:
             self._stream.write(line + "\n")
             self._stream.flush()

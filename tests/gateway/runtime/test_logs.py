@@ -99,6 +99,32 @@ def test_debug_lines_only_when_asked_for(debug, events):
     assert [line["event"] for line in own] == events
 
 
+def test_an_error_has_its_code_and_a_library_s_error_has_one_too():
+    def say():
+        structlog.get_logger("gateway.store").error("store_failing", file="site.db")
+        structlog.get_logger("gateway.store").warning("checkpoint_failed")
+        logging.getLogger("asyncio").error("a callback failed in %s", "x")
+
+    codes = {line["event"]: line.get("code") for line in lines_of(say)}
+    assert codes == {"store_failing": "EG302", "checkpoint_failed": None, "a callback failed in x": "EG001"}
+
+
+def test_equal_lines_are_bounded_and_the_rest_is_counted():
+    stream, now = io.StringIO(), [0.0]
+    with Logs(redaction=Redaction(), stream=stream, monotonic=lambda: now[0]) as logs:
+        log = structlog.get_logger("drivers.bus")
+        for number in range(100):
+            log.warning("garbled", number=number)
+        log.info("other")
+        now[0] = 61.0
+        log.warning("garbled", number=100)
+        tail = logs.tail()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["event"] for line in lines] == ["garbled"] * 30 + ["other", "log_lines_held_back", "garbled"]
+    assert (lines[-2]["like"], lines[-2]["count"]) == ("garbled", 70)
+    assert [json.loads(line) for line in tail] == lines
+
+
 def test_a_value_that_cannot_be_shown_ends_nothing():
     class Broken:
         def __str__(self):
@@ -108,16 +134,17 @@ def test_a_value_that_cannot_be_shown_ends_nothing():
     assert line["event"] == "log_line_failed"
 
 
+@pytest.mark.timeout(180)
 def test_a_stuck_reader_holds_nobody_and_drops_are_counted():
     class Stuck(io.StringIO):
         free = threading.Event()
 
         def write(self, text):
-            assert self.free.wait(20)
+            assert self.free.wait(170)
             return super().write(text)
 
     stream = Stuck()
-    with Logs(redaction=Redaction(), stream=stream):
+    with Logs(redaction=Redaction(), stream=stream, debug=True):
         log = structlog.get_logger("gateway")
         for number in range(12_000):
             log.info("line", number=number)
