@@ -18,6 +18,7 @@ from gateway.app.central import CentralParts, central_parts
 from gateway.app.device_registration import DeviceRegistration
 from gateway.app.devices import build_field
 from gateway.app.expiry import event_keeping, expiry_limits
+from gateway.app.machine_watch import MachineWatch
 from gateway.app.polled_lines import polled_lines
 from gateway.app.running_field import RunningField, ended
 from gateway.app.site_changes import SiteChanges
@@ -30,6 +31,7 @@ from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
 from gateway.lanes.incidents import Incidents
 from gateway.lines.site_lines import SiteLines
+from gateway.problems.machine import MachineState
 from gateway.problems.watch import ProblemWatch
 from gateway.recording import Recording
 from gateway.runtime.clock import SystemClock, boot_id, offset_of
@@ -150,6 +152,7 @@ class Gateway:
         self._trusted_time = TrustedTimeFile(folder=folder.path, clock=self._clock, boot_id=boot_id())
         self._progress = Progress(clock=self._clock)
         self._loop_watch = LoopWatch()
+        self._machine = MachineWatch(folders={"data folder": folder.path, "media folder": folder.media})
         self._stop = asyncio.Event()
         self._reload_asked = asyncio.Event()
         self._interface_fault = "the interface is not served yet"
@@ -217,6 +220,16 @@ class Gateway:
             store=self._store,
             clock=self._clock,
             interface_fault=lambda: self._interface_fault,
+            machine=self._machine_state,
+        )
+
+    def _machine_state(self) -> MachineState:
+        return MachineState(
+            disks=self._machine.disks,
+            memory_high=self._machine.memory_high,
+            slow_commits=self._store.slow_seconds,
+            loop_held=self._loop_watch.held_again(self._clock.monotonic()),
+            clock_step=self._clock.stepped(),
         )
 
     async def live(self) -> None:
@@ -275,6 +288,7 @@ class Gateway:
         watchdog.expect()
         services.keep("beat", watchdog.run)
         services.keep("loop watch", self._loop_watch.run)
+        services.keep("machine watch", self._machine.run)
         services.keep(
             "watchdog", lambda: feed_watchdog(notify=self._notify, progress=self._progress, status=self._status)
         )

@@ -15,6 +15,7 @@ from gateway.domain.travels import TRAVEL_EVENTS, SlowGate, most_travels, slow_g
 from gateway.lanes import Lanes
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
+from gateway.problems.machine import MachineState
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock
 from gateway.site import ModbusDevice, SerialGateDevice, SerialTagReaderDevice, Site
@@ -45,6 +46,7 @@ class SiteStateReader:
         store: Store,
         clock: Clock,
         interface_fault: Callable[[], str],
+        machine: Callable[[], MachineState],
     ) -> None:
         """`central` is None for a site that stands alone; `buses` are by the id of their link."""
         self._site_file = site_file
@@ -54,6 +56,7 @@ class SiteStateReader:
         self._store = store
         self._clock = clock
         self._interface_fault = interface_fault
+        self._machine = machine
         self._refused_records = 0
         self._disabled_webhooks: tuple[tuple[str, str], ...] = ()
         self._failing_webhooks: tuple[tuple[str, str], ...] = ()
@@ -82,6 +85,7 @@ class SiteStateReader:
             store_failing=self._store.failing,
             interface_fault=self._interface_fault(),
             site_notices=self._site_file.notices(),
+            machine=self._machine(),
             clock_trusted=wall.trusted,
             now=wall.micros,
             list_old_seconds=old,

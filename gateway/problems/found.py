@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.events import EventKind
@@ -13,6 +13,7 @@ from gateway.domain.travels import SlowGate
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
 from gateway.problems.cameras import problem_of_worker, problems_of_camera
 from gateway.problems.lines import SiteLine, is_garbled, problem_of_line, problems_beside
+from gateway.problems.machine import MachineState, problems_of_machine
 from gateway.problems.problem import Part, Problem, Verdict
 from gateway.recording import CameraSnapshot, RestartingWorker
 from gateway.recording.forecast import StorageForecast
@@ -39,6 +40,7 @@ class SiteState:
         disabled_webhooks: their names, and why nothing is sent to them.
         failing_webhooks: those whose receiver does not take what is sent, and why.
         slow_gates: gates that move more slowly than they used to.
+        machine: disks, memory, processor and clock.
         restarting_workers: camera workers that stop again and again.
         certificate_ends: wall micros at which the certificate of the interface ends; None where it has none.
     """
@@ -61,6 +63,7 @@ class SiteState:
     slow_gates: tuple[SlowGate, ...] = ()
     lines: tuple[SiteLine, ...] = ()
     restarting_workers: tuple[RestartingWorker, ...] = ()
+    machine: MachineState = field(default_factory=MachineState)
 
 
 def verdict(site: SiteState) -> Verdict:
@@ -131,6 +134,7 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
         yield _gateway(ProblemKind.INTERFACE_NOT_SERVED, site.interface_fault)
     if not site.clock_trusted:
         yield _gateway(ProblemKind.CLOCK_NOT_SET, "the clock is not set by a time server")
+    yield from problems_of_machine(site.machine)
     if site.storage is not None and site.storage.short:
         yield _gateway(ProblemKind.FOOTAGE_AT_RISK, f"storage: {site.storage.text}")
     if site.certificate_ends is not None and site.certificate_ends < site.now + _CERTIFICATE_SECONDS * _SECOND:

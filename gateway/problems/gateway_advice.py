@@ -110,12 +110,6 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "If it is not full, look in the system's log for errors of the disk, and replace it.",
             ),
         ),
-        K.CLOCK_NOT_SET: Advice(
-            "Clock not set",
-            Severity.WARNING,
-            "Cards with days or times are decided by the last trusted time.",
-            ("Check that the box reaches a time server.", "Check the battery of its real-time clock."),
-        ),
         K.INTERFACE_NOT_SERVED: Advice(
             "Interface not served",
             Severity.ALARM,

@@ -13,10 +13,11 @@ from gateway.problems.central_advice import CENTRAL_ADVICE
 from gateway.problems.gateway_advice import GATEWAY_ADVICE
 from gateway.problems.lane_advice import LANE_ADVICE
 from gateway.problems.line_advice import LINE_ADVICE
+from gateway.problems.machine_advice import MACHINE_ADVICE
 
 _MOST_NAMED = 3
 
-ADVICE = MappingProxyType({**LANE_ADVICE, **LINE_ADVICE, **GATEWAY_ADVICE, **CENTRAL_ADVICE})
+ADVICE = MappingProxyType({**LANE_ADVICE, **LINE_ADVICE, **GATEWAY_ADVICE, **MACHINE_ADVICE, **CENTRAL_ADVICE})
 """Every kind, in words."""
 
 

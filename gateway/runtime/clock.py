@@ -23,6 +23,8 @@ WATCH_MARK = Path("/run/edge-gateway-clock/synchronized")
 _MARKS = (Path("/run/systemd/timesync/synchronized"), WATCH_MARK)
 _TRUST_CHECK_SECONDS = 10.0
 _STEP_MICROS = 500_000
+_TOLD_STEP_SECONDS = 1.0
+_STEP_TOLD_FOR = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,8 @@ class SystemClock:
         self._trusted = False
         self._mark_before: int | None = None
         self._ahead: int | None = None
+        self._step = 0.0
+        self._stepped_at = float("-inf")
         self._checked_at = float("-inf")
 
     def recall(self, last: TrustedTime, *, boot_id: str) -> None:
@@ -150,15 +154,29 @@ class SystemClock:
         """
         now, machine = self._machine.monotonic(), self._machine.wall()
         monotonic = int(now * 1_000_000)
-        was_set = self._ahead is not None and abs(machine - monotonic - self._ahead) > _STEP_MICROS
+        step = 0 if self._ahead is None else machine - monotonic - self._ahead
+        was_set = abs(step) > _STEP_MICROS
         self._ahead = machine - monotonic
         if was_set:
+            self._note_step(step / 1_000_000, now)
             self._mark_before = self._machine.marked()
         if was_set or now - self._checked_at >= _TRUST_CHECK_SECONDS:
             self._checked_at = now
             marked = self._machine.marked()
             self._trusted = self._machine.is_synchronised() or marked not in (None, self._mark_before)
         return self._kept.stamp(machine, monotonic=monotonic, trusted=self._trusted)
+
+    def stepped(self) -> float:
+        """Return by how many seconds the clock was set last while it was trusted; 0 after a quarter of an hour.
+
+        A time server that does its work moves a clock by less than a second, and slowly. The first setting after a
+        start is none: that clock was not trusted.
+        """
+        return self._step if self._machine.monotonic() - self._stepped_at < _STEP_TOLD_FOR else 0.0
+
+    def _note_step(self, seconds: float, now: float) -> None:
+        if self._trusted and abs(seconds) >= _TOLD_STEP_SECONDS:
+            self._step, self._stepped_at = seconds, now
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import asyncio
 import re
 import sys
 import threading
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,11 @@ log = structlog.get_logger(__name__)
 _PERIOD_SECONDS = 0.1
 _LATE_SECONDS = 0.1
 _SHORTEST_WAIT = 0.01
+_LONG_SECONDS = 0.5
+_LONG_HOLDS = 3
+_WITHIN_SECONDS = 60.0
+_QUIET_SECONDS = 30.0
+_BUSY_SHARE = 0.5
 _MOST_NAMES = 30
 _OTHERS = "others"
 _NO_TASK = "no task"
@@ -41,6 +47,21 @@ class _Seen:
     place: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LongHold:
+    """A hold of more than half a second.
+
+    Attributes:
+        task: the task that the loop was in, "" where that is not known.
+        busy: whether the loop's thread computed meanwhile; otherwise it waited, or the machine gave it no time.
+        at: when it was over, by the loop's clock.
+    """
+
+    task: str
+    busy: bool
+    at: float
+
+
 class LoopWatch:
     """The lag of the loop that `run` is kept alive on.
 
@@ -55,6 +76,8 @@ class LoopWatch:
         self._turn = 0
         self._seen = _Seen()
         self._over = threading.Event()
+        self._long = deque[LongHold](maxlen=_LONG_HOLDS)
+        self._comes_again = False
 
     def held(self) -> Mapping[str, int]:
         """Return how often each task held the loop up for more than a tenth of a second."""
@@ -64,6 +87,19 @@ class LoopWatch:
     def guilty(self) -> str:
         """The task that is holding the loop up now, "" while it moves."""
         return self._seen.task if self._seen.turn == self._turn else ""
+
+    def held_again(self, now: float) -> LongHold | None:
+        """Return the last long hold while they come again and again, else None. `now` is by the loop's clock.
+
+        That is three times within a minute: a person who presses Open feels each, and a single one may be a start or a
+        backup. It is over half a minute after the last: half the time of three, so that an even pace is told once.
+        """
+        long = self._long
+        if not long or now - long[-1].at >= _QUIET_SECONDS:
+            self._comes_again = False
+        elif len(long) == _LONG_HOLDS and long[-1].at - long[0].at <= _WITHIN_SECONDS:
+            self._comes_again = True
+        return long[-1] if self._comes_again else None
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -76,23 +112,27 @@ class LoopWatch:
         looking.start()
         try:
             while True:
+                computed = time.thread_time()
                 await asyncio.sleep(_PERIOD_SECONDS)
                 late = loop.time() - self._due
                 self.lag.add(max(0.0, late))
                 if late > _LATE_SECONDS:
-                    self._note(late)
+                    self._note(late, computed=time.thread_time() - computed)
                 self._turn += 1
                 self._due = loop.time() + _PERIOD_SECONDS
         finally:
             self._over.set()
             looking.join()
 
-    def _note(self, late: float) -> None:
+    def _note(self, late: float, *, computed: float) -> None:
         seen = self._seen if self._seen.turn == self._turn else _Seen()
         task = seen.task or _NO_TASK
         name = task if task in self._held or len(self._held) < _MOST_NAMES else _OTHERS
         self._held[name] += 1
         log.warning("loop_held_up", task=task, place=seen.place, seconds=round(late, 3))
+        if late > _LONG_SECONDS:
+            at = self._due + late
+            self._long.append(LongHold("" if task == _NO_TASK else task, computed >= _BUSY_SHARE * late, at))
 
     def _look(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
         """Look at the loop whenever it is overdue. Runs in a thread."""

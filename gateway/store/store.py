@@ -214,6 +214,11 @@ class Store:
         return self.database.failing or self._cards.failing
 
     @property
+    def slow_seconds(self) -> float:
+        """So many seconds are exceeded by most commits of either file; 0 while they are quick."""
+        return self.database.slow_seconds or self._cards.slow_seconds
+
+    @property
     def commits(self) -> int:
         """Rounds of the writers, refused commits included; grows every 5 s while `run` is alive."""
         return self.database.commits + self._cards.commits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +18,8 @@ from gateway.domain.problems import ProblemKind
 from gateway.problems.problem import Part
 
 Key = tuple[str, str, str]
-MACHINES_OWN = frozenset({ProblemKind.CLOCK_NOT_SET.value})
-"""What a machine of tests may have of itself: its clock is set by nobody."""
+MACHINES_OWN = frozenset({ProblemKind.CLOCK_NOT_SET, ProblemKind.LOOP_HELD, ProblemKind.MEMORY_HIGH})
+"""What a machine of tests may have of itself: its clock is set by nobody, and others use its processors and memory."""
 SEEN_WITHIN = 5.0
 _OVER_WITHIN = 100.0
 _ALIKE = ("title", "severity", "lanes", "means", "steps")
@@ -68,10 +68,11 @@ class Places:
 class Looking:
     """Looks at every place again and again, and lets faults wait for what is to be seen."""
 
-    def __init__(self, *, http: ClientSession, data: Path) -> None:
+    def __init__(self, *, http: ClientSession, data: Path, passed_over: Collection[ProblemKind] = MACHINES_OWN) -> None:
         """`http` asks the gateway over its local socket, which lies in its data folder `data`."""
         self._http = http
         self._data = data
+        self._passed_over = passed_over
         self._looked = asyncio.Condition()
         self.places: Places | None = None
 
@@ -114,7 +115,7 @@ class Looking:
 
     def _by_key(self, problems: Iterable[dict]) -> dict[Key, dict]:
         found = {(one["kind"], one["part"], one["id"]): one for one in problems}
-        return {key: one for key, one in found.items() if key[0] not in MACHINES_OWN}
+        return {key: one for key, one in found.items() if key[0] not in self._passed_over}
 
     def _keys_of_metrics(self, text: str) -> set[Key]:
         found = set()
@@ -122,7 +123,7 @@ class Looking:
             if line.startswith("edge_gateway_problem{"):
                 labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', line))
                 found.add((labels["kind"], labels["part"], labels["id"]))
-        return {key for key in found if key[0] not in MACHINES_OWN}
+        return {key for key in found if key[0] not in self._passed_over}
 
 
 async def _do(act: Callable[[], object]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import socket
+import subprocess
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,14 +16,14 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, UnixConnector, web
 from certificates import write_pair
-from fault_rounds import Fault, Looking, all_tried, faulty
+from fault_rounds import MACHINES_OWN, Fault, Looking, all_tried, faulty
 from forked import Forked, done
 
 from gateway.domain.problems import ProblemKind as K
 from gateway.problems.problem import Part
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 _JOURNAL_SECONDS = 25.0
 """So long the store may still write into the room that its journal has."""
@@ -62,6 +64,7 @@ class BareGateway:
         self.taken = socket.create_server(("127.0.0.1", 0))
         self.http: ClientSession
         self.hook = ""
+        self.process: Forked
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -72,9 +75,9 @@ class BareGateway:
             stack.callback(self.taken.close)
             with (self.folder / "gateway.log").open("ab") as log:
                 words = ("gateway", "run", self.site, "--data", self.data)
-                process = Forked(*words, output=log.fileno(), errors=log.fileno(), env=dict(os.environ))
-            stack.push_async_callback(asyncio.to_thread, process.wait, timeout=20)
-            stack.callback(process.terminate)
+                self.process = Forked(*words, output=log.fileno(), errors=log.fileno(), env=dict(os.environ))
+            stack.push_async_callback(asyncio.to_thread, self.process.wait, timeout=20)
+            stack.callback(self.process.terminate)
             path = self.data / "run" / INTERFACE_SOCKET
             deadline = time.monotonic() + 30
             while not path.exists():
@@ -122,6 +125,13 @@ free_floor_gigabytes = 0.002
             make=lambda: self._reload(broken),
             mend=lambda: self._reload(text),
         )
+        read_only = Fault(kind=K.DISK_READ_ONLY, part=Part.GATEWAY, make=self._make_read_only, mend=self._make_writable)
+        held = Fault(
+            kind=K.LOOP_HELD,
+            part=Part.GATEWAY,
+            make=self._stand_still,
+            mend=lambda: None,  # it is over after half a minute
+        )
         failing = Fault(
             kind=K.WEBHOOK_FAILING,
             part=Part.GATEWAY,
@@ -136,7 +146,24 @@ free_floor_gigabytes = 0.002
             mend=lambda: self._enable(text),
             after=3.0,  # until the file's problem is an event
         )
-        return [[port], [certificate], [file, failing, hook]]
+        return [[port], [certificate], [file, failing, hook], [read_only], [held]]
+
+    async def _stand_still(self) -> None:
+        """Let the gateway have no processor for a second, three times."""
+        for _ in range(3):
+            self.process.send_signal(signal.SIGSTOP)
+            await asyncio.sleep(1)
+            self.process.send_signal(signal.SIGCONT)
+            await asyncio.sleep(1)
+
+    def _make_read_only(self) -> None:
+        """Mount the media folder over itself so that it takes nothing, as Linux does with a disk that fails."""
+        media = str(self.data / "media")
+        subprocess.run(["mount", "--bind", media, media], check=True)
+        subprocess.run(["mount", "-o", "remount,bind,ro", media], check=True)
+
+    def _make_writable(self) -> None:
+        subprocess.run(["umount", "-l", str(self.data / "media")], check=True)
 
     async def _reload(self, text: str) -> None:
         self.site.write_text(text)
@@ -186,7 +213,7 @@ free_floor_gigabytes = 0.002
 async def test_each_fault_of_the_gateway_is_told_alike_everywhere_and_over_when_mended(small_disk):
     gateway = BareGateway(small_disk)
     async with gateway.running(), asyncio.TaskGroup() as group:
-        looking = Looking(http=gateway.http, data=gateway.data)
+        looking = Looking(http=gateway.http, data=gateway.data, passed_over=MACHINES_OWN - {K.LOOP_HELD})
         eyes = group.create_task(looking.run())
         await looking.until(lambda _: True, within=30)
         table = await all_tried(gateway.faults(), looking)

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 import aiohttp
 import structlog
 
-from gateway.central.client.answer_times import AnswerTimes
 from gateway.central.client.answers import (
     CentralDenied,
     CentralFailed,
@@ -28,10 +27,11 @@ from gateway.central.client.connections import Connections, Method, SentFile, To
 from gateway.central.client.line_faults import line_words
 from gateway.central.client.rests import DEFAULT_SECONDS, Rests, asked_rest
 from gateway.central.client.session import LOGOUT, GatewaySession, UsedCodes
-from gateway.central.client.state import CentralState, Permissions, Reach
+from gateway.central.client.state import CentralState, Permissions, Reach, slow_from
 from gateway.central.client.trust import Trust
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.runtime.clock import Clock
+from gateway.runtime.usual_time import UsualTime
 
 log = structlog.get_logger(__name__)
 
@@ -93,7 +93,7 @@ class CentralClient:
             used_codes=used_codes,
         )
         self._permissions = Permissions(monotonic=clock.monotonic)
-        self._times = AnswerTimes(timeout_seconds=timeout_seconds)
+        self._times = UsualTime(limit_seconds=slow_from(timeout_seconds))
         self._state = CentralState()
 
     @property
@@ -328,9 +328,8 @@ class CentralClient:
             rest = asked_rest(answered)
             took = self._clock.monotonic() - began
             self._times.took(took)
-            slow_answers = self._times.limit_seconds if self._times.is_slow else 0.0
-            if slow_answers != self._state.slow_answers:
-                self._state = replace(self._state, slow_answers=slow_answers)
+            if self._times.slow_seconds != self._state.slow_answers:
+                self._state = replace(self._state, slow_answers=self._times.slow_seconds)
             offset = offset_from(answered, wall=self._clock.wall(), took=took)
             if offset is not None and offset.says_more_than(self._state.clock_offset):
                 self._state = replace(self._state, clock_offset=offset)

@@ -43,6 +43,16 @@ class CentralState:
 
 
 _CALM_SECONDS = 10.0
+_SLOW_SECONDS = 3.0
+_TIME_OUT_SHARE = 0.5
+
+
+def slow_from(timeout_seconds: float) -> float:
+    """Return from how many seconds on an answer of central is slow, to its first line: a long list is not slow.
+
+    A person who waits for central sees nothing for 3 s then; where the time-out is short, half of that.
+    """
+    return min(_SLOW_SECONDS, _TIME_OUT_SHARE * timeout_seconds)
 
 
 class Reach:

@@ -20,6 +20,7 @@ import structlog
 from gateway.domain.errors import StoreError
 from gateway.runtime.data_folder import takes_data
 from gateway.runtime.timings import Timings
+from gateway.runtime.usual_time import UsualTime
 from gateway.store.engine.connection import Connect, Connection, Job
 from gateway.store.engine.faults import DiskTakesNothing, is_damage, refused
 from gateway.store.engine.group_commit import Outcome, commit
@@ -40,6 +41,8 @@ _NOTE_EVERY = 500  # commits of at most _BATCH jobs: well under ids.SALVAGE_GAP 
 _TEND_SECONDS = 5.0
 _LONG_WAL_PAGES = 8 * WAL_PAGES
 _HIGHEST = 2**63
+_SLOW_SECONDS = 0.5
+"""A commit on a worn card takes some tenths of a second. Whoever presses a button waits for one."""
 
 
 def is_id(number: int) -> bool:
@@ -105,6 +108,7 @@ class Database:
         self.commits = 0
         self.generation = 0
         self.commit_seconds = Timings()
+        self._usual = UsualTime(limit_seconds=_SLOW_SECONDS)
         self._steps = steps
         self._connect = connect
         self._is_open = False
@@ -136,6 +140,11 @@ class Database:
     def failing(self) -> str:
         """The reason why commits fail just now, or that the file was found damaged; "" when all is well."""
         return self._failing or self._damage
+
+    @property
+    def slow_seconds(self) -> float:
+        """So many seconds are exceeded by most commits; 0 while they are quick."""
+        return self._usual.slow_seconds
 
     @property
     def waiting(self) -> int:
@@ -265,7 +274,12 @@ class Database:
     async def _commit(self, jobs: Sequence[Job[Any]]) -> list[Outcome]:
         """Commit the jobs together. Never raises: each job has its outcome."""
         if self._writer is not None:
-            return await self._writer.run(partial(self._commit_in_thread, jobs))
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            outcomes = await self._writer.run(partial(self._commit_in_thread, jobs))
+            if jobs:  # an empty one does not wait for the disk
+                self._usual.took(loop.time() - began)
+            return outcomes
         self.commits += 1
         why = self._failing.rpartition(";")[0]
         return [Outcome(error=StoreError(f"{why}; nothing was recorded")) for _ in jobs]
@@ -298,10 +312,10 @@ class Database:
         self._damage = said
 
     async def _tend(self) -> None:
-        """Commit nothing, or a trial while commits fail, and look at the WAL's length."""
+        """Commit nothing, or a trial while commits fail or are slow, and look at the WAL's length."""
         if self._writer is None:
             await self._take_up()
-        await self._commit([_rewrite_version] if self._failing else [])
+        await self._commit([_rewrite_version] if self._failing or self.slow_seconds else [])
         if self._writer is not None and not self._failing:
             await self._writer.run(self._checkpoint)
 

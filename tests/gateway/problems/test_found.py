@@ -13,8 +13,11 @@ from gateway.domain.footage import CameraCondition, StreamFault
 from gateway.domain.problems import ProblemKind as K
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble, Phase
 from gateway.problems.found import SiteState, verdict
+from gateway.problems.machine import MachineState
 from gateway.problems.problem import ADVICE
 from gateway.recording import CameraSnapshot, RestartingWorker
+from gateway.runtime.loop_watch import LongHold
+from gateway.runtime.machine_state import DiskFacts, Memory
 
 GATE, INPUTS, READER = 101, 102, 103
 NOW = 1_772_323_200_000_000
@@ -235,6 +238,49 @@ def test_a_webhook_that_fails_is_a_problem():
     (problem,) = verdict(replace(WELL, failing_webhooks=(("https://a/", "the receiver answered 500"),))).problems
     assert (problem.kind, problem.subject) == (K.WEBHOOK_FAILING, "https://a/")
     assert problem.text == "what is sent to https://a/ does not arrive: the receiver answered 500"
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "text"),
+    [
+        (
+            {"disks": DiskFacts(read_only=("media folder",))},
+            K.DISK_READ_ONLY,
+            "the disk of the media folder is read-only",
+        ),
+        (
+            {"disks": DiskFacts(worn={"mmcblk0": "90 % of the life that its maker promises is used up"})},
+            K.DISK_WORN,
+            "the disk mmcblk0 wears out: 90 % of the life that its maker promises is used up",
+        ),
+        ({"slow_commits": 0.5}, K.DISK_SLOW, "most records take more than 0.5 s to reach the disk"),
+        (
+            {"memory_high": Memory(470_000_000, 512_000_000, of_unit=True)},
+            K.MEMORY_HIGH,
+            "less than a fifth of the 512 MB of memory that the gateway's unit may have is left",
+        ),
+        (
+            {"memory_high": Memory(3_900_000_000, 4_000_000_000, of_unit=False)},
+            K.MEMORY_HIGH,
+            "less than a fifth of the 4,000 MB of memory that this machine has is left",
+        ),
+        (
+            {"loop_held": LongHold("lane-main", busy=True, at=1.0)},
+            K.LOOP_HELD,
+            "the gateway is busy for more than half a second again and again: lane-main",
+        ),
+        (
+            {"loop_held": LongHold("lane-main", busy=False, at=1.0)},
+            K.LOOP_HELD,
+            "the gateway waits for this machine for more than half a second again and again",
+        ),
+        ({"clock_step": -90.0}, K.CLOCK_STEPPED, "the clock was set back by 90 s"),
+        ({"clock_step": 7200.0}, K.CLOCK_STEPPED, "the clock was set ahead by 120 minutes"),
+    ],
+)
+def test_each_problem_of_the_machine(state, kind, text):
+    (problem,) = verdict(replace(WELL, machine=MachineState(**state))).problems
+    assert (problem.kind, problem.part, problem.text) == (kind, "gateway", text)
 
 
 def test_what_stops_a_lane_comes_first():

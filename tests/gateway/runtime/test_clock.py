@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
+from set_machine import SetMachine
 
 from gateway.runtime import clock
 from gateway.runtime.clock import Stamp, SystemClock, iso_utc
@@ -53,3 +54,28 @@ def test_trust_comes_from_the_kernel_or_the_mark_and_is_kept_a_while(monkeypatch
     mark.touch()
     assert not system.wall().trusted, "asked again within 10 s"
     assert SystemClock().wall().trusted
+
+
+def stepped(machine, *, by):
+    system = SystemClock(machine)
+    system.wall()
+    machine.wait(1.0)
+    machine.at += int(by * 1_000_000)
+    system.wall()
+    return system
+
+
+def test_a_trusted_clock_that_was_set_says_by_how_much_for_a_quarter_of_an_hour():
+    machine = SetMachine()
+    system = stepped(machine, by=-90.0)
+    assert system.stepped() == -90.0
+    machine.wait(899.0)
+    system.wall()
+    assert system.stepped() == -90.0
+    machine.wait(1.0)
+    assert system.stepped() == 0.0
+
+
+def test_small_corrections_and_the_first_setting_of_a_clock_are_no_steps():
+    assert stepped(SetMachine(), by=0.9).stepped() == 0.0
+    assert stepped(SetMachine(synchronised=False), by=90.0).stepped() == 0.0

@@ -74,3 +74,29 @@ async def test_names_are_bounded():
     assert len(watch.held()) == 31
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
+
+
+async def test_long_holds_that_come_again_are_told_with_their_task_until_half_a_minute_is_quiet():
+    watch = LoopWatch()
+    watching = await watched(watch)
+    loop = asyncio.get_running_loop()
+
+    async def hold() -> None:
+        until = loop.time() + 0.8
+        while loop.time() < until:
+            pass  # it computes
+
+    for number in range(1, 4):
+        assert watch.held_again(loop.time()) is None
+        async with asyncio.TaskGroup() as group:
+            group.create_task(hold(), name="lane-main")
+        async with asyncio.timeout(30):
+            while watch.held().get("lane-main", 0) < number:
+                await asyncio.sleep(0.01)
+    found = watch.held_again(loop.time())
+    assert found is not None
+    assert found.task == "lane-main"
+    assert watch.held_again(found.at + 29.0) == found
+    assert watch.held_again(found.at + 30.0) is None
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)

@@ -1,35 +1,35 @@
-"""When central counts as slow, and when as well again."""
+"""When a thing counts as slow, and when as well again."""
 
 from __future__ import annotations
 
 from gateway.central.central_status import notices
-from gateway.central.client.answer_times import AnswerTimes
-from gateway.central.client.state import CentralState
+from gateway.central.client.state import CentralState, slow_from
 from gateway.domain.problems import ProblemKind
+from gateway.runtime.usual_time import UsualTime
 
 
 def after(times, *seconds):
     for each in seconds:
         times.took(each)
-    return times.is_slow
+    return times.slow_seconds
 
 
-def test_three_slow_answers_of_five_are_slow_and_fewer_are_not():
-    assert not after(AnswerTimes(timeout_seconds=15), 9, 9, 9, 9), "too few to tell"
-    assert not after(AnswerTimes(timeout_seconds=15), 9, 0, 9, 0, 0)
-    assert after(AnswerTimes(timeout_seconds=15), 9, 0, 4, 0, 4)
+def test_three_slow_ones_of_five_are_slow_and_fewer_are_not():
+    assert not after(UsualTime(limit_seconds=3), 9, 9, 9, 9), "too few to tell"
+    assert not after(UsualTime(limit_seconds=3), 9, 0, 9, 0, 0)
+    assert after(UsualTime(limit_seconds=3), 9, 0, 4, 0, 4) == 3
 
 
-def test_the_limit_follows_a_short_time_out():
-    assert not after(AnswerTimes(timeout_seconds=15), *[2.9] * 5)
-    assert after(AnswerTimes(timeout_seconds=4), *[2.1] * 5)
-
-
-def test_slow_stays_slow_until_most_answers_take_half_as_long():
-    times = AnswerTimes(timeout_seconds=15)
+def test_slow_stays_slow_until_most_take_less_than_half_of_the_limit():
+    times = UsualTime(limit_seconds=3)
     assert after(times, *[3.1] * 5)
     assert after(times, *[2.0] * 5), "at the border it is told once"
     assert not after(times, *[1.4] * 3)
+
+
+def test_what_is_slow_of_central_follows_a_short_time_out():
+    assert slow_from(15) == 3
+    assert slow_from(4) == 2
 
 
 def test_a_slow_central_is_a_notice_while_it_answers_at_all():

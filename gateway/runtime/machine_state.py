@@ -1,0 +1,123 @@
+"""What the kernel says of this machine's disks and memory. Reads files, which may hang: not for the event loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_ROOT = Path("/")
+_WORN_FROM = 9
+"""eMMC tells its wear in tenths: the ninth is from 80 % to 90 % of what its maker promises, 11 is beyond that."""
+_PRE_END = {2: "80 % of its reserve is used up", 3: "its reserve is used up"}
+_NO_LIMIT = 1 << 60
+"""What the kernel's older way shows where there is no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory in use, and what may be used (bytes).
+
+    Attributes:
+        used: by the gateway and its children where its unit has a limit, else by the whole machine; without what the
+            kernel gives back when it is needed.
+        limit: of the unit, else the machine's memory.
+        of_unit: whether the unit has a limit.
+    """
+
+    used: int
+    limit: int
+    of_unit: bool
+
+    @property
+    def share(self) -> float:
+        """The share that is used."""
+        return self.used / self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFacts:
+    """Facts about the disks of the gateway's folders.
+
+    Attributes:
+        read_only: the names of folders whose disk takes nothing, because it is mounted read-only.
+        worn: by the disk's name, what it says of its own wear.
+    """
+
+    read_only: tuple[str, ...] = ()
+    worn: Mapping[str, str] = field(default_factory=dict)
+
+
+def disk_facts(folders: Mapping[str, Path], *, root: Path = _ROOT) -> DiskFacts:
+    """Read what there is to know of the disks that these folders, by their names for people, are on."""
+    read_only: dict[int, str] = {}
+    worn = {}
+    for name, folder in folders.items():
+        try:
+            flags, device = os.statvfs(folder).f_flag, folder.stat().st_dev
+        except OSError:
+            continue  # a folder that is not there is told by its owner
+        if flags & os.ST_RDONLY:
+            read_only.setdefault(device, name)  # two folders on one disk are one problem
+        disk = (root / f"sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve()
+        for part in (disk, disk.parent):  # a partition has no facts of its own
+            if wear := _wear(part / "device"):
+                worn[part.name] = wear
+    return DiskFacts(tuple(read_only.values()), worn)
+
+
+def _wear(device: Path) -> str:
+    """Return what an eMMC says of its wear, "" for a disk that is well or says nothing."""
+    used = max((step for step in _numbers(device / "life_time")), default=0)
+    reserve = _PRE_END.get(max(_numbers(device / "pre_eol_info"), default=0), "")
+    if used > 10:
+        return "it is used beyond the life that its maker promises"
+    if used >= _WORN_FROM:
+        return f"{10 * used} % of the life that its maker promises is used up"
+    return reserve
+
+
+def memory(*, root: Path = _ROOT) -> Memory | None:
+    """Read the memory in use, None where the machine does not tell."""
+    group = _group(root)
+    limits = [limit for name in ("memory.max", "memory.high") for limit in _numbers(group / name)]
+    current = next(_numbers(group / "memory.current"), None)
+    if limits and current is not None and min(limits) < _NO_LIMIT:
+        reclaimable = _table(group / "memory.stat").get("inactive_file", 0)
+        return Memory(max(0, current - reclaimable), max(1, min(limits)), of_unit=True)
+    machine = _table(root / "proc/meminfo")
+    if not machine.get("MemTotal") or "MemAvailable" not in machine:
+        return None
+    total = machine["MemTotal"] * 1024
+    return Memory(total - machine["MemAvailable"] * 1024, total, of_unit=False)
+
+
+def _group(root: Path) -> Path:
+    """Return the folder of this process's control group."""
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        if line.startswith("0::/"):
+            return root / "sys/fs/cgroup" / line.removeprefix("0::/")
+    return root / "sys/fs/cgroup"
+
+
+def _table(path: Path) -> dict[str, int]:
+    """Read lines of a name and a number."""
+    lines = (line.replace(":", " ").split() for line in _text(path).splitlines())
+    return {words[0]: int(words[1]) for words in lines if len(words) > 1 and words[1].isdecimal()}
+
+
+def _numbers(path: Path) -> Iterator[int]:
+    """Read numbers, decimal or hexadecimal; words such as "max" are none."""
+    for word in _text(path).split():
+        try:
+            yield int(word, 0)
+        except ValueError:
+            continue
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("ascii", "replace")
+    except OSError:
+        return ""
