@@ -31,7 +31,8 @@ class Picture:
         keyframe: whether decoding can start here.
         entry: the kind of entry point of a keyframe.
         recovery: how many pictures after a recovery point the first whole one comes.
-        damaged: a part of it was lost.
+        damaged: a part of it was lost; it may have no units then.
+        after_loss: packets were lost just before it, perhaps whole pictures.
         bidirectional: it is shown before one decoded earlier; known of H.264 alone.
     """
 
@@ -39,6 +40,7 @@ class Picture:
     timestamp: int
     keyframe: bool
     damaged: bool
+    after_loss: bool = False
     bidirectional: bool = False
     entry: Entry = Entry.NONE
     recovery: int = 0
@@ -63,7 +65,9 @@ class Depacketizer:
         self._size = 0
         self._timestamp = -1
         self._damaged = False
+        self._after_loss = False
         self._has_slice = False
+        self._lost_slice = False
         self._entry = Entry.NONE
         self._recovery: int | None = None
         self._sequence: int | None = None
@@ -115,22 +119,22 @@ class Depacketizer:
         _, second, sequence, timestamp, _ = _HEAD.unpack_from(packet)
         end = len(packet) - (packet[-1] if packet[0] & 0x20 else 0)
         finished: list[Picture] = []
+        missing = 0
         if self._sequence is not None and sequence != self._sequence + 1 & 0xFFFF:
             missing = sequence - self._sequence - 1 & 0xFFFF
             if missing >= 0x8000:
                 return []  # late or a duplicate
             self.lost += missing
-            self._fragment = None
-            self._damaged = True
+            self._drop_fragment()
+            # of a picture that has not begun, its first slice tells whether a part of it is missing
+            self._damaged = self._damaged or self._has_slice or self._lost_slice or bool(self._units)
         self._sequence = sequence
         self._head = 0x8000 | second & 0x7F
         if timestamp != self._timestamp:
-            # whether what was lost belonged to the picture before or to this one, nobody can tell: both are damaged
-            damaged = self._damaged
             if (picture := self._finish()) is not None:
                 finished.append(picture)
             self._timestamp = timestamp
-            self._damaged = self._damaged or damaged
+        self._after_loss = self._after_loss or missing > 0
         if end <= payload_at:
             return finished
         if self.codec is VideoCodec.H264:
@@ -148,7 +152,8 @@ class Depacketizer:
             head = packet[at + 1]
             if head & 0x80:
                 self._begin_fragment(bytes((packet[at] & 0xE0 | head & 0x1F,)))
-            self._go_on(packet[at + 2 : end], last=bool(head & 0x40))
+            entry = Entry.IDR if head & 0x1F == h264.IDR else Entry.NONE
+            self._go_on(packet[at + 2 : end], last=bool(head & 0x40), entry=entry)
         elif kind == _STAP_A:
             self._aggregate(packet, at + 1, end)
         elif 1 <= kind <= 23:
@@ -162,7 +167,7 @@ class Depacketizer:
             head = packet[at + 2]
             if head & 0x80:
                 self._begin_fragment(bytes((packet[at] & 0x81 | (head & 0x3F) << 1, packet[at + 1])))
-            self._go_on(packet[at + 3 : end], last=bool(head & 0x40))
+            self._go_on(packet[at + 3 : end], last=bool(head & 0x40), entry=h265.entry_of(head & 0x3F))
         elif kind == _AP:
             self._aggregate(packet, at + 2, end)
         elif kind < _AP:
@@ -171,13 +176,20 @@ class Depacketizer:
             self.refused += 1
 
     def _begin_fragment(self, head: bytes) -> None:
-        if self._fragment is not None:
-            self._damaged = True
+        self._drop_fragment()
         self._fragment = [head]
 
-    def _go_on(self, part: bytes | memoryview, *, last: bool) -> None:
+    def _drop_fragment(self) -> None:
+        """Give up a unit whose end never came."""
+        if self._fragment is not None:
+            self._fragment = None
+            self._damaged = self._lost_slice = True
+
+    def _go_on(self, part: bytes | memoryview, *, last: bool, entry: Entry) -> None:
+        if entry is not Entry.NONE:
+            self._entry = entry
         if self._fragment is None:
-            self._damaged = True  # its beginning was lost
+            self._damaged = self._lost_slice = True  # its beginning was lost
             return
         self._size += len(part)
         if self._size > LARGEST_PICTURE:
@@ -219,9 +231,11 @@ class Depacketizer:
             continues = is_slice and not unit[2] & 0x80
         if not known or (not is_slice and unit in self._units):
             return  # some repeat parameter sets before every slice, where readers would take them for the next picture
-        if continues and not self._has_slice and self._ended_at == self._timestamp:
-            self._marker_lies = True  # this sender marks every slice: its pictures end where the timestamp changes
-            self._damaged = True
+        if continues and not self._has_slice:
+            if self._ended_at == self._timestamp:
+                self._marker_lies = True  # this sender marks every slice: its pictures end where the timestamp changes
+            if self._marker_lies or self._after_loss:
+                self._damaged = True  # without its first slice
         self._size += len(unit)
         if self._size > LARGEST_PICTURE:
             self._damaged = True
@@ -245,10 +259,8 @@ class Depacketizer:
         return h264.nal_type(unit) == h264.SPS
 
     def _finish(self) -> Picture | None:
-        if self._fragment is not None:
-            self._fragment = None
-            self._damaged = True
-        if not self._has_slice:
+        self._drop_fragment()
+        if not self._has_slice and not self._lost_slice:
             if self._size > LARGEST_PICTURE // 8:
                 self._units.clear()
                 self._size = 0
@@ -263,13 +275,14 @@ class Depacketizer:
             timestamp=self._timestamp,
             keyframe=entry is not Entry.NONE or lost_keyframe,
             damaged=self._damaged,
+            after_loss=self._after_loss,
             bidirectional=self.codec is VideoCodec.H264 and _is_b(self._units),
             entry=entry,
             recovery=recovery,
         )
         self._units = []
         self._size = 0
-        self._has_slice = self._damaged = False
+        self._has_slice = self._lost_slice = self._damaged = self._after_loss = False
         self._entry, self._recovery = Entry.NONE, None
         return picture
 

@@ -23,6 +23,8 @@ _ASSUMED_REORDERING = 2
 _LOOKED_AT = 4
 """Pictures looked at before the first is handed on, where the camera does not say whether it reorders them."""
 _LONGEST_HOLE_SECONDS = 1.0
+LONGEST_DAMAGED_SECONDS = 30.0
+"""A connection on which no picture comes through whole for so long is given up."""
 LONGEST_GROUP_SECONDS = 10.0
 """A stream without an entry point for so long is cut by time: what may be damaged is better than nothing."""
 
@@ -39,18 +41,19 @@ class FootageLost:
 
 
 def recordable(media: Iterable[Media]) -> Media:
-    """Find the first video, with those of its encodings that can be recorded.
+    """Find the first video that can be recorded, with those of its encodings that can be.
 
     Raises:
         CameraRefused: there is no video, or none in a codec that is recorded.
     """
-    video = next((medium for medium in media if medium.kind == "video"), None)
-    if video is None:
+    videos = [medium for medium in media if medium.kind == "video"]
+    if not videos:
         raise CameraRefused("the camera offers no video")
-    encodings = {number: encoding for number, encoding in video.encodings.items() if encoding.name in _CODECS}
-    if not encodings:
-        raise CodecNotSupported(f"the camera sends {_names(video)}, neither H.264 nor H.265")
-    return Media(kind=video.kind, control=video.control, encodings=encodings)
+    for video in videos:
+        encodings = {number: encoding for number, encoding in video.encodings.items() if encoding.name in _CODECS}
+        if encodings:
+            return Media(kind=video.kind, control=video.control, encodings=encodings)
+    raise CodecNotSupported(f"the camera sends {_names(videos)}, neither H.264 nor H.265")
 
 
 class VideoTrack:
@@ -74,7 +77,6 @@ class VideoTrack:
         self._clock = TICKS_PER_SECOND
         self._waits_for_keyframe = True
         self._misses_some = False
-        self._whole_at = 0.0
         self._entered_at = now
         self._entered_pts = 0
         self._looked_at: list[tuple[Picture, float]] | None = []
@@ -84,10 +86,12 @@ class VideoTrack:
         """Whether a frame came through yet."""
         self.received_at = now
         """When the last picture came, whole or not."""
+        self.came_through_at = now
+        """When a frame came through last."""
         self.keeps_time = True
         """Whether all timestamps so far could be true."""
         self.damaged = 0
-        """Pictures given up because a part of them was lost, or what they refer to."""
+        """Pictures given up since a part of them or what they refer to was lost; places where whole ones were lost."""
         self._turn_to(next(iter(encodings)))
 
     @property
@@ -177,12 +181,14 @@ class VideoTrack:
         whole_sets = self._take_sets(picture.units)
         if picture.bidirectional and not self._reordering:
             self._reorder_by(_ASSUMED_REORDERING)
-        hole = self.has_output and arrived - self._whole_at > _LONGEST_HOLE_SECONDS
+        hole = self.has_output and arrived - self.came_through_at > _LONGEST_HOLE_SECONDS
+        self.damaged += picture.damaged or picture.after_loss
         if picture.damaged:
-            self.damaged += 1
             self._waits_for_keyframe = self._waits_for_keyframe or picture.keyframe or hole
             self._misses_some = self._waits_for_keyframe
             return
+        if picture.after_loss and hole:
+            self._waits_for_keyframe = self._misses_some = True
         waited_long = arrived - self._entered_at >= LONGEST_GROUP_SECONDS
         if self._waits_for_keyframe and not (self._format and (picture.keyframe or waited_long)):
             self.damaged += self.has_output
@@ -193,7 +199,7 @@ class VideoTrack:
         begins, self._waits_for_keyframe = self._waits_for_keyframe, False
         self._misses_some = False
         self.has_output = True
-        self._whole_at = arrived
+        self.came_through_at = arrived
         if self._times is None:
             self._times = Timestamps(reordering=self._reordering or 0)
         repaired = self._times.repaired
@@ -212,5 +218,6 @@ class VideoTrack:
         yield EncodedFrame(data, pts, dts, keyframe, arrived, codec, picture.entry, picture.recovery, jumped)
 
 
-def _names(video: Media) -> str:
-    return ", ".join(sorted(encoding.name for encoding in video.encodings.values())) or "an unknown codec"
+def _names(videos: Iterable[Media]) -> str:
+    names = {encoding.name for video in videos for encoding in video.encodings.values()}
+    return ", ".join(sorted(names)) or "an unknown codec"

@@ -17,13 +17,12 @@ from drivers.contract import ProtocolViolation
 from drivers.rtsp.errors import CameraStalled, CameraUnreachable
 from drivers.rtsp.frames import AudioFormat, EncodedFrame, VideoFormat
 from drivers.rtsp.sdp import Media
-from drivers.rtsp.video_track import FootageLost, VideoTrack, recordable
+from drivers.rtsp.video_track import LONGEST_DAMAGED_SECONDS, FootageLost, VideoTrack, recordable
 from drivers.webrtc.connection import WebRtcLine
 from drivers.webrtc.whep_dialogue import parse_answer
 from drivers.webrtc.whep_session import WhepSession
 
 _POLL_SECONDS = 0.25
-_LONGEST_DAMAGED_SECONDS = 30.0
 """A camera that heeds no request for a keyframe may be this late with the next; a new session begins with one."""
 
 T = TypeVar("T")
@@ -95,7 +94,6 @@ class WhepSource:
             raise CameraUnreachable("the source is not open")
         damaged = 0
         wants_keyframe = True
-        came_through_at = self._monotonic()
         while True:
             packets = self._wait_for(
                 line.receive(_POLL_SECONDS, wants_keyframe=wants_keyframe), "the event loop of the session hangs"
@@ -104,13 +102,12 @@ class WhepSource:
             for frame in track.frames(packets, now):
                 if isinstance(frame, EncodedFrame) and frame.keyframe:
                     wants_keyframe = False
-                came_through_at = now
                 yield frame
             wants_keyframe = wants_keyframe or track.damaged > damaged
             damaged = track.damaged
             if now - track.received_at > self._stall_seconds:
                 raise CameraStalled(f"no video for {self._stall_seconds:g} s")
-            if now - came_through_at > _LONGEST_DAMAGED_SECONDS:
+            if now - track.came_through_at > LONGEST_DAMAGED_SECONDS:
                 raise CameraStalled("no picture came through whole: the network loses too many packets")
 
     def gather(self, size: int) -> None:

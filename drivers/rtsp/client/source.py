@@ -13,7 +13,7 @@ from drivers.rtsp.audio_track import AudioTrack, audible
 from drivers.rtsp.client.viewing import RtspViewing, Transport
 from drivers.rtsp.errors import CameraStalled, CameraUnreachable
 from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
-from drivers.rtsp.video_track import FootageLost, VideoTrack, recordable
+from drivers.rtsp.video_track import LONGEST_DAMAGED_SECONDS, FootageLost, VideoTrack, recordable
 
 _SOON_SECONDS = 0.1
 _GATHER_SECONDS = 0.5
@@ -82,7 +82,7 @@ class RtspSource:
         """Yield whole access units as they arrive, in decoding order, beginning at a keyframe; sound among them.
 
         Raises:
-            CameraStalled: no whole frame came within `stall_seconds`.
+            CameraStalled: nothing came within `stall_seconds`, or nothing whole within half a minute.
             CameraEnded: the camera ended the stream.
             CameraUnreachable: the connection broke.
         """
@@ -105,6 +105,8 @@ class RtspSource:
             if now - track.received_at > self._stall_seconds:
                 hint = "" if track.has_output else self._viewing.why_nothing_came
                 raise CameraStalled(f"no video for {self._stall_seconds:g} s{hint}")
+            if now - track.came_through_at > LONGEST_DAMAGED_SECONDS:
+                raise CameraStalled("no picture came through whole for half a minute")
 
     def gather(self, size: int) -> None:
         """See `Source.gather`."""

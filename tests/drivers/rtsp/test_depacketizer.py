@@ -16,6 +16,10 @@ def packets_of(frames):
     return [packetizer.packets(frame) for frame in frames]
 
 
+def unmarked(packet):
+    return packet[:1] + bytes((packet[1] & 0x7F,)) + packet[2:]
+
+
 @pytest.mark.parametrize("codec", ["h264", "h265"])
 def test_pictures_come_back_as_they_went(codec):
     frames = film(codec)[:20]
@@ -29,10 +33,60 @@ def test_pictures_come_back_as_they_went(codec):
 
 def test_a_lost_mark_ends_a_picture_at_the_next_timestamp():
     packets = packets_of(film()[:3])
-    packets[1][-1] = packets[1][-1][:1] + bytes((packets[1][-1][1] & 0x7F,)) + packets[1][-1][2:]
+    packets[1][-1] = unmarked(packets[1][-1])
     back = Depacketizer(codec=VideoCodec.H264)
     assert [len(back.push(packet)) for packet in packets[1]] == [0] * len(packets[1])
     assert not back.push(packets[2][0])[0].damaged
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("codec", ["h264", "h265"])
+def test_a_lost_packet_damages_no_later_picture(codec, marked):
+    frames = film(codec)[:20]
+    packets = [[packet if marked else unmarked(packet) for packet in picture] for picture in packets_of(frames)]
+    del packets[3][-1]
+    back = Depacketizer(codec=VideoCodec(codec))
+    pictures = [picture for of_one in packets for packet in of_one for picture in back.push(packet)]
+    assert [number for number, picture in enumerate(pictures) if picture.damaged] == [3]
+    whole = [tuple(h264.nal_units(frame.data)) for number, frame in enumerate(frames[: len(pictures)]) if number != 3]
+    assert [picture.units for picture in pictures if not picture.damaged] == whole
+
+
+def test_a_picture_that_was_lost_as_a_whole_damages_no_other():
+    frames = film()[:20]
+    packets = [packet for number, of_one in enumerate(packets_of(frames)) if number != 3 for packet in of_one]
+    back = Depacketizer(codec=VideoCodec.H264)
+    pictures = [picture for packet in packets for picture in back.push(packet)]
+    assert [number for number, picture in enumerate(pictures) if picture.after_loss] == [3]
+    assert len(pictures) == 19
+    assert not any(picture.damaged for picture in pictures)
+
+
+def test_a_picture_without_its_first_slice_is_damaged():
+    back = Depacketizer(codec=VideoCodec.H264)
+    heads = [b"\x80" + mark + number + bytes(8) for mark, number in ((b"\xe0", b"\0\x01"), (b"\xe0", b"\0\x03"))]
+    assert not back.push(heads[0] + b"\x65\x88whole")[0].damaged
+    second = heads[1][:4] + b"\0\0\x0b\xb8" + heads[1][8:] + b"\x41\x08second slice"
+    assert back.push(second)[0].damaged
+
+
+@pytest.mark.parametrize("codec", ["h264", "h265"])
+def test_a_fragment_of_a_keyframe_tells_that_one_was_lost(codec):
+    frames = [frame for frame in film(codec)[:40] if frame.keyframe][1:2]
+    packets = packets_of(frames)[0]
+    back = Depacketizer(codec=VideoCodec(codec))
+    pictures = [picture for packet in packets[-2:] for picture in back.push(packet)]
+    assert [(picture.keyframe, picture.damaged) for picture in pictures] == [(True, True)]
+
+
+def test_a_sender_that_marks_every_slice_damages_the_first_picture_alone():
+    back = Depacketizer(codec=VideoCodec.H264)
+    slices = (b"\x65\x88first", b"\x65\x08second", b"\x65\x08third")
+    pictures = []
+    for number in range(12):
+        head = b"\x80\xe0" + number.to_bytes(2, "big") + (3_000 * (number // 3)).to_bytes(4, "big") + bytes(4)
+        pictures += back.push(head + slices[number % 3])
+    assert [picture.units for picture in pictures if not picture.damaged][1:] == [slices, slices]
 
 
 def test_several_units_in_one_packet():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from contextlib import closing
 from itertools import pairwise
 
@@ -163,9 +164,15 @@ async def test_datagrams_out_of_order_and_twice_are_put_right():
 
 async def test_lost_datagrams_are_the_networks():
     frames = await seen(
-        script(packets=lambda index, packets: packets[1:] if index == 20 else packets), 40, transport="udp"
+        script(packets=lambda index, packets: packets[:-1] if index == 20 else packets), 40, transport="udp"
     )
     assert FootageLost(by_network=True) in frames
+
+
+async def test_a_connection_on_which_nothing_comes_through_whole_is_given_up():
+    told = script(sets_in="band", packets=lambda _index, packets: packets[-1:])
+    with pytest.raises(CameraStalled, match="whole"):
+        await seen(told, stall_seconds=1_000.0, open_seconds=1_000.0, monotonic=lambda: 20 * time.monotonic())
 
 
 @pytest.mark.parametrize(

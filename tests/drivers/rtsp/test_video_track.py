@@ -5,8 +5,8 @@ import pytest
 from hostile_camera import TICKS, film
 
 from drivers.rtsp.rtp import PAYLOAD_TYPE, Packetizer
-from drivers.rtsp.sdp import Encoding
-from drivers.rtsp.video_track import VideoTrack
+from drivers.rtsp.sdp import Encoding, parse_description
+from drivers.rtsp.video_track import FootageLost, VideoTrack, recordable
 
 
 @pytest.mark.parametrize("clock", [1_000, 48_000, 90_000, 1_000_000])
@@ -21,3 +21,43 @@ def test_a_clock_of_any_rate_wraps_without_a_jump(clock):
     assert len(frames) > 40
     assert {after.pts - before.pts for before, after in pairwise(frames)} == {TICKS}
     assert track.keeps_time
+
+
+def seen(*, missing: range, seconds_a_picture: float) -> list:
+    """What a recording gets over a network that loses whole pictures."""
+    track = VideoTrack(encodings={PAYLOAD_TYPE: Encoding("H264", 90_000)}, lossy=True, now=0.0)
+    packetizer = Packetizer(ssrc=7, sequence=0, timestamp=0)
+    found = []
+    for number, frame in enumerate(film()):
+        packets = packetizer.packets(frame)
+        if number not in missing:
+            found += track.frames(packets, number * seconds_a_picture)
+    return found
+
+
+def test_a_lost_picture_costs_itself_alone():
+    film_ = film()
+    lost = next(number for number, frame in enumerate(film_) if number and frame.keyframe) - 1
+    frames = seen(missing=range(lost, lost + 1), seconds_a_picture=0.04)
+    assert FootageLost(by_network=True) not in frames
+    assert [frame.pts - frames[0].pts for frame in frames] == [
+        frame.pts - film_[0].pts for number, frame in enumerate(film_) if number != lost
+    ]
+
+
+def test_pictures_lost_for_long_are_a_gap_until_the_next_keyframe():
+    frames = seen(missing=range(3, 8), seconds_a_picture=0.3)
+    at = frames.index(FootageLost(by_network=True))
+    assert at == 3
+    assert frames[at + 1].keyframe
+
+
+def test_a_video_that_can_be_recorded_is_found_behind_one_that_cannot():
+    media = parse_description(
+        b"m=application 0 RTP/AVP 107\na=control:metadata\n"
+        b"m=video 0 RTP/AVP 26\na=rtpmap:26 JPEG/90000\na=control:jpeg\n"
+        b"m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\na=control:main\n"
+        b"m=video 0 RTP/AVP 97\na=rtpmap:97 H265/90000\na=control:other\n",
+        base="rtsp://camera/",
+    )
+    assert recordable(media).control == "rtsp://camera/main"
