@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +32,6 @@ _MOST_WAITING = 5_000
 _BATCH = 256
 _BATCH_SECONDS = 0.1
 _RETRY_SECONDS = 1.0
-_FOLDERS_AT_HAND = 32
 _HOUR_MICROS = 3_600_000_000
 _SETTLED_MICROS = 60_000_000
 _EVER = 2**62
@@ -308,18 +306,26 @@ class FootageIndex:
 
 
 class _Presence:
-    """Check of segments against the disk, by folder listings of which a few are cached. Blocking."""
+    """Check of segments against the disk, by folder listings. Blocking.
+
+    Segments come in the order they were recorded, all cameras mixed, so the next ones are mostly in the folders of the
+    last ones: their listings are kept, however many cameras there are.
+    """
 
     def __init__(self, media: Path) -> None:
-        self._listing = lru_cache(maxsize=_FOLDERS_AT_HAND)(lambda folder: _names(media / folder))
+        self._media = media
+        self._listed: dict[str, frozenset[str]] = {}
 
     def missing(self, rows: Sequence[Segment]) -> list[Segment]:
         """Return those of `rows` whose file is not there."""
-        return [row for row in rows if not self._has(row.path)]
-
-    def _has(self, path: str) -> bool:
-        folder, _, name = path.rpartition("/")
-        return name in self._listing(folder)
+        places = [row.path.rpartition("/") for row in rows]
+        before = self._listed
+        self._listed = {
+            folder: before[folder] if folder in before else _names(self._media / folder)
+            for folder in {folder for folder, _, _ in places}
+        }
+        found = zip(rows, places, strict=True)
+        return [row for row, (folder, _, name) in found if name not in self._listed[folder]]
 
 
 def _names(folder: Path) -> frozenset[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -75,6 +77,27 @@ async def test_start_up_finishes_deletions_drops_lost_rows_and_adopts_files(stor
 
     await index.recover((7, 8))  # a second time finds nothing to do
     assert len(await store.segments.paths()) == 5
+
+
+async def test_each_folder_is_listed_a_few_times_at_start_however_many_cameras_there_are(
+    store, index, put, monkeypatch
+):
+    cameras = range(100, 180)
+    recorded = [put(START + n * 2_000_000, camera_id=camera_id) for n in range(30) for camera_id in cameras]
+    await store.segments.add(recorded)
+    listed = Counter()
+
+    def listing(folder):
+        listed[folder] += 1
+        return iterdir(folder)
+
+    iterdir = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", listing)
+    await index.recover(tuple(cameras))
+    hours = {folder: times for folder, times in listed.items() if folder.name == utc_hour(START)}
+    assert len(hours) == len(cameras)
+    assert max(hours.values()) <= 3
+    assert len(await store.segments.paths()) == len(recorded)
 
 
 async def test_footage_that_is_no_longer_on_the_disk_is_told_once_for_each_camera(store, index, media, put):
