@@ -11,10 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import structlog
 
 from gateway.app.central import CentralParts, central_parts
+from gateway.app.day_counting import DayCounting
 from gateway.app.device_registration import DeviceRegistration
 from gateway.app.devices import build_field
 from gateway.app.expiry import event_keeping, expiry_limits
@@ -197,6 +199,12 @@ class Gateway:
             tell=lambda event: self._lanes.recorder.put(Entry(events=(event,))),
         )
         self._keeping = event_keeping(site, store=self._store, clock=self._clock, forget=self._recording.forget)
+        self._day_counting = DayCounting(
+            day_counts=self._store.day_counts,
+            lines=lambda: (line.quality for line in self._site_state.now().lines),
+            clock=self._clock,
+            zone=lambda: ZoneInfo(self._site.site.timezone),
+        )
         hooks = site.webhooks
         self._receiver_client = ReceiverClient(
             allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds
@@ -273,6 +281,7 @@ class Gateway:
         services.keep("trusted time", self._trusted_time.run)
         services.keep("webhooks", self._webhooks.run)
         services.keep("event keeping", self._keeping.run)
+        services.keep("day counting", self._day_counting.run)
         services.keep("problems", self._problems.run)
         services.keep("incidents", self._incidents.run)
         services.keep("line scans", self._lines.scans.run)

@@ -28,6 +28,7 @@ from gateway.store.engine.database import Database
 from gateway.store.engine.faults import refused
 from gateway.store.engine.migrations import Family, after_salvage, migrations
 from gateway.store.events.commands import Commands
+from gateway.store.events.day_counts import DayCounts
 from gateway.store.events.events import Events
 from gateway.store.events.expiry import Expiry
 from gateway.store.events.journal import Journal
@@ -125,6 +126,7 @@ class Store:
     def _add_events(self) -> None:
         database, changes = self.database, self.changes
         self.events = Events(database=database)
+        self.day_counts = DayCounts(database=database)
         self.read_cursors = ReadCursors(database=database)
         self.expiry = Expiry(database=database, changes=changes)
         self.passages = Passages(database=database)

@@ -88,6 +88,7 @@ from gateway.web.status.settings_accounts import StatusAccounts
 from gateway.web.status.snapshot import DemoCard
 from gateway.web.status.support import StatusSupport
 from gateway.web.status.sync import Central, StatusSync
+from gateway.web.status.trends import StatusTrends
 from gateway.web.status.updates import Watch
 from gateway.web.status.webhooks import StatusWebhooks
 
@@ -370,6 +371,9 @@ class Interface:
                 lanes=self.lanes, journal=store.journal, folder=self.data, site_name=name, clock=self.clock
             ).routes(),
             *StatusTravels(lanes=self.lanes, events=store.events).routes(),
+            *StatusTrends(
+                state=self.site_state, day_counts=store.day_counts, clock=self.clock, zone=self._zone
+            ).routes(),
             *StatusLane(lanes=self.lanes, cards=store.cards, events=store.events, states=self._event_states).routes(),
             *StatusOutbox(actions=self.outbox, outbox=store.outbox, refused=store.refused).routes(),
             *StatusSync(central=self.central).routes(),

@@ -36,6 +36,7 @@ from gateway.web.status import (
     settings_accounts,
     support,
     sync,
+    trends,
 )
 from gateway.web.status import webhooks as receivers
 
@@ -60,6 +61,7 @@ PAGE = _operations(
     problems,
     orders,
     proof_packages,
+    trends,
     support,
     receivers,
     outbox,

@@ -31,3 +31,5 @@ UPDATE webhook SET dropped = accepted - delivered - failed
     - (SELECT count(*) FROM webhook_message WHERE webhook_id = webhook.id AND webhook_message.failed = 0);
 DELETE FROM webhook_message WHERE webhook_id NOT IN (SELECT id FROM webhook);
 DELETE FROM webhook_type WHERE webhook_id NOT IN (SELECT id FROM webhook);
+-- Better an event that no trend counts than one that is counted twice.
+INSERT INTO day_counted SELECT coalesce(max(id), 0) FROM event WHERE NOT EXISTS (SELECT 1 FROM day_counted);

@@ -20,7 +20,7 @@ import { ageConsumers, showConsumers } from "./consumers.js";
 import { forgetSettings, setUpSettings, showSettings } from "./settings.js";
 import { ageEquipment, setUpEquipment, showEquipment } from "./equipment.js";
 import { clock, follow } from "./time.js";
-import { setUpTravels, showTravels } from "./travels.js";
+import { setUpTrends, showTrends } from "./trends.js";
 import { setUpViews, show } from "./views.js";
 import { followDocument } from "./words.js";
 import { ageWall, forgetWall, setUpWall, showWall } from "./wall.js";
@@ -82,7 +82,7 @@ function showRest(snapshot) {
   showBooks(snapshot);
   showRefused(snapshot);
   showConsumers(snapshot);
-  showTravels(snapshot);
+  showTrends(snapshot);
   showSettings(snapshot);
 }
 
@@ -150,7 +150,7 @@ setUpHistory();
 setUpCards();
 setUpLines();
 setUpSettings();
-setUpTravels();
+setUpTrends();
 setUpViews({ before: endRest });
 setUpEquipment();
 setUpBooks();

@@ -1,0 +1,133 @@
+"""Counts of each day, for trends over weeks: cycles of gates, vehicles that a loop may have missed, errors on lines.
+
+Pure. Most are counted from events. What lines do is not an event each; their own counters are added up instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from enum import StrEnum
+from types import MappingProxyType
+
+from drivers.bus.line_quality import Failure, LineQuality
+from gateway.domain.events import EventKind, RecordedEvent
+from gateway.domain.wall_time import WallMicros
+
+_MICROS = 1_000_000
+
+
+class Measure(StrEnum):
+    """Something that is counted of a part of the site on each day."""
+
+    CYCLES = "cycles"
+    MISSED_VEHICLES = "missed_vehicles"
+    UNSTEADY_INPUTS = "unsteady_inputs"
+    LOSSES = "losses"
+    FOOTAGE_GAPS = "footage_gaps"
+    FOOTAGE_SECONDS = "footage_seconds"
+    REQUESTS = "requests"
+    FAILED_SILENT = "failed_silent"
+    FAILED_GARBLED = "failed_garbled"
+    FAILED_ECHOED = "failed_echoed"
+    FAILED_LATE = "failed_late"
+
+
+FAILED: Mapping[Failure, Measure] = MappingProxyType(
+    {
+        Failure.SILENT: Measure.FAILED_SILENT,
+        Failure.GARBLED: Measure.FAILED_GARBLED,
+        Failure.ECHOED: Measure.FAILED_ECHOED,
+        Failure.LATE: Measure.FAILED_LATE,
+    }
+)
+
+_OF_LANES = MappingProxyType(
+    {
+        EventKind.GATE_OPENED: Measure.CYCLES,
+        EventKind.UNAUTHORISED_PASSAGE: Measure.MISSED_VEHICLES,
+        EventKind.VEHICLE_BACKED_OUT: Measure.MISSED_VEHICLES,
+        EventKind.INPUT_STUCK: Measure.UNSTEADY_INPUTS,
+        EventKind.INPUT_CHATTERS: Measure.UNSTEADY_INPUTS,
+    }
+)
+"""A loop that misses vehicles shows as vehicles that pass unannounced, or that are let in and are not seen to pass."""
+COUNTED_EVENTS = (*_OF_LANES, EventKind.DEVICE_LOST, EventKind.FOOTAGE_GAP)
+
+
+@dataclass(frozen=True, slots=True)
+class DayCount:
+    """An amount of one measure, of one part of the site, on one day (YYYY-MM-DD)."""
+
+    day: str
+    measure: Measure
+    part: str
+    amount: int
+
+
+def day_of(moment: WallMicros, zone: tzinfo) -> str:
+    """Return the day of the site's calendar that a moment is in."""
+    return datetime.fromtimestamp(moment / _MICROS, UTC).astimezone(zone).date().isoformat()
+
+
+def counted(events: Iterable[RecordedEvent], zone: tzinfo) -> tuple[DayCount, ...]:
+    """Count events. Those of other kinds count for nothing."""
+    amounts: Counter[tuple[str, Measure, str]] = Counter()
+    for event in events:
+        day = day_of(event.date_at, zone)
+        for measure, part, amount in _counts(event):
+            amounts[day, measure, part] += amount
+    return tuple(DayCount(*key, amount) for key, amount in amounts.items())
+
+
+def _counts(event: RecordedEvent) -> Iterator[tuple[Measure, str, int]]:
+    if event.type == EventKind.DEVICE_LOST:
+        yield Measure.LOSSES, str(event.device_id), 1
+    elif event.type == EventKind.FOOTAGE_GAP:
+        seconds = json.loads(event.data).get("seconds", 0)
+        if seconds > 0:  # below, footage overlaps
+            yield Measure.FOOTAGE_GAPS, str(event.device_id), 1
+            yield Measure.FOOTAGE_SECONDS, str(event.device_id), max(1, round(seconds))
+    elif event.type in _OF_LANES:
+        yield _OF_LANES[EventKind(event.type)], event.lane_id, 1
+
+
+def unit_part(line: str, unit: int) -> str:
+    """Return the part of the site that a unit of a line is."""
+    return f"{line}/{unit}"
+
+
+class LineTally:
+    """Counters of lines, which run from their start, made into what came since the last time."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Measure, str], int] = {}
+
+    def since(self, lines: Iterable[LineQuality], *, day: str) -> tuple[DayCount, ...]:
+        """Return what was not yet kept, as amounts of this day."""
+        return tuple(
+            DayCount(day, measure, part, amount)
+            for (measure, part), total in _totals(lines).items()
+            if (amount := total - self._before((measure, part), total)) > 0
+        )
+
+    def keep(self, lines: Iterable[LineQuality]) -> None:
+        """Note that the amounts of these counters are on disk."""
+        self._known = _totals(lines)
+
+    def _before(self, key: tuple[Measure, str], total: int) -> int:
+        known = self._known.get(key, 0)
+        return known if known <= total else 0  # a line that was opened anew counts from its start
+
+
+def _totals(lines: Iterable[LineQuality]) -> dict[tuple[Measure, str], int]:
+    totals: dict[tuple[Measure, str], int] = {}
+    for line in lines:
+        for unit in line.units:
+            part = unit_part(line.name, unit.unit)
+            totals[Measure.REQUESTS, part] = sum(unit.reply_times) + sum(unit.failed.values())
+            totals |= {(FAILED[failure], part): count for failure, count in unit.failed.items()}
+    return totals

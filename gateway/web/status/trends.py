@@ -1,0 +1,100 @@
+"""What happened at each part of the site on each day of the last weeks, for the page."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from zoneinfo import ZoneInfo
+
+from aiohttp import web
+
+from gateway.domain.day_counts import FAILED, DayCount, Measure, day_of, unit_part
+from gateway.problems.found import SiteState
+from gateway.runtime.clock import Clock
+from gateway.store.events.day_counts import DayCounts
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import Caller
+from gateway.web.http.envelope import success
+from gateway.web.operation import Operation, needs
+from gateway.web.status.snapshot import user_state
+
+TRENDS = Operation("GET", "/status/trends", needs("can_view_devices") & needs("can_view_events"), "trends")
+
+_DAYS = 28
+
+Amounts = Mapping[tuple[Measure, str], Sequence[int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusTrends:
+    """`/status/trends`: an amount for each of the last 28 days, the last of which is today, of each part of the site.
+
+    `since` is the first day of which anything is known. Failures of a unit are by their kind.
+    """
+
+    state: Callable[[], SiteState]
+    day_counts: DayCounts
+    clock: Clock
+    zone: ZoneInfo
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the operations of this family."""
+        return (Route(TRENDS, self._trends),)
+
+    async def _trends(self, _: web.Request, caller: Caller) -> web.StreamResponse:
+        today = date.fromisoformat(day_of(self.clock.wall().micros, self.zone))
+        days = [(today - timedelta(days=back)).isoformat() for back in reversed(range(_DAYS))]
+        amounts = _by_part(await self.day_counts.since(days[0]), days)
+        site = self.state()
+        trends = {
+            "days": days,
+            "since": await self.day_counts.first_day(),
+            "lanes": [
+                {
+                    "id": lane.lane_id,
+                    "cycles": amounts[Measure.CYCLES, lane.lane_id],
+                    "missed_vehicles": amounts[Measure.MISSED_VEHICLES, lane.lane_id],
+                    "unsteady_inputs": amounts[Measure.UNSTEADY_INPUTS, lane.lane_id],
+                }
+                for lane in site.lanes
+            ],
+            "units": list(_units(site, amounts)),
+            "devices": [
+                {"name": device.name, "losses": amounts[Measure.LOSSES, str(device.device_id)]}
+                for device in site.devices
+            ],
+            "cameras": [
+                {
+                    "name": camera.name,
+                    "gaps": amounts[Measure.FOOTAGE_GAPS, str(camera.camera_id)],
+                    "seconds": amounts[Measure.FOOTAGE_SECONDS, str(camera.camera_id)],
+                }
+                for camera in (site.cameras if user_state(caller).view_cameras else ())
+            ],
+        }
+        return success(trends=trends)
+
+
+def _by_part(counts: Sequence[DayCount], days: Sequence[str]) -> Amounts:
+    places = {day: place for place, day in enumerate(days)}
+    found: defaultdict[tuple[Measure, str], list[int]] = defaultdict(lambda: [0] * len(days))
+    for count in counts:
+        if (place := places.get(count.day)) is not None:
+            found[count.measure, count.part][place] = count.amount
+    return found
+
+
+def _units(site: SiteState, amounts: Amounts) -> Iterator[dict[str, object]]:
+    names = {device.device_id: device.name for device in site.devices}
+    for line in site.lines:
+        for unit in line.quality.units:
+            part = unit_part(line.name, unit.unit)
+            yield {
+                "line": line.name,
+                "unit": unit.unit,
+                "devices": [names[number] for number in line.devices.get(unit.unit, ())],
+                "requests": amounts[Measure.REQUESTS, part],
+                "failed": {failure.value: amounts[measure, part] for failure, measure in FAILED.items()},
+            }
