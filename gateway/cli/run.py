@@ -24,9 +24,9 @@ def run(
 
     Example: edge-gateway run /etc/edge-gateway/site.toml --data /var/lib/edge-gateway
     """
-    from gateway.app import gateway  # noqa: PLC0415  # the whole daemon; other commands start faster without it
+    from gateway.app import run as daemon  # noqa: PLC0415  # the whole daemon; other commands start faster without it
 
-    raise typer.Exit(gateway.run(site_path=site, data=data or _usual_data(site)))
+    raise typer.Exit(daemon.run(site_path=site, data=data or _usual_data(site)))
 
 
 def _usual_data(site: Path) -> Path:

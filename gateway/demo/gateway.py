@@ -13,7 +13,7 @@ import aiohttp
 from aiohttp import web
 from pydantic import ValidationError
 
-from gateway.app.gateway import run
+from gateway.app.run import run
 from gateway.demo.control import Presented
 from gateway.demo.scene import BAD_CARDS, GOOD_CARDS, MISCONFIGURED
 from gateway.domain.errors import ConfigError, GatewayError

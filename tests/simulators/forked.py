@@ -20,7 +20,7 @@ from pathlib import Path
 from gateway.demo.scene import FieldReady
 
 _MAINS = {
-    "gateway": ("gateway.cli", "gateway.app.gateway"),
+    "gateway": ("gateway.cli", "gateway.app.run"),
     "gateway.demo.gateway": ("gateway.demo.gateway",),
     "gateway.demo.field": ("gateway.demo.field", "drivers.rtsp.server.testcard"),
 }

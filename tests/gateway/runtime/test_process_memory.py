@@ -13,7 +13,7 @@ from pathlib import Path
 RUNNING = """
 import gc, signal, sys
 from pathlib import Path
-from gateway.app.gateway import run
+from gateway.app.run import run
 
 def tell(*_):
     print(gc.get_freeze_count(), len(gc.get_objects()), flush=True)

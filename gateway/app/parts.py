@@ -1,0 +1,52 @@
+"""Parts of the daemon that are made from the site file and the data folder alone."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from gateway.lanes.access_rules import places_of
+from gateway.recording import Recording
+from gateway.runtime.clock import SystemClock, boot_id, offset_of
+from gateway.runtime.data_folder import MEDIA_MARKER, DataFolder, media_fault
+from gateway.runtime.supervision import Progress
+from gateway.runtime.trusted_time import read_trusted_time
+from gateway.site import Secrets, Site
+from gateway.store import DEFAULT_BYTES, GIGABYTE, Store
+
+
+def clock_of(folder: DataFolder) -> SystemClock:
+    """Make the clock, which knows the last trusted time."""
+    clock = SystemClock()
+    if (last := read_trusted_time(folder.path)) is not None:
+        clock.recall(last, boot_id=boot_id())
+    return clock
+
+
+def store_of(site: Site, *, folder: DataFolder, clock: SystemClock) -> Store:
+    """Put the store together for a site."""
+    return Store(
+        folder=folder.path,
+        site_name=site.site.name,
+        sends=site.central is not None,
+        offset=partial(offset_of, clock, boot_id()),
+        places=places_of(site),
+        now=lambda: clock.wall().micros,
+        backlog_bytes=round(site.central.backlog_gigabytes * GIGABYTE) if site.central else DEFAULT_BYTES,
+    )
+
+
+def recording_of(
+    site: Site, *, store: Store, folder: DataFolder, clock: SystemClock, progress: Progress, secrets: Secrets
+) -> Recording:
+    """Put the recording together for a site's cameras."""
+    return Recording(
+        site=site,
+        store=store,
+        media=folder.media,
+        run_folder=folder.run,
+        clock=clock,
+        progress=progress,
+        secrets=secrets,
+        media_fault=partial(media_fault, folder.path),
+        marker=MEDIA_MARKER,
+    )

@@ -1,0 +1,63 @@
+"""What systemd is told: that the lanes are under control, and how the site does in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.app.served_interface import ServedInterface
+from gateway.app.systemd import Notify
+from gateway.lanes import Lanes
+from gateway.problems.problem import Verdict
+from gateway.recording import Recording
+from gateway.runtime.clock import Clock
+from gateway.site import Site
+from gateway.store.engine.changes import Changes
+
+log = structlog.get_logger(__name__)
+
+_CONTROL_SECONDS = 15.0
+_MOST_NAMED = 3
+
+
+@dataclass(kw_only=True, slots=True)
+class Readiness:
+    """Tells systemd of the site. `site` may be replaced."""
+
+    site: Site
+    lanes: Lanes
+    recording: Recording
+    interface: ServedInterface
+    verdict: Callable[[], Verdict]
+    changes: Changes
+    notify: Notify
+    clock: Clock
+
+    async def tell(self) -> None:
+        """Tell systemd once every device has answered or was found to be away: then the lanes are under control.
+
+        The log says `gateway_ready` only when the interface is served too. Lanes do not wait for it.
+        """
+        version, until = self.changes.version, self.clock.monotonic() + _CONTROL_SECONDS
+        starting = self.interface.fault
+        while self.clock.monotonic() < until and (self.lanes.under_control() or self.interface.fault == starting):
+            version = await self.changes.beyond(version, within=1.0)
+        self.notify.ready(self.status())
+        if self.interface.fault:
+            log.warning("lanes_ready_without_interface", why=self.interface.fault)
+        while self.interface.fault:
+            version = await self.changes.beyond(version, within=60.0)
+        log.info("gateway_ready")
+
+    def status(self) -> str:
+        """Return the site in one line: its lanes, devices and cameras, and what is wrong."""
+        offline = sum(device.online is False for device in self.lanes.devices())
+        recording = sum(camera.condition == "recording" for camera in self.recording.cameras())
+        text = (
+            f"{self.site.site.name}: {len(self.site.lanes)} lanes, {offline} devices offline, "
+            f"{recording} of {len(self.site.cameras)} cameras recording"
+        )
+        verdict = self.verdict()
+        return "; ".join((text, verdict.headline, *verdict.not_ready[:_MOST_NAMED]))

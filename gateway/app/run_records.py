@@ -1,0 +1,64 @@
+"""Records of the gateway's own life: started, lost its power before, changed its site, stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import structlog
+
+from gateway.domain.events import Event, EventKind
+from gateway.lanes.recorder import Recorder
+from gateway.runtime.clock import Clock
+from gateway.site.running import Step
+from gateway.store import Entry
+
+log = structlog.get_logger(__name__)
+
+_STEPS = {
+    Step.TAKEN: EventKind.SITE_CHANGED,
+    Step.CONFIRMED: EventKind.SITE_CHANGE_CONFIRMED,
+    Step.RETURNED: EventKind.SITE_CHANGE_RETURNED,
+    Step.REFUSED: EventKind.SITE_CHANGE_REFUSED,
+}
+_LONGEST_TEXT = 1000
+_LAST_WORDS_SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRecords:
+    """Writes them by the recorder of the lanes, which waits where the disk takes nothing."""
+
+    recorder: Recorder
+    clock: Clock
+
+    def started(self, site_name: str, *, was_unclean: bool, returned: str, salvaged: Iterable[str]) -> None:
+        """Record the start.
+
+        Args:
+            site_name: the site's name.
+            was_unclean: whether the last run ended without warning.
+            returned: the sentence on a change of the site file that was taken back, "" for none.
+            salvaged: sentences on what was damaged in the store.
+        """
+        events = [self._event(EventKind.POWER_LOST, "the last run ended without warning")] if was_unclean else []
+        events.append(self._event(EventKind.GATEWAY_STARTED, f"the gateway of {site_name} has started"))
+        if returned:
+            events.append(self._event(EventKind.SITE_CHANGE_RETURNED, returned))
+        events += [self._event(EventKind.STORE_DAMAGED, text) for text in salvaged]
+        self.recorder.put(Entry(events=tuple(events)))
+
+    def site_changed(self, step: Step, text: str, by: str) -> None:
+        """Record a step of a change of the site file, and who took it."""
+        event = replace(self._event(_STEPS[step], text[:_LONGEST_TEXT]), data={"by": by})
+        self.recorder.put(Entry(events=(event,)))
+
+    async def stopped(self) -> None:
+        """Write the last records of lanes to disk, then that the gateway stopped."""
+        self.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, "the gateway was stopped"),)))
+        if not await self.recorder.drained(within=_LAST_WORDS_SECONDS):
+            log.error("records_lost_at_stop", waiting=self.recorder.waiting)
+
+    def _event(self, kind: EventKind, text: str) -> Event:
+        stamp = self.clock.wall()
+        return Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)

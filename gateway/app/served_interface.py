@@ -1,0 +1,78 @@
+"""The interface on its port: accounts of the site file, certificate, and why it is not served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from gateway.domain.errors import StoreError
+from gateway.site import Secrets, Site
+from gateway.store.accounts.accounts import Accounts
+from gateway.store.engine.changes import Changes
+from gateway.web.app import Interface
+from gateway.web.auth.site_file_accounts import Accounts as SiteFileAccounts
+from gateway.web.auth.site_file_accounts import hash_accounts
+from gateway.web.http.server import serve
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(kw_only=True, slots=True)
+class ServedInterface:
+    """Serves the interface while `run` goes on. `site` may be replaced between two runs.
+
+    Attributes:
+        site: whose address, certificate and accounts count.
+        secrets: the passwords of its accounts.
+        accounts: where their hashes are kept.
+        changes: told when the interface begins or ceases to be served.
+        run_folder: where the local socket is.
+        make: makes it for the site file's accounts.
+        fault: why the interface is not served, "" while it is.
+    """
+
+    site: Site
+    secrets: Secrets
+    accounts: Accounts
+    changes: Changes
+    run_folder: Path
+    make: Callable[[SiteFileAccounts], Interface]
+    fault: str = "the interface is not served yet"
+    _port: int = field(default=0, init=False)
+
+    async def run(self) -> None:
+        """Serve until cancelled. A port that the system chose is kept from run to run."""
+        api = self.site.api
+        accounts = await hash_accounts(api.accounts, self.secrets.get, await self._known_hashes())
+        await serve(
+            self.make(accounts).build(),
+            host=api.listens_on,
+            port=api.port or self._port,
+            started=self._serving,
+            failed=self._not_serving,
+            run_folder=self.run_folder,
+            tls=api.tls,
+        )
+
+    async def _known_hashes(self) -> dict[str, str]:
+        """Return the known hashes of the site file's passwords; none when they cannot be read."""
+        try:
+            return await self.accounts.site_file_hashes()
+        except StoreError as error:
+            log.warning("known_hashes_not_read", error=str(error))
+            return {}
+
+    def _serving(self, port: int) -> None:
+        self.fault, self._port = "", port
+        self.changes.bump()
+        log.info("interface_served", host=self.site.api.listens_on, port=port)
+
+    def _not_serving(self, why: str) -> None:
+        """Note that another program has the port. Gates work without a page, so they are not stopped for it."""
+        if self.fault != why:
+            log.error("interface_not_served", error=why)
+        self.fault = why
+        self.changes.bump()
