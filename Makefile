@@ -9,7 +9,7 @@ PLAYER := tests/player/node_modules/.package-lock.json
 SUITES ?= bookworm trixie
 PREVIOUS ?= HEAD~1
 
-.PHONY: run test gather check wheel deb install-trial bench rounds cuts power-cuts outage outage-month seeds mutations fuzz docs pictures format lock clean debian
+.PHONY: run test gather check wheel deb install-trial bench rounds cuts power-cuts outage outage-month seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -91,6 +91,14 @@ mutations: $(STAMP)  ## break each guard once and see that it is found; ONLY="fi
 
 fuzz: $(STAMP)  ## requests of every kind, right and wrong, against a running demo by its own description
 	FUZZ_TIMES=$(or $(FUZZ_TIMES),4) $(BIN)/pytest tests/system/test_fuzz.py
+
+# A coverage-guided fuzzer, for this target alone: it has no package for every Python and machine that tests run on.
+build/atheris: requirements/fuzzer.lock $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: --upgrade --target $@ -r $<
+	touch $@
+
+fuzz-parsers: build/atheris  ## a million inputs for each parser, guided by coverage; INPUTS=1000000 SECONDS_EACH=3600 ONLY="sdp rtp"
+	PYTHONPATH=build/atheris $(BIN)/python tests/simulators/fuzz_parsers.py --inputs $(or $(INPUTS),1000000) --seconds $(or $(SECONDS_EACH),3600) $(if $(ONLY),--only $(ONLY))
 
 docs: $(STAMP)  ## the pages that are made from the catalogue and the events
 	$(BIN)/python scripts/interface_coverage.py

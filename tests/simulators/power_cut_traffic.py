@@ -45,6 +45,7 @@ from gateway.runtime.clock import ClockOffset, Stamp, TrustedTime
 from gateway.runtime.data_folder import media_condition
 from gateway.runtime.trusted_time import keep_trusted_time
 from gateway.store import CardRecord, Entry, Store, Webhook
+from gateway.store.engine import opening
 
 CAMERA = 7
 SECOND = 1_000_000
@@ -52,6 +53,8 @@ START = 1_800_000_000 * SECOND
 TRUSTED = ClockOffset(boot_id="", micros=0, trusted=True)
 _LIVES = ("closed", "killed", "killed", "damaged, then killed")
 _RATE = 10
+_WAL_PAGES = 200
+"""A fifth of a gateway's: so many more times its log is moved into the file and begun anew."""
 _LIMITS = EvidenceLimits(bytes_each=10**7, per_event=10_000, floor=0)
 
 
@@ -338,4 +341,5 @@ def quiet() -> None:
 
 if __name__ == "__main__":
     quiet()
+    opening.WAL_PAGES = _WAL_PAGES
     lives(Path(sys.argv[1]), int(sys.argv[2]))
