@@ -15,6 +15,10 @@ _EARLIEST_TICKS = TICKS_PER_SECOND
 _LONGEST_BACK_TICKS = 2 * TICKS_PER_SECOND
 _LONGEST_SLIP_TICKS = TICKS_PER_SECOND // 2
 """A count that is off by more, or stays off for longer, is a new count."""
+_LONGEST_FORWARD_TICKS = 10 * TICKS_PER_SECOND
+_JUDGED_SECONDS = 20.0
+"""The pace of a count is judged over so long. Below half the pace of the arrivals it counts in another unit than the
+camera announced."""
 _ASSUMED_STEP = TICKS_PER_SECOND // 25
 
 
@@ -37,6 +41,9 @@ class Timestamps:
         self._arrived = 0.0
         self._earliest = 0.0
         self._first_arrived = 0.0
+        self._judged_at = 0.0
+        self._counted = 0
+        self._is_slow = False
         self._waiting: list[int] = []
         self._seen = 0
         self._first_pts = 0
@@ -65,12 +72,13 @@ class Timestamps:
     def _presentation(self, raw: int, arrived: float, clock: int) -> int:
         if self._raw is None:
             self._pts = self._by_camera = self._first_pts = raw * TICKS_PER_SECOND // clock
-            self._first_arrived = arrived
+            self._first_arrived = self._judged_at = arrived
         else:
             step = (raw - self._raw + 0x80000000 & 0xFFFFFFFF) - 0x80000000
             # The counter wraps in units of its own clock, so the step is scaled, never the counter.
             ticks, self._part_of_tick = divmod(step * TICKS_PER_SECOND + self._part_of_tick, clock)
             self._by_camera += ticks
+            self._judge(ticks, arrived)
             if self._is_true(step, arrived):
                 self._step = min(max(self._by_camera - self._pts, _ASSUMED_STEP // 10), TICKS_PER_SECOND)
                 self._pts = self._by_camera
@@ -94,7 +102,20 @@ class Timestamps:
         self._earliest = min(self._earliest, self._lateness(self._pts, arrived))
         return self._pts
 
+    def _judge(self, ticks: int, arrived: float) -> None:
+        """Note a step, and judge the pace of the count now and then. Jumps and pauses say nothing about it."""
+        if -_LONGEST_BACK_TICKS <= ticks <= _LONGEST_FORWARD_TICKS:
+            self._counted += ticks
+        else:
+            self._judged_at += arrived - self._arrived
+        passed = arrived - self._judged_at
+        if passed >= _JUDGED_SECONDS:
+            self._is_slow = 2 * self._counted < passed * TICKS_PER_SECOND
+            self._judged_at, self._counted = arrived, 0
+
     def _is_true(self, step: int, arrived: float) -> bool:
+        if self._is_slow and not self._reordering:
+            return False
         forward = self._by_camera - self._pts
         if forward <= 0 and not (self._reordering and step and forward > -_LONGEST_BACK_TICKS):
             return False

@@ -40,6 +40,33 @@ def test_a_jump_is_replaced_by_the_time_that_passed():
         assert all(abs(after[0] - before[0] - STEP) < 5 for before, after in pairwise(told))
 
 
+def test_a_count_in_another_unit_than_was_announced_gives_way_to_the_arrivals():
+    told, times = run([number * STEP // 10 for number in range(2_000)])
+    steps = [after[0] - before[0] for before, after in pairwise(told)]
+    assert all(abs(step - STEP) < 5 for step in steps[510:])  # it is judged over 20 s
+    assert times.repaired > 1_400
+
+
+def test_a_network_that_holds_pictures_up_changes_no_time():
+    """For 8 s of each 20 nothing comes, and then all of it at once; the count is right."""
+    times = Timestamps()
+    told = []
+    for number in range(3_000):
+        filmed = number * 0.04
+        arrived = filmed if filmed % 20 < 12 else filmed - filmed % 20 + 20
+        told.append(times.times(number * STEP, 100.0 + arrived)[0])
+    assert times.repaired == 0
+    assert {after - before for before, after in pairwise(told)} == {STEP}
+
+
+def test_a_long_pause_says_nothing_of_the_pace():
+    times = Timestamps()
+    at = [0.04 * number + 30.0 * (number // 100) for number in range(1_000)]
+    told = [times.times(round(90_000 * second), 10.0 + second)[0] for second in at]
+    assert times.repaired == 0
+    assert told[-1] == round(90_000 * at[-1])
+
+
 def test_slips_do_not_add_up():
     told, times = run([number * STEP - (number % 5 == 4) * STEP for number in range(1_000)])
     assert times.repaired == 200
