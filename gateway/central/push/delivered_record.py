@@ -11,7 +11,7 @@ from gateway.central.push.requests import answered_record
 from gateway.domain.conflicts import READS
 from gateway.domain.errors import CentralRefused
 from gateway.domain.record_marks import CREATES, is_still
-from gateway.domain.writes import JsonObject
+from gateway.domain.writes import CARD_CREATE, ENTRY_CREATE, JsonObject
 
 
 class RecordState(Enum):
@@ -42,3 +42,11 @@ async def record_state(client: CentralClient, kind: str, central_id: int, marks:
     if record is None:
         return RecordState.UNKNOWN
     return RecordState.PRESENT if is_still(kind, marks, record) else RecordState.OTHER
+
+
+async def names_lost_card(client: CentralClient, kind: str, body: JsonObject) -> bool:
+    """Return whether a refused entry names a card that central no longer has. Raises CentralUnavailable."""
+    card_id = body.get("access_id")
+    if kind != ENTRY_CREATE.kind or not isinstance(card_id, int):
+        return False
+    return await record_state(client, CARD_CREATE.kind, card_id, {}) is RecordState.GONE

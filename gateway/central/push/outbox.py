@@ -21,6 +21,7 @@ from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObj
 from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.push.batch_upload import BatchUpload, can_batch
 from gateway.central.push.both_sides import BothSides
+from gateway.central.push.delivered_record import names_lost_card
 from gateway.central.push.events import OutboxEvents
 from gateway.central.push.paused_operations import PausedOperations, action_of
 from gateway.central.push.requests import DeliveryRequest, answered_record, creates_among, delivery_request, given_id
@@ -310,11 +311,7 @@ class OutboxSender:
                 await self._cards.make_way(central_id, request.body, card_id=row.record_id)
             now = self._clock.wall()
             known = await self._outbox.delivered(
-                row,
-                central_id=central_id,
-                record=record,
-                now=now.micros,
-                trusted=now.trusted,
+                row, central_id=central_id, record=record, now=now.micros, trusted=now.trusted
             )
             if row.kind == CARD:
                 await self._cards.settle(operation, known, record, formerly=row.record_id)
@@ -328,7 +325,10 @@ class OutboxSender:
         """
         effect = request.operation.effect
         if error.status != NOT_FOUND or effect is Effect.CREATE:
-            await self._park(row, str(error))
+            if await names_lost_card(self._client, row.kind, request.body):
+                await self._outbox.leave_out(row, "access_id")
+            else:
+                await self._park(row, str(error))
         elif effect is Effect.DELETE:
             await self._delivered(row, request, {})
         else:

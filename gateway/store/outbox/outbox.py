@@ -22,6 +22,7 @@ from gateway.store.outbox.rows import (
     free_waiting,
     listed_rows,
     outbox_rows,
+    rewrite,
     take_out,
     try_again,
     waiting_writes,
@@ -245,6 +246,11 @@ class Outbox:
             return parked > 0 and not (row.action == "create" and _overtaken(connection, row))
 
         return await self._database.write(job)
+
+    async def leave_out(self, row: OutboxRow, name: str) -> None:
+        """Let a row that was just refused go again without a field."""
+        body = {field: value for field, value in (body_object(row.body) or {}).items() if field != name}
+        await self._database.write(lambda connection: rewrite(connection, row.id, body))
 
     async def retry_now(self, *, files: bool = True) -> None:
         """Make everything that waits due, because central is back; `files` too, or all but those."""

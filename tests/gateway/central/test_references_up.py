@@ -168,6 +168,18 @@ async def test_a_device_that_central_will_never_have_parks_the_row_with_its_name
     assert sent_to(central, "/v1/entry") == []
 
 
+@pytest.mark.parametrize(("card", "sent"), [(4999, [None]), (4001, [])], ids=["gone", "there"])
+async def test_a_refused_entry_goes_without_a_card_that_central_no_longer_has(store, sender, central, card, sent):
+    gate = central.tables.devices.find(101)
+    central.tables.devices.remove(101)  # which refuses the entry, as a central does that knows no such card
+    await hold(store, ENTRY_CREATE, {"device_id": 101, "type": "entry", "date_at": DATE, "access_id": card})
+    await sender.send_due()
+    central.tables.devices.put(gate)
+    books = await send(store, sender)
+    assert (books.waiting, books.parked, books.delivered) == (0, 1 - len(sent), len(sent))
+    assert [made["access_id"] for made in central.entries] == sent
+
+
 async def test_sent_again_by_a_person_it_names_the_record_by_central_s_id(store, sender, central):
     card = await hold(store, CARD_CREATE, CARD)
     gate = central.tables.devices.find(101)
