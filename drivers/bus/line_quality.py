@@ -90,6 +90,8 @@ class UnitQuality:
         failing: how it fails now, None while it answers.
         failures: how many requests failed since its last answer.
         losses: how many times among its last 100 requests one failed after one that was answered.
+        unsecured: why it is not spoken with over a secure channel, "" while it is; None where the line has none.
+        is_tampered: whether it says that its housing is open.
     """
 
     unit: int
@@ -101,6 +103,8 @@ class UnitQuality:
     losses: int
     failures: int
     hour: Counts = field(default_factory=lambda: Counts((), {}))
+    unsecured: str | None = None
+    is_tampered: bool = False
 
     @property
     def fault(self) -> UnitFault | None:

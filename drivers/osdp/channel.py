@@ -8,15 +8,17 @@ import select
 import socket
 import termios
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import serial
 from osdp import Channel
 
+from drivers.bus.line_quality import Failure, failure_of
 from drivers.contract import LinkError
-from drivers.osdp.messages import Setup
+from drivers.osdp.messages import MOST_OUTCOMES, Setup
 from drivers.osdp.replies import ReplyFrames
 from drivers.system_messages import system_words
 
@@ -33,6 +35,16 @@ class LastReply:
 
     at: float
     code: int
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The request that is not answered yet: whom, what and when, and what has come since."""
+
+    address: int
+    request: bytes
+    at: float
+    received: bytes = b""
 
 
 class Line:
@@ -105,8 +117,17 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
         self._line = line
         self._monotonic = monotonic
         self._replies = ReplyFrames()
+        self._asked: _Asked | None = None
+        self._outcomes: dict[int, deque[float | Failure]] = {}
         self.last_replies: dict[int, LastReply] = {}
         self.lost = ""
+
+    def taken_outcomes(self) -> Iterator[tuple[int, tuple[float | Failure, ...]]]:
+        """Take how the readers answered since the last time, by address: milliseconds, or how a request failed."""
+        for address, outcomes in self._outcomes.items():
+            if outcomes:
+                yield address, tuple(outcomes)
+                outcomes.clear()
 
     def read(self, max_bytes: int) -> bytes:
         """Read the reply to the last command once it is whole, else nothing. It fits libosdp's buffer."""
@@ -115,21 +136,37 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
         except OSError as error:
             self.lost = system_words(error)
             return b""
+        if data and self._asked is not None:
+            self._asked.received = (self._asked.received + data)[:_READ_SIZE]
         reply = self._replies.feed(data) if data else None
         if reply is None:
             return b""
-        self.last_replies[reply.address] = LastReply(self._monotonic(), reply.code)
+        now = self._monotonic()
+        if self._asked is not None:
+            self._note(self._asked.address, round((now - self._asked.at) * 1000, 1))
+            self._asked = None
+        self.last_replies[reply.address] = LastReply(now, reply.code)
         return reply.frame[:max_bytes]
 
     def write(self, buf: bytes) -> int:
         """Send a frame: its length, or -1 when the line did not take it."""
         data = bytes(buf)
-        self._replies.expect(data)
+        if self._asked is not None:
+            failure = failure_of(self._asked.request, self._asked.received, TimeoutError())
+            self._note(self._asked.address, failure or Failure.SILENT)
+            self._asked = None
+        address = self._replies.expect(data)
         try:
-            return len(data) if not self.lost and self._line.write(data) else -1
+            sent = not self.lost and self._line.write(data)
         except OSError as error:
             self.lost = system_words(error)
             return -1
+        if sent and address is not None:
+            self._asked = _Asked(address, data, self._monotonic())
+        return len(data) if sent else -1
+
+    def _note(self, address: int, outcome: float | Failure) -> None:
+        self._outcomes.setdefault(address, deque(maxlen=MOST_OUTCOMES)).append(outcome)
 
     def flush(self) -> None:
         """Drop what has come."""

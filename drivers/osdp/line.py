@@ -9,13 +9,27 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import replace
 
 import structlog
 
+from drivers.bus.line_quality import Failure, LineAnswers, LineQuality
 from drivers.child_process import ChildProcess, start_child
 from drivers.contract import Feedback, LinkError, ProtocolViolation
 from drivers.link import LinkSpec, reconnect_wait
-from drivers.osdp.messages import Beat, Connected, Happening, Lost, ReaderSetup, Setup, Show, happening_of
+from drivers.osdp.messages import (
+    Beat,
+    Connected,
+    Happening,
+    LineSeen,
+    Lost,
+    Polled,
+    ReaderSetup,
+    Setup,
+    Show,
+    TamperSeen,
+    happening_of,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -27,6 +41,8 @@ _SILENT_SECONDS = 6.0
 _END_SECONDS = 3.0
 """A killed process may hang in the port's driver: its readers are told as lost before it is gone."""
 _STEADY_SECONDS = 10.0
+_REPLY_SECONDS = 0.2
+"""So long libosdp waits for a reply, as the OSDP standard has it."""
 _UNSENT_LIMIT = 4 * 1024
 _NOT_HANDED_ON = ("EDGE_GATEWAY_SECRET_", "CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
 
@@ -64,6 +80,20 @@ class OsdpLine:
         self._listeners: dict[int, Listener] = {}
         self._standing: dict[int, Connected | Lost] = {}
         self._process: ChildProcess | None = None
+        self._down = ""
+        self._tampered: set[int] = set()
+        self._answers = LineAnswers(line=name)
+        for address in keys:
+            self._answers.polled(address, allowed=_REPLY_SECONDS)
+
+    def quality(self) -> LineQuality:
+        """Return how the line and its readers do."""
+        told = self._answers.quality(down_reason=self._down, now=self._monotonic())
+        units = tuple(
+            replace(unit, unsecured=self._unsecured(unit.unit), is_tampered=unit.unit in self._tampered)
+            for unit in told.units
+        )
+        return replace(told, units=units)
 
     @property
     def pid(self) -> int:
@@ -81,6 +111,7 @@ class OsdpLine:
             except (LinkError, ProtocolViolation, OSError) as error:
                 failures = 1 if self._monotonic() - started_at > _STEADY_SECONDS else failures + 1
                 log.warning("osdp_line_failed", line=self._name, reason=str(error))
+                self._down = str(error)
                 for reader in self._setup.readers:
                     self._take(Lost(address=reader.address, reason=str(error)[:300]))
             await asyncio.sleep(reconnect_wait(failures))
@@ -143,9 +174,35 @@ class OsdpLine:
                 raise LinkError(f"the process of line {self._name} {how}")
             self._take(happening_of(line))
 
+    def _unsecured(self, address: int) -> str:
+        match self._standing.get(address):
+            case Connected():
+                return ""
+            case Lost(reason=reason):
+                return reason
+            case _:
+                return "it has not answered yet"
+
+    def _count(self, polled: Polled) -> None:
+        now = self._monotonic()
+        for outcome in polled.outcomes:
+            if isinstance(outcome, Failure):
+                self._answers.failed(polled.address, outcome, now=now)
+            else:
+                self._answers.answered(polled.address, took=outcome / 1000, now=now)
+
     def _take(self, happening: Happening) -> None:
-        if isinstance(happening, Beat):
-            return
+        match happening:
+            case Beat():
+                return
+            case Polled():
+                self._count(happening)
+                return
+            case LineSeen():
+                self._down = happening.down
+                return
+            case TamperSeen():
+                (self._tampered.add if happening.tampered else self._tampered.discard)(happening.address)
         if isinstance(happening, Connected | Lost):
             if isinstance(happening, Lost) and isinstance(self._standing.get(happening.address), Lost):
                 log.info("osdp_reader_still_away", line=self._name, reader=happening.address, reason=happening.reason)

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from drivers.contract import LinkError
 from drivers.link import reconnect_wait
 from drivers.osdp.channel import Line, LineChannel, open_line
-from drivers.osdp.messages import LONGEST_LINE, Beat, Happening, Lost, Setup, Show
+from drivers.osdp.messages import LONGEST_LINE, Beat, Happening, LineSeen, Lost, Polled, Setup, Show
 from drivers.osdp.panel import Panel
 
 _TURN_SECONDS = 0.01
@@ -90,6 +90,7 @@ def serve(conversation: Conversation) -> None:
             try:
                 failures, reason_reported = 0, ""
                 openings += 1
+                conversation.say(LineSeen(down=""))
                 _go_round(setup, line, conversation)
             finally:
                 line.close()
@@ -97,6 +98,7 @@ def serve(conversation: Conversation) -> None:
             failures += 1
             if str(error) != reason_reported:
                 reason_reported = str(error)
+                conversation.say(LineSeen(down=reason_reported[:300]))
                 for reader in setup.readers:
                     conversation.say(Lost(address=reader.address, reason=reason_reported[:300]))
         until = opened_at + reconnect_wait(failures, longest=_LONGEST_REOPEN)
@@ -109,7 +111,7 @@ def _go_round(setup: Setup, line: Line, conversation: Conversation) -> None:
     """Poll the readers of an open line until it is lost, which is a LinkError, or no reader answers."""
     channel = LineChannel(line)
     panel = Panel(setup=setup, channel=channel)
-    opened_at = time.monotonic()
+    opened_at = next_told = time.monotonic()
     try:
         while True:
             for text in conversation.lines(wait=_TURN_SECONDS):
@@ -119,6 +121,10 @@ def _go_round(setup: Setup, line: Line, conversation: Conversation) -> None:
                 conversation.say(happening)
             now = time.monotonic()
             conversation.beat(now)
+            if now >= next_told:
+                next_told = now + _BEAT_SECONDS
+                for address, outcomes in channel.taken_outcomes():
+                    conversation.say(Polled(address=address, outcomes=outcomes))
             if channel.lost or line.is_hung_up:
                 raise LinkError(f"{setup.url} hung up" + (f": {channel.lost}" if channel.lost else ""))
             if now - max((opened_at, *(reply.at for reply in channel.last_replies.values()))) > _DEAF_SECONDS:

@@ -9,12 +9,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from drivers.bus.line_quality import Failure
 from drivers.contract import Feedback, ProtocolViolation
 
 LONGEST_LINE = 8 * 1024
 LONGEST_CARD_BITS = 256
 MOST_READERS = 32
 HIGHEST_ADDRESS = 126
+MOST_OUTCOMES = 500
 
 Address = Annotated[int, Field(ge=0, le=HIGHEST_ADDRESS)]
 
@@ -98,13 +100,28 @@ class TamperSeen(_Message):
     tampered: bool
 
 
+class Polled(_Message):
+    """How a reader answered since it was last told: milliseconds for each answer, or how the request failed."""
+
+    kind: Literal["polled"] = "polled"
+    address: Address
+    outcomes: tuple[Annotated[float, Field(ge=0, le=60_000)] | Failure, ...] = Field(max_length=MOST_OUTCOMES)
+
+
+class LineSeen(_Message):
+    """The line is open, or does not open for this reason."""
+
+    kind: Literal["line"] = "line"
+    down: str = Field(max_length=300)
+
+
 class Beat(_Message):
     """The child's heartbeat, every second."""
 
     kind: Literal["beat"] = "beat"
 
 
-Happening = Connected | Lost | CardRead | KeysTyped | TamperSeen | Beat
+Happening = Connected | Lost | CardRead | KeysTyped | TamperSeen | Polled | LineSeen | Beat
 _HAPPENING: TypeAdapter[Happening] = TypeAdapter(
     Annotated[Happening, Field(discriminator="kind")], config=ConfigDict(hide_input_in_errors=True)
 )

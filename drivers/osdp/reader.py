@@ -17,7 +17,7 @@ from drivers.contract import (
 )
 from drivers.losses import Loss
 from drivers.osdp.line import OsdpLine
-from drivers.osdp.messages import Beat, CardRead, Connected, Happening, KeysTyped, Lost, TamperSeen
+from drivers.osdp.messages import CardRead, Connected, Happening, KeysTyped, Lost, TamperSeen
 
 
 class OsdpReader:
@@ -80,5 +80,5 @@ class OsdpReader:
                 self._is_connected = False
                 for report in self._loss.lost(happening.reason, at=now, answers=happening.answers):
                     reports(report)
-            case Beat():
-                pass
+            case _:
+                pass  # of the line as a whole

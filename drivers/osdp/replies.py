@@ -47,11 +47,12 @@ class ReplyFrames:
         self._held = b""
         self._address: int | None = None
 
-    def expect(self, command: bytes) -> None:
-        """Note that this command goes out: bytes from now on are its reply."""
+    def expect(self, command: bytes) -> int | None:
+        """Note that this command goes out: bytes from now on are its reply. Return whose, None for nobody's."""
         self._held = b""
         head = command[command.find(_START) :]
         self._address = head[1] if len(head) > 1 else None
+        return self._address
 
     def feed(self, data: bytes) -> Reply | None:
         """Take bytes; return the reply once they complete it."""

@@ -81,6 +81,11 @@ class Field:
     stoppable: frozenset[int]
     limited: tuple[LimitedGate, ...]
 
+    @property
+    def lines(self) -> Mapping[str, Bus | OsdpLine]:
+        """The lines that devices share, by the id of their link."""
+        return {**self.buses, **self.osdp_lines}
+
 
 _NO_FIELD = Field({}, {}, {}, (), {}, {}, frozenset(), ())
 

@@ -191,7 +191,7 @@ class Gateway:
         return SiteStateReader(
             site=self._site,
             site_file=self._site_file,
-            buses=self._field.field.buses,
+            lines=self._field.field.lines,
             lanes=self._lanes,
             recording=self._recording,
             central=self._central.parts.link,
@@ -385,7 +385,7 @@ class Gateway:
             await self._central.start_anew()
         elif self._central.parts.sync is not None:
             await self._central.parts.sync.trust_anew()
-        self._site_state.change(site, buses=self._field.field.buses, central=self._central.parts.link)
+        self._site_state.change(site, lines=self._field.field.lines, central=self._central.parts.link)
         if found.interface and self._services is not None:
             self._services.once("interface anew", self._serve_anew(self._services))
 

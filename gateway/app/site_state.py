@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from drivers.bus.bus import Bus
+from drivers.osdp.line import OsdpLine
 from gateway.central.central_status import CentralLink
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.travels import TRAVEL_EVENTS, SlowGate, most_travels, slow_gates
@@ -18,7 +19,7 @@ from gateway.problems.lines import SiteLine
 from gateway.problems.machine import MachineState
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock
-from gateway.site import ModbusDevice, SerialGateDevice, SerialTagReaderDevice, Site
+from gateway.site import ModbusDevice, OsdpReaderDevice, SerialGateDevice, SerialTagReaderDevice, Site
 from gateway.site.certificates import ends_at
 from gateway.site.running import RunningSite
 from gateway.store import Store
@@ -39,7 +40,7 @@ class SiteStateReader:
         *,
         site: Site,
         site_file: RunningSite,
-        buses: Mapping[str, Bus],
+        lines: Mapping[str, Bus | OsdpLine],
         lanes: Lanes,
         recording: Recording,
         central: CentralLink | None,
@@ -48,9 +49,9 @@ class SiteStateReader:
         interface_fault: Callable[[], str],
         machine: Callable[[], MachineState],
     ) -> None:
-        """`central` is None for a site that stands alone; `buses` are by the id of their link."""
+        """`central` is None for a site that stands alone; `lines` are by the id of their link."""
         self._site_file = site_file
-        self.change(site, buses=buses, central=central)
+        self.change(site, lines=lines, central=central)
         self._lanes = lanes
         self._recording = recording
         self._store = store
@@ -65,10 +66,10 @@ class SiteStateReader:
         self._travels_read_at = float("-inf")
         self._refreshed_at = float("-inf")
 
-    def change(self, site: Site, *, buses: Mapping[str, Bus], central: CentralLink | None) -> None:
+    def change(self, site: Site, *, lines: Mapping[str, Bus | OsdpLine], central: CentralLink | None) -> None:
         """Read the parts of a changed site from now on."""
         self._site = site
-        self._buses = {name: (bus, _units_of(site, name)) for name, bus in buses.items()}
+        self._lines = {name: (line, _units_of(site, name)) for name, line in lines.items()}
         self._central = central
 
     def now(self) -> SiteState:
@@ -94,7 +95,7 @@ class SiteStateReader:
             failing_webhooks=self._failing_webhooks,
             certificate_ends=self._certificate_ends,
             slow_gates=self._slow_gates,
-            lines=tuple(SiteLine(bus.quality(), units) for bus, units in self._buses.values()),
+            lines=tuple(SiteLine(line.quality(), units) for line, units in self._lines.values()),
         )
 
     async def refresh(self) -> None:
@@ -133,4 +134,6 @@ def _units_of(site: Site, link: str) -> Mapping[int, tuple[int, ...]]:
     for device in site.devices:
         if isinstance(device, ModbusDevice | SerialGateDevice | SerialTagReaderDevice) and device.link == link:
             units[device.unit] = (*units.get(device.unit, ()), device.id)
+        elif isinstance(device, OsdpReaderDevice) and device.link == link:
+            units[device.address] = (*units.get(device.address, ()), device.id)
     return units

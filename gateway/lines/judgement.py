@@ -37,7 +37,7 @@ def line_sentence(line: LineQuality) -> str:
         return f"{line.down_reason}. {_LINE[fault]}"
     if fault is not None:
         return _LINE[fault]
-    worse = [str(unit.unit) for unit in line.units if unit.fault is not None]
+    worse = [str(unit.unit) for unit in line.units if unit.fault is not None or unit.unsecured]
     if worse:
         return f"Others answer, but not unit {', '.join(worse)} as it should."
     return "Every unit answers in time." if line.units else "No unit was asked yet."
@@ -45,6 +45,11 @@ def line_sentence(line: LineQuality) -> str:
 
 def unit_sentence(unit: UnitQuality, line: LineQuality) -> str:
     """Tell how a unit of a line does."""
+    housing = "Its housing is open. " if unit.is_tampered else ""
+    return housing + _answering(unit, line)
+
+
+def _answering(unit: UnitQuality, line: LineQuality) -> str:
     if line.fault not in {None, LineFault.DISTURBED}:
         return "" if unit.failing is None else "See the line."
     if unit.fault is UnitFault.SLOW:
@@ -56,6 +61,11 @@ def unit_sentence(unit: UnitQuality, line: LineQuality) -> str:
         return _FAILING[unit.fault]
     if unit.reply_seconds is None:
         return "It has not answered yet."
+    if unit.unsecured:
+        return (
+            f"It {unit.unsecured}. Give it its key again with `edge-gateway osdp provision`, near it and alone on its"
+            " line."
+        )
     return _hour_sentence(unit.hour)
 
 

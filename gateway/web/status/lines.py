@@ -115,6 +115,7 @@ def _lines(site: SiteState, known: SiteLines) -> Iterator[JsonObject]:
             "url": polled.bus.spec.url if (polled := known.polled.get(line.name)) else "",
             "baud": polled.bus.spec.baud if polled else 0,
             "framing": (polled.framing or "") if polled else "",
+            "framed": polled is not None,
             "scannable": polled is not None and polled.framing == "rtu",
             "scan": None if (scan := known.scans.of(line.name)) is None else asdict(scan),
             "verdict": line_sentence(line.quality),
@@ -136,4 +137,6 @@ def _unit(unit: UnitQuality, devices: list[str]) -> JsonObject:
         "allowed": unit.allowed_seconds * 1000,
         "failing": None if unit.failing is None else unit.failing.value,
         "losses": unit.losses,
+        "unsecured": unit.unsecured,
+        "tampered": unit.is_tampered,
     }

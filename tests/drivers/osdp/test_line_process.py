@@ -25,6 +25,7 @@ async def test_without_a_parent_it_ends_at_once(tmp_path):
     setup = Setup(url=f"serial:{tmp_path / 'none'}", baud=9600, parity="none", stop_bits=1, readers=readers)
     process.stdin.write(setup.to_line())
     async with asyncio.timeout(20):
+        assert b'"line"' in await process.stdout.readline()
         assert b'"lost"' in await process.stdout.readline()
     process.stdin.close()
     async with asyncio.timeout(1):

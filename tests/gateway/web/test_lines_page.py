@@ -10,6 +10,7 @@ import pytest
 from playwright.async_api import expect
 
 from drivers.bus.bus import Bus
+from drivers.bus.line_quality import LineQuality, UnitQuality
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table
@@ -18,6 +19,7 @@ from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
 from gateway.lines.line import PolledLine
+from gateway.problems.lines import SiteLine
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -94,3 +96,41 @@ async def test_a_scan_is_offered_only_to_who_may(open_gateway, tmp_path):
         assert (status, answer["success"]) == (200, True)
         status, answer = await gateway.call("/status/line/frames?line=garage", method="GET")
         assert status == 404
+
+
+def reader(address, *, unsecured="", is_tampered=False):
+    return UnitQuality(
+        unit=address,
+        reply_times=(0, 0, 0, 5, 0, 0, 0, 0, 0, 0),
+        failed={},
+        reply_seconds=0.016,
+        allowed_seconds=0.2,
+        failing=None,
+        failures=0,
+        losses=0,
+        unsecured=unsecured,
+        is_tampered=is_tampered,
+    )
+
+
+async def test_readers_on_osdp_stand_beside_the_other_lines(open_gateway, browser_page):
+    units = (reader(1), reader(2, unsecured="answers, but has another key"), reader(3, is_tampered=True))
+    osdp = SiteLine(LineQuality(name="readers", down_reason="", strays=0, units=units), {1: (102,)})
+    async with open_gateway(more_lines=(osdp,)) as gateway, browser_page() as page:
+        await page.goto(f"{gateway.url}/status/lines")
+        await page.get_by_label("User name").fill("chief")
+        await page.get_by_label("Password").fill("chief")
+        await page.keyboard.press("Enter")
+        modbus, line = page.locator(".line-card").nth(0), page.locator(".line-card").nth(1)
+        await expect(line.locator("h3")).to_have_text("readers")
+        await expect(line.locator(".verdict")).to_have_text("Others answer, but not unit 2 as it should.")
+        good, foreign, opened = (line.locator(".unit").nth(place) for place in range(3))
+        await expect(good).to_contain_text("Secure channel on")
+        await expect(good).to_contain_text("16 ms of 200 ms allowed")
+        await expect(foreign).to_contain_text("Secure channel off")
+        await expect(foreign).to_contain_text("It answers, but has another key. Give it its key again")
+        await expect(opened.get_by_text("Housing open", exact=True)).to_be_visible()
+        await expect(good.get_by_text("Housing open", exact=True)).to_be_hidden()
+        await expect(line.locator(".pill").first).to_have_text("Look here")
+        await expect(line.get_by_text("Frames as they come")).to_be_hidden()
+        await expect(modbus.locator(".unit-channel")).to_be_hidden()

@@ -50,7 +50,7 @@ function render({ lines, bounds }) {
 function update(node, line, bounds) {
   const names = line.units.flatMap((unit) => unit.devices);
   const own = problems.filter((one) => (one.part === "line" && one.id === line.name) || (one.part === "device" && names.includes(one.name)));
-  const failing = line.units.filter((unit) => unit.fault).length;
+  const failing = line.units.filter((unit) => unit.fault || unit.unsecured || unit.tampered).length;
   const [word, kind] = line.down ? ["Down", "bad"] : own.length || failing ? ["Look here", "warn"] : ["Good", "good"];
   setText(node.querySelector("h3"), line.name);
   setText(node.querySelector(".pill"), word);
@@ -62,6 +62,7 @@ function update(node, line, bounds) {
     create: () => fromTemplate("unit-row"),
     update: (row, unit) => updateUnit(row, unit, bounds),
   });
+  node.querySelector(".frames-part").hidden = !line.framed;
   updateTools(node, line, user);
   resumeFrames(node, line.name);
 }
@@ -75,7 +76,12 @@ function updateUnit(row, unit, bounds) {
   const median = unit.reply === null ? "no answer yet" : `${unit.reply} ms of ${unit.allowed} ms allowed`;
   setText(row.querySelector(".unit-text"), `${median} · ${answered.toLocaleString("en")} answered${bad ? ` · ${bad}` : ""} in the last hour`);
   setText(row.querySelector(".unit-verdict"), unit.verdict);
-  setClass(row, `unit ${unit.failing ? "failing" : ""}`);
+  const channel = row.querySelector(".unit-channel");
+  channel.hidden = unit.unsecured === null;
+  setText(channel.firstElementChild, unit.unsecured ? "Secure channel off" : "Secure channel on");
+  setClass(channel.firstElementChild, `pill ${unit.unsecured ? "bad" : "good"}`);
+  channel.lastElementChild.hidden = !unit.tampered;
+  setClass(row, `unit ${unit.failing || unit.unsecured || unit.tampered ? "failing" : ""}`);
   const most = Math.max(1, ...unit.reply_times);
   const upTo = (place) => (place < bounds.length ? `up to ${bounds[place]} ms` : `over ${bounds.at(-1)} ms`);
   const chart = row.querySelector(".histogram");

@@ -219,6 +219,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         people: CentralAccounts | None = None,
         tls: Pair | None = None,
         lines: Mapping[str, PolledLine] | None = None,
+        more_lines: tuple[SiteLine, ...] = (),
         redaction: Redaction | None = None,
         log: Sequence[str] = (),
     ) -> AsyncIterator[Gateway]:
@@ -265,7 +266,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
                 site_notices=(),
                 clock_trusted=True,
                 now=clock.wall().micros,
-                lines=(SiteLine(ASKED_LINE, {7: (101,)}),),
+                lines=(SiteLine(ASKED_LINE, {7: (101,)}), *more_lines),
             )
 
         def verdict() -> Verdict:
