@@ -1,7 +1,8 @@
 """Processes of the gateway and of the simulated field, forked from one that has imported both.
 
 Two thirds of what a start costs are imports. A site that a test begins is a process of its own all the same, with the
-program's own `main`, pipes, environment and signals. Tests of the command itself start it by its name instead.
+program's own `main`, pipes, environment and signals, and so is a command. Tests of what a start itself does (terminals,
+packages, the demo) start the program by its name instead.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _MAINS = {
     "gateway.demo.field": ("gateway.demo.field", "drivers.rtsp.server.testcard"),
 }
 """Of each program the module that has its `main`, and what that imports only when it runs."""
+
+_NAMES = {"gateway": "edge-gateway"}
+"""What a program is called on its command line, where that is another name."""
 
 _SECONDS = 50
 """As long as a command may take, on a machine with other work."""
@@ -82,11 +86,13 @@ class Forked:
         self.send_signal(signal.SIGTERM)
 
 
-def done(program: str, *words: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
+def done(
+    program: str, *words: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, **environ: str
+) -> subprocess.CompletedProcess[str]:
     """Run it to its end, as `subprocess.run` does, with these variables added to the environment."""
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         ends = {"output": output.fileno(), "errors": errors.fileno()}
-        process = Forked(program, *words, **ends, env={**os.environ, **environ})
+        process = Forked(program, *words, **ends, cwd=cwd, env={**(os.environ if env is None else env), **environ})
         try:
             status = process.wait(timeout=_SECONDS)
         finally:
@@ -105,7 +111,7 @@ def _become(program: str, words: list[str], folder: str, environ: dict[str, str]
         os.dup2(end.fileno(), place)
         end.close()
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 (the process's own)
-    sys.argv = [program, *words]
+    sys.argv = [_NAMES.get(program, program), *words]
     sys.exit(importlib.import_module(_MAINS[program][0]).main())
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from forked import Forked
+from forked import Forked, done
 
 PROGRAM = Path(sys.executable).with_name("edge-gateway")
 BARE_SITE = """
@@ -36,15 +36,7 @@ _SECONDS = 30
 
 def typed(*arguments: str | Path, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
     """Type a command, wait for its end, and have what it says."""
-    return subprocess.run(
-        [PROGRAM, *arguments],
-        cwd=cwd,
-        env=_ENVIRON | environ,
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-        check=False,
-    )
+    return done("gateway", *arguments, cwd=cwd, env=_ENVIRON, **environ)
 
 
 class RunningGateway:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
-import subprocess
-import sys
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
+from running_gateway import typed
 from typer.testing import CliRunner
 
 from drivers.link import LinkSpec, open_link
@@ -23,8 +20,6 @@ from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.profile_wiring import ProfileWiring
 from gateway.domain.errors import ConfigError
-
-PROGRAM = Path(sys.executable).with_name("edge-gateway")
 
 SITE = """
 [site]
@@ -44,18 +39,7 @@ framing = "{framing}"
 
 
 async def call(*words, cwd):
-    def run():
-        return subprocess.run(
-            [PROGRAM, *map(str, words)],
-            cwd=cwd,
-            env={"PATH": os.environ["PATH"], "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            timeout=40,
-            check=False,
-        )
-
-    return await asyncio.to_thread(run)
+    return await asyncio.to_thread(typed, *map(str, words), cwd=cwd, COLUMNS="200")
 
 
 @asynccontextmanager

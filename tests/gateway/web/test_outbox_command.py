@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
-from pathlib import Path
 
 import pytest
+from running_gateway import typed
 from typer.testing import CliRunner
 
 from gateway.cli.outbox import app
 from gateway.domain.writes import CARD_CREATE, CARD_UPDATE
-
-PROGRAM = Path(sys.executable).with_name("edge-gateway")
 
 
 @pytest.fixture
@@ -23,14 +19,10 @@ def outbox(gateway, tmp_path):
     url = gateway.url.replace("://", "://chief@")
 
     async def call(*arguments):
-        program = await asyncio.create_subprocess_exec(
-            PROGRAM, "outbox", *arguments, "--url", url, cwd=tmp_path,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            env={"PATH": os.environ["PATH"], "EDGE_GATEWAY_PASSWORD": "chief"},
-        )  # fmt: skip
-        out, err = await program.communicate()
-        assert b"9753" not in out + err
-        return program.returncode, out.decode(), err.decode()
+        words = ("outbox", *arguments, "--url", url)
+        ended = await asyncio.to_thread(typed, *words, cwd=tmp_path, EDGE_GATEWAY_PASSWORD="chief")
+        assert "9753" not in ended.stdout + ended.stderr
+        return ended.returncode, ended.stdout, ended.stderr
 
     return call
 

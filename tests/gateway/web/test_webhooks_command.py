@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-from pathlib import Path
 
 import pytest
+from running_gateway import typed
 from typer.testing import CliRunner
 
 from gateway.cli.webhooks import app
 
-PROGRAM = Path(sys.executable).with_name("edge-gateway")
 SECRET = "s3cret-s3cret"
 
 
 async def call(folder, *arguments):
     """Exit status and output, and that the secret is in none of it."""
-    program = await asyncio.create_subprocess_exec(
-        PROGRAM, "webhooks", *arguments, "--data", folder, cwd=folder,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env={"PATH": os.environ["PATH"]},
-    )  # fmt: skip
-    out, err = await program.communicate()
-    assert SECRET.encode() not in out + err
-    return program.returncode, out.decode(), err.decode()
+    ended = await asyncio.to_thread(typed, "webhooks", *arguments, "--data", folder, cwd=folder)
+    assert SECRET not in ended.stdout + ended.stderr
+    return ended.returncode, ended.stdout, ended.stderr
 
 
 async def test_webhooks_are_listed_tried_replayed_and_enabled(gateway, tmp_path):
