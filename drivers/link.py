@@ -256,12 +256,14 @@ class Connection:
             raise LinkError(f"{self._url} cannot be asked what it has sent: {system_words(error)}") from error
         return waiting + int(held)
 
-    def _opened(self, transport: asyncio.BaseTransport) -> None:
+    def opened(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport of the line, which is open."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 (both kinds of line make one)
         self._transport = transport
         self._delivery = Delivery(transport)
 
-    def _received(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
+        """Take what came; called by the transport."""
         if self._reason is not None:
             return
         self._arrivals.append(Arrival(data, self._monotonic()))
@@ -283,7 +285,8 @@ class Connection:
         if self._on_change is not None:
             self._on_change()
 
-    def _ended(self, error: Exception | None) -> None:
+    def ended(self, error: Exception | None) -> None:
+        """Note that the line is gone; called by the transport."""
         self._hung_up(f"{self._url} hung up: {system_words(error)}" if error else f"{self._url} hung up")
         self._closed.set()
 
@@ -295,13 +298,13 @@ class _Feed(asyncio.Protocol):
         self._connection = connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._connection._opened(transport)  # noqa: SLF001 (the other half of Connection)
+        self._connection.opened(transport)
 
     def data_received(self, data: bytes) -> None:
-        self._connection._received(data)  # noqa: SLF001 (the other half of Connection)
+        self._connection.received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connection._ended(exc)  # noqa: SLF001 (the other half of Connection)
+        self._connection.ended(exc)
 
 
 async def open_link(
@@ -353,7 +356,7 @@ async def _open_serial(spec: LinkSpec, connection: Connection) -> None:
         opening.add_done_callback(_close_unwanted)
         raise
     transport, _ = await connection_for_serial(loop, partial(_Feed, connection), port)
-    connection._opened(transport)  # noqa: SLF001 (the transport itself says so only at the loop's next turn)
+    connection.opened(transport)  # the transport itself says so only at the loop's next turn
 
 
 def _serial_port(spec: LinkSpec) -> serial.Serial:

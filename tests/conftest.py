@@ -43,7 +43,7 @@ def pytest_runtest_teardown() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        web_app._cached_build_middleware.cache_clear()
+        web_app._cached_build_middleware.cache_clear()  # noqa: SLF001  (aiohttp has no public way)
 
 
 def _in_turn(files: Iterable[str]) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import io
+import tokenize
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,3 +39,79 @@ def test_a_start_on_the_loop_is_found_however_it_is_written():
     assert list(starts("from asyncio import create_subprocess_shell as run\n")) == [1]
     assert list(starts("loop.subprocess_exec(object, 'true')\n")) == [1]
     assert not list(starts("from drivers.child_process import start_child\n"))
+
+
+NO_LUCK_IN = {
+    "tests/gateway/simulation/": "its time is virtual",
+    "tests/drivers/bus/test_late_answers.py": "its time is virtual",
+    "tests/benchmarks/": "they measure real time",
+}
+PLANT_FAULTS = {"tests/gateway/simulation/test_outage.py", "tests/gateway/simulation/test_planted_bugs.py"}
+
+
+def waits_without_a_reason(source: str) -> Iterator[int]:
+    """The lines that let real time pass with no comment beside or above, and the loops that only look again."""
+    comments = {
+        token.start[0]: not token.line[: token.start[1]].strip()
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    }
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.While) and len(node.body) == 1 and any(map(passes_time, ast.walk(node.body[0]))):
+            yield node.lineno
+        elif passes_time(node):
+            beside = any(line in comments for line in range(node.lineno, node.end_lineno + 1))
+            if not beside and not comments.get(node.lineno - 1):
+                yield node.lineno
+
+
+def passes_time(node: ast.AST) -> bool:
+    """Tell a call of `sleep` that takes time from one that only gives others their turn."""
+    if not isinstance(node, ast.Call) or getattr(node.func, "attr", getattr(node.func, "id", "")) != "sleep":
+        return False
+    return not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value == 0)
+
+
+def private_names(source: str) -> Iterator[int]:
+    """The lines that import a private name of the product, or replace one by its name. Ruff finds what is left."""
+    for node in ast.walk(ast.parse(source)):
+        names = []
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in ("gateway", "drivers"):
+            names = [each.name for each in node.names]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("setattr", "delattr"):
+            words = [one.value for one in node.args[:2] if isinstance(one, ast.Constant)]
+            names = [word.rpartition(".")[2] for word in words if isinstance(word, str)]
+        if any(name.startswith("_") and not name.startswith("__") for name in names):
+            yield node.lineno
+
+
+def found_in_tests(rule: Callable[[str], Iterator[int]], *, word: str, but: Callable[[str], bool]) -> list[str]:
+    files = {str(file.relative_to(ROOT)): file for file in (ROOT / "tests").rglob("*.py")}
+    sources = {name: file.read_text() for name, file in files.items() if not but(name)}
+    return [f"{name}:{line}" for name, source in sources.items() if word in source for line in rule(source)]
+
+
+def test_tests_wait_for_conditions_and_say_why_time_passes():
+    found = found_in_tests(waits_without_a_reason, word="sleep(", but=lambda name: name.startswith(tuple(NO_LUCK_IN)))
+    assert found == [], "wait with `until` of tests/simulators/waiting.py, or say beside it why time must pass"
+
+
+def test_a_wait_without_a_reason_is_found():
+    assert list(waits_without_a_reason("async def a():\n    await asyncio.sleep(0.1)\n")) == [2]
+    assert list(waits_without_a_reason("x = 1  # why\ntime.sleep(seconds)\n")) == [2]
+    looping = "async def a():\n    while not done():  # why\n        await asyncio.sleep(0.1)  # why\n"
+    assert list(waits_without_a_reason(looping)) == [2]
+    assert not list(waits_without_a_reason("time.sleep(1)  # why\n# why\ntime.sleep(1)\n"))
+    assert not list(waits_without_a_reason("async def a():\n    await asyncio.sleep(0)\n"))
+
+
+def test_tests_reach_into_nothing_private():
+    """Where a test plants a fault in the code, it must name the code."""
+    assert found_in_tests(private_names, word="_", but=PLANT_FAULTS.__contains__) == []
+
+
+def test_a_private_name_is_found():
+    assert list(private_names("from gateway.web import _one\n")) == [1]
+    assert list(private_names("monkeypatch.setattr(module, '_ONE', 1)\n")) == [1]
+    assert list(private_names("patch.setattr('gateway.web.module._ONE', 1)\n")) == [1]
+    assert not list(private_names("from aiohttp import _one\nmonkeypatch.setattr(module, 'ONE', '_one')\n"))

@@ -12,7 +12,7 @@ from stopwatch import Stopwatch
 
 async def test_what_waits_counts():
     watch = Stopwatch()
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.2)  # what is measured
     assert watch.seconds() > 0.15
 
 

@@ -84,7 +84,7 @@ class Bus:
         self._queue = TransactionQueue(limit=queue_limit)
         self._units = LineUnits(line=name)
         self._silent_limit = silent_limit or (_SILENT_LIMIT_SERIAL if spec.is_serial else _SILENT_LIMIT)
-        self._wire = Wire(name=name, spec=spec, monotonic=monotonic, trace=trace, dropped=self._take_beside)
+        self.wire = Wire(name=name, spec=spec, monotonic=monotonic, trace=trace, dropped=self._take_beside)
         self._wake = asyncio.Event()
         self._connection: Connection | None = None
         self._down_reason = f"line {name} is not open yet"
@@ -264,16 +264,16 @@ class Bus:
         """Wait for the next transaction, its line quiet; None when the line is lost first."""
         while connection.lost is None:
             self._wake.clear()
-            self._wire.drop(connection.discard())
+            self.wire.drop(connection.discard())
             if not self._queue:
                 await self._wake.wait()
                 continue
-            gap = self._wire.gap_left()
+            gap = self.wire.gap_left()
             if gap > 0 and (self._spec.is_serial or self._queue.has_untagged):
                 await asyncio.sleep(gap)
                 if connection.has_arrivals:
                     continue
-            quiet, idle = self._wire.quiet, self._wire.idle
+            quiet, idle = self.wire.quiet, self.wire.idle
             transaction = next_turn(self._queue, self._units.occupancy, quiet=quiet, idle=idle, now=self._monotonic())
             if transaction is not None:
                 return transaction
@@ -297,15 +297,15 @@ class Bus:
         try:
             if not await self._is_ready(connection, transaction):
                 return False
-            self._wire.drop(connection.discard())
+            self.wire.drop(connection.discard())
             written_at = self._monotonic()
             transaction.sent = True
-            self._wire.send(connection, exchange.request, at=written_at)
+            self.wire.send(connection, exchange.request, at=written_at)
             if transaction.priority is Priority.COMMAND:
                 self._command_written_at = written_at
             with connection.guarding_delivery() if transaction.priority is Priority.COMMAND else nullcontext():
                 async with asyncio.timeout(transaction.timeout):
-                    reply, at = await self._wire.reply(connection, exchange, received)
+                    reply, at = await self.wire.reply(connection, exchange, received)
         except (TimeoutError, ProtocolViolation, LinkError) as error:
             self._take_back(connection, transaction)
             if isinstance(error, TimeoutError):
@@ -315,7 +315,7 @@ class Bus:
                 transaction.fail(error)
             self._units.failed(transaction, bytes(received), error, asked_at=written_at, now=self._monotonic())
             if connection.lost is None:
-                await self._wire.quieten(connection)
+                await self.wire.quieten(connection)
             return False
         except BaseException:  # cancelled in the middle, or a parser's own fault: the caller must hear of it first
             self._take_back(connection, transaction)
@@ -351,7 +351,7 @@ class Bus:
             return False
         prelude = transaction.exchange.prelude
         if prelude is not None:
-            await self._wire.prepare(connection, prelude)
+            await self.wire.prepare(connection, prelude)
         if transaction.forbidden is not None:
             await self._ask_permission(transaction, transaction.forbidden)
         if not self._is_wanted(transaction):

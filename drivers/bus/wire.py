@@ -53,7 +53,7 @@ class Wire:
         self._name = name
         self._spec = spec
         self._monotonic = monotonic
-        self._trace = trace
+        self.trace = trace
         self._dropped = dropped
         self._last_byte_at = float("-inf")
 
@@ -126,5 +126,5 @@ class Wire:
                 raise ProtocolViolation(f"{self._name} babbles: {len(received)} bytes and no answer among them")
 
     def _tell(self, direction: Direction, data: bytes, at: MonotonicSeconds) -> None:
-        if self._trace is not None:
-            self._trace(direction, data, at)
+        if self.trace is not None:
+            self.trace(direction, data, at)

@@ -35,10 +35,10 @@ log = structlog.get_logger(__name__)
 
 Listener = Callable[[Happening], None]
 
-_SILENT_SECONDS = 6.0
+SILENT_SECONDS = 6.0
 """Longer than a TCP connection takes to fail in the process, which says nothing meanwhile."""
 
-_END_SECONDS = 3.0
+END_SECONDS = 3.0
 """A killed process may hang in the port's driver: its readers are told as lost before it is gone."""
 _STEADY_SECONDS = 10.0
 _REPLY_SECONDS = 0.2
@@ -154,7 +154,7 @@ class OsdpLine:
             self._process = None
             process.kill()  # it holds nothing that must be finished first
             process.close()
-            if await process.ended(within=_END_SECONDS) is None:
+            if await process.ended(within=END_SECONDS) is None:
                 log.error("osdp_line_process_does_not_die", line=self._name, pid=process.pid)
 
     async def _listen(self, process: ChildProcess) -> None:
@@ -162,14 +162,14 @@ class OsdpLine:
         assert process.stdout is not None  # noqa: S101 (it was asked for)
         while True:
             try:
-                async with asyncio.timeout(_SILENT_SECONDS):
+                async with asyncio.timeout(SILENT_SECONDS):
                     line = await process.stdout.readline()
             except TimeoutError as error:
                 raise LinkError(f"the process of line {self._name} fell silent") from error
             except ValueError as error:  # longer than the reader's limit
                 raise ProtocolViolation(f"the process of line {self._name} does not end its line") from error
             if not line:
-                status = await process.ended(within=_END_SECONDS)
+                status = await process.ended(within=END_SECONDS)
                 how = "says nothing more" if status is None else f"ended with status {status}"
                 raise LinkError(f"the process of line {self._name} {how}")
             self._take(happening_of(line))

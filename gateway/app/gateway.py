@@ -66,7 +66,14 @@ _THREADS = 64
 
 
 class Gateway:
-    """The gateway of one site. `live` is its whole life, from start to stop."""
+    """The gateway of one site. `live` is its whole life, from start to stop.
+
+    Attributes:
+        site: the site as it is run now.
+        site_file: what reads its file, and tries changes of it.
+        store, lanes, field, interface, progress: its parts.
+        stopping: set once it is asked to stop.
+    """
 
     def __init__(
         self,
@@ -83,7 +90,7 @@ class Gateway:
         extra_routes: tuple[Route, ...] = (),
         demo_cards: tuple[DemoCard, ...] = (),
     ) -> None:
-        self._site = site = loaded.site
+        self.site = site = loaded.site
         self._start_of_site = start
         self._extra_routes = extra_routes
         self._demo_cards = demo_cards
@@ -92,59 +99,59 @@ class Gateway:
         self._secrets = secrets
         self._clock = clock_of(folder)
         self._trusted_time = TrustedTimeFile(folder=folder.path, clock=self._clock, boot_id=boot_id())
-        self._progress = Progress(clock=self._clock)
+        self.progress = Progress(clock=self._clock)
         self._loop_watch = LoopWatch()
         self._machine = MachineWatch(folders={"data folder": folder.path, "media folder": folder.media})
-        self._stop = asyncio.Event()
+        self.stopping = asyncio.Event()
         self._reload_asked = asyncio.Event()
         self._services: Supervisor | None = None
         self._web: asyncio.Task[None] | None = None
-        self._store = store_of(site, folder=folder, clock=self._clock)
-        self._interface = ServedInterface(
+        self.store = store_of(site, folder=folder, clock=self._clock)
+        self.interface = ServedInterface(
             site=site,
             secrets=secrets,
-            accounts=self._store.accounts,
-            changes=self._store.changes,
+            accounts=self.store.accounts,
+            changes=self.store.changes,
             run_folder=folder.run,
             make=self._interface_for,
         )
         self._registration = DeviceRegistration(
-            devices=self._store.devices, cameras=self._store.cameras, clock=self._clock, site=site
+            devices=self.store.devices, cameras=self.store.cameras, clock=self._clock, site=site
         )
         self._add_lanes(site_path=files.path)
         self._recording = recording_of(
-            site, store=self._store, folder=folder, clock=self._clock, progress=self._progress, secrets=secrets
+            site, store=self.store, folder=folder, clock=self._clock, progress=self.progress, secrets=secrets
         )
         self._central = CentralTasks(make=self._central_parts)
-        self._site_file = self._running_site(loaded, files=files, locks=locks)
+        self.site_file = self._running_site(loaded, files=files, locks=locks)
         self._masking = Masking(redaction or Redaction())
         self._log_tail = log_tail
         self._add_watches()
-        self._keeping = event_keeping(site, store=self._store, clock=self._clock, forget=self._recording.forget)
+        self._keeping = event_keeping(site, store=self.store, clock=self._clock, forget=self._recording.forget)
         self._add_webhooks()
 
     def _add_lanes(self, *, site_path: Path) -> None:
         """Build the field, the lanes on it, and what is read of its lines."""
-        site = self._site
+        site = self.site
         field = build_field(site, site_path=site_path, clock=self._clock, secrets=self._secrets)
-        self._field = RunningField(field=field, progress=self._progress)
-        self._lanes = Lanes(
+        self.field = RunningField(field=field, progress=self.progress)
+        self.lanes = Lanes(
             site=site,
             gates=field.gates,
             showing=field.showing,
             stoppable=field.stoppable,
             drivers=field.drivers,
-            store=self._store,
+            store=self.store,
             clock=self._clock,
-            progress=self._progress,
+            progress=self.progress,
             boot=randomness.token_hex(6),
             alarmed=self._lane_alarmed,
         )
-        self._records = RunRecords(recorder=self._lanes.recorder, clock=self._clock)
+        self._records = RunRecords(recorder=self.lanes.recorder, clock=self._clock)
         self._incidents = Incidents(
-            folder=self._folder.path / "incidents", clock=self._clock, incident=self._lanes.incident
+            folder=self._folder.path / "incidents", clock=self._clock, incident=self.lanes.incident
         )
-        self._polled = polled_lines(site, field.buses, site_path=site_path, devices=self._lanes.devices)
+        self._polled = polled_lines(site, field.buses, site_path=site_path, devices=self.lanes.devices)
         self._lines = SiteLines.of(self._polled, clock=self._clock)
 
     def _add_watches(self) -> None:
@@ -153,35 +160,35 @@ class Gateway:
         self._problems = ProblemWatch(
             state=self._site_state.now,
             refresh=self._site_state.refresh,
-            changes=self._store.changes,
+            changes=self.store.changes,
             clock=self._clock,
-            tell=lambda event: self._lanes.recorder.put(Entry(events=(event,))),
+            tell=lambda event: self.lanes.recorder.put(Entry(events=(event,))),
         )
         self._readiness = Readiness(
-            site=self._site,
-            lanes=self._lanes,
+            site=self.site,
+            lanes=self.lanes,
             recording=self._recording,
-            interface=self._interface,
+            interface=self.interface,
             verdict=self._problems.now,
-            changes=self._store.changes,
+            changes=self.store.changes,
             notify=self._notify,
             clock=self._clock,
         )
         self._day_counting = DayCounting(
-            day_counts=self._store.day_counts,
+            day_counts=self.store.day_counts,
             lines=lambda: (line.quality for line in self._site_state.now().lines),
             clock=self._clock,
-            zone=lambda: ZoneInfo(self._site.site.timezone),
+            zone=lambda: ZoneInfo(self.site.site.timezone),
         )
 
     def _add_webhooks(self) -> None:
-        hooks = self._site.webhooks
+        hooks = self.site.webhooks
         self._receiver_client = ReceiverClient(
             allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds
         )
-        self._webhooks = WebhookSender(webhooks=self._store.webhooks, client=self._receiver_client, clock=self._clock)
+        self._webhooks = WebhookSender(webhooks=self.store.webhooks, client=self._receiver_client, clock=self._clock)
         self._webhook_registry = WebhookRegistry(
-            webhooks=self._store.webhooks, client=self._receiver_client, clock=self._clock
+            webhooks=self.store.webhooks, client=self._receiver_client, clock=self._clock
         )
 
     def _lane_alarmed(self, lane_id: str) -> None:
@@ -189,15 +196,15 @@ class Gateway:
 
     def _state_reader(self) -> SiteStateReader:
         return SiteStateReader(
-            site=self._site,
-            site_file=self._site_file,
-            lines=self._field.field.lines,
-            lanes=self._lanes,
+            site=self.site,
+            site_file=self.site_file,
+            lines=self.field.field.lines,
+            lanes=self.lanes,
             recording=self._recording,
             central=self._central.parts.link,
-            store=self._store,
+            store=self.store,
             clock=self._clock,
-            interface_fault=lambda: self._interface.fault,
+            interface_fault=lambda: self.interface.fault,
             machine=self._machine_state,
         )
 
@@ -205,7 +212,7 @@ class Gateway:
         return MachineState(
             disks=self._machine.disks,
             memory_high=self._machine.memory_high,
-            slow_commits=self._store.slow_seconds,
+            slow_commits=self.store.slow_seconds,
             loop_held=self._loop_watch.held_again(self._clock.monotonic()),
             clock_step=self._clock.stepped(),
         )
@@ -217,34 +224,34 @@ class Gateway:
         # of devices, must still find one.
         loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="work"))
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+            loop.add_signal_handler(number, self.stopping.set)
         # not by the loop, which restores the default, to end the process, when it is closed
         signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(self._reload_asked.set))
-        await self._store.open()
+        await self.store.open()
         try:
             async with Supervisor(clock=self._clock) as lasting:
-                lasting.keep("store", self._store.run)
-                lasting.keep("recorder", self._lanes.recorder.run)
+                lasting.keep("store", self.store.run)
+                lasting.keep("recorder", self.lanes.recorder.run)
                 await self._remember_start()
                 await self._registration.begin()
                 lasting.keep("declare", self._registration.run)
                 async with Supervisor(clock=self._clock) as lines:
-                    self._field.start_lines(lines)
+                    self.field.start_lines(lines)
                     async with Supervisor(clock=self._clock) as services:
                         self._start(services)
-                        await self._stop.wait()
+                        await self.stopping.wait()
                         self._notify.stopping()
                         log.info("gateway_stopping")
                 await self._records.stopped()
         finally:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             self._receiver_client.close()
-            await self._store.close()
+            await self.store.close()
 
     def _start(self, services: Supervisor) -> None:
         self._watch(services)
-        self._lanes.start(services)
-        self._field.start(services, reports=self._lanes.report)
+        self.lanes.start(services)
+        self.field.start(services, reports=self.lanes.report)
         services.keep("recording", self._recording.run)
         self._services = services
         self._central.start(services)
@@ -256,13 +263,13 @@ class Gateway:
         services.keep("incidents", self._incidents.run)
         services.keep("line scans", self._lines.scans.run)
         services.keep("site file", self._reload_when_asked)
-        services.keep("site file on trial", self._site_file.run)
-        self._web = services.keep("web", self._interface.run)
+        services.keep("site file on trial", self.site_file.run)
+        self._web = services.keep("web", self.interface.run)
         services.once("readiness", self._readiness.tell())
 
     def _watch(self, services: Supervisor) -> None:
         watchdog = Watchdog(
-            progress=self._progress, store=self._store, buses=lambda: self._field.field.buses, clock=self._clock
+            progress=self.progress, store=self.store, buses=lambda: self.field.field.buses, clock=self._clock
         )
         watchdog.expect()
         services.keep("beat", watchdog.run)
@@ -270,15 +277,15 @@ class Gateway:
         services.keep("machine watch", self._machine.run)
         services.keep(
             "watchdog",
-            lambda: feed_watchdog(notify=self._notify, progress=self._progress, status=self._readiness.status),
+            lambda: feed_watchdog(notify=self._notify, progress=self.progress, status=self._readiness.status),
         )
 
     def _interface_for(self, accounts: Accounts) -> Interface:
         return Interface(
-            site=self._site,
-            store=self._store,
-            lanes=self._lanes,
-            areas=self._lanes.areas,
+            site=self.site,
+            store=self.store,
+            lanes=self.lanes,
+            areas=self.lanes.areas,
             recording=self._recording,
             central=self._central.parts.link,
             writes=self._central.parts.writes,
@@ -298,17 +305,17 @@ class Gateway:
             central_accounts=self._central.parts.people,
             extra_routes=self._extra_routes,
             demo_cards=self._demo_cards,
-            site_file=self._site_file,
+            site_file=self.site_file,
         )
 
     def _support_bundle(self) -> SupportBundle:
         return SupportBundle(
-            site_path=self._site_file.path,
+            site_path=self.site_file.path,
             data=self._folder.path,
             verdict=self._problems.now,
             state=self._site_state.now,
             lines=self._lines,
-            events=self._store.events,
+            events=self.store.events,
             incidents=self._incidents,
             log=self._log_tail,
             masking=self._masking,
@@ -318,15 +325,15 @@ class Gateway:
     async def _remember_start(self) -> None:
         """Record the start, and restore what the last run left: also while the disk takes nothing."""
         self._records.started(
-            self._site.site.name,
-            was_unclean=self._store.was_unclean,
+            self.site.site.name,
+            was_unclean=self.store.was_unclean,
             returned=self._start_of_site.notice,
-            salvaged=self._store.salvaged,
+            salvaged=self.store.salvaged,
         )
         for recall in (
-            self._lanes.areas.recall,
-            self._lanes.settle_unfinished,
-            self._lanes.resume,
+            self.lanes.areas.recall,
+            self.lanes.settle_unfinished,
+            self.lanes.resume,
             self._central.parts.writes.recall,
             self._recall_acknowledged,
         ):
@@ -334,17 +341,17 @@ class Gateway:
                 await recall()
             except StoreError as error:  # a part that cannot be read must not keep the others from being restored
                 log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
-        log.info("gateway_started", site=self._site.site.name, data=str(self._folder.path))
+        log.info("gateway_started", site=self.site.site.name, data=str(self._folder.path))
 
     async def _recall_acknowledged(self) -> None:
-        said = await self._store.events.page(EventFilter(types=(EventKind.PROBLEM_ACKNOWLEDGED,)), limit=_MOST_RECALLED)
+        said = await self.store.events.page(EventFilter(types=(EventKind.PROBLEM_ACKNOWLEDGED,)), limit=_MOST_RECALLED)
         self._problems.recall(said.events)
 
     async def _reload_when_asked(self) -> None:
         while True:
             await self._reload_asked.wait()
             self._reload_asked.clear()
-            await self._site_file.reload()
+            await self.site_file.reload()
 
     def _running_site(self, loaded: LoadedSite, *, files: TrialFiles, locks: LineLocks | None) -> RunningSite:
         changes = SiteChanges(
@@ -352,18 +359,18 @@ class Gateway:
             site_path=files.path,
             secrets=self._secrets,
             clock=self._clock,
-            field=self._field,
-            lanes=self._lanes,
+            field=self.field,
+            lanes=self.lanes,
             locks=locks,
             others=self._take_others,
-            stop=self._stop.set,
+            stop=self.stopping.set,
         )
         return RunningSite(
             files=files,
             loaded=loaded,
             secrets=self._secrets,
             take=changes.take,
-            read=self._store.changes.bump,
+            read=self.store.changes.bump,
             monotonic=self._clock.monotonic,
             stopped=lambda: {one.key: one.sentence for one in self._problems.now().problems if one.lanes},
             tell=self._records.site_changed,
@@ -372,35 +379,35 @@ class Gateway:
 
     async def _take_others(self, site: Site, found: Difference) -> None:
         """Take over the parts of a changed site that are no lines, devices or lanes."""
-        self._site = self._interface.site = self._readiness.site = site
-        self._store.rename(site_name=site.site.name, places=places_of(site))
+        self.site = self.interface.site = self._readiness.site = site
+        self.store.rename(site_name=site.site.name, places=places_of(site))
         self._recording.change_cameras(site.cameras)
         self._recording.change_limits(site.storage)
         self._keeping.change(expiry_limits(site), consumer_days=site.keep.consumer_days)
         self._registration.declare(site)
         self._polled.clear()
-        buses, path = self._field.field.buses, self._site_file.path
-        self._polled.update(polled_lines(site, buses, site_path=path, devices=self._lanes.devices))
+        buses, path = self.field.field.buses, self.site_file.path
+        self._polled.update(polled_lines(site, buses, site_path=path, devices=self.lanes.devices))
         if found.central:
             await self._central.start_anew()
         elif self._central.parts.sync is not None:
             await self._central.parts.sync.trust_anew()
-        self._site_state.change(site, lines=self._field.field.lines, central=self._central.parts.link)
+        self._site_state.change(site, lines=self.field.field.lines, central=self._central.parts.link)
         if found.interface and self._services is not None:
             self._services.once("interface anew", self._serve_anew(self._services))
 
     def _central_parts(self) -> CentralParts:
         return central_parts(
-            self._site,
+            self.site,
             secrets=self._secrets,
-            store=self._store,
+            store=self.store,
             clock=self._clock,
             evidence_files=self._recording.evidence_files,
-            lanes=self._lanes,
+            lanes=self.lanes,
         )
 
     async def _serve_anew(self, services: Supervisor) -> None:
         """Build the interface anew; requests under way end first."""
         if self._web is not None:
             await ended([self._web])
-        self._web = services.keep("web", self._interface.run)
+        self._web = services.keep("web", self.interface.run)

@@ -32,6 +32,7 @@ class ServedInterface:
         run_folder: where the local socket is.
         make: makes it for the site file's accounts.
         fault: why the interface is not served, "" while it is.
+        port: that of the interface; 0 until it is served.
     """
 
     site: Site
@@ -41,7 +42,7 @@ class ServedInterface:
     run_folder: Path
     make: Callable[[SiteFileAccounts], Interface]
     fault: str = "the interface is not served yet"
-    _port: int = field(default=0, init=False)
+    port: int = field(default=0, init=False)
 
     async def run(self) -> None:
         """Serve until cancelled. A port that the system chose is kept from run to run."""
@@ -50,7 +51,7 @@ class ServedInterface:
         await serve(
             self.make(accounts).build(),
             host=api.listens_on,
-            port=api.port or self._port,
+            port=api.port or self.port,
             started=self._serving,
             failed=self._not_serving,
             run_folder=self.run_folder,
@@ -66,7 +67,7 @@ class ServedInterface:
             return {}
 
     def _serving(self, port: int) -> None:
-        self.fault, self._port = "", port
+        self.fault, self.port = "", port
         self.changes.bump()
         log.info("interface_served", host=self.site.api.listens_on, port=port)
 

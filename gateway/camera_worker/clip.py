@@ -178,7 +178,7 @@ def _copy_all(sources: list[_Source], target: OutputContainer, planned: Plan) ->
     sounding = next((source.path for source in sources if announces_sound(source.head)), None)
     tracks: _Tracks | None = None
     for segment, place in zip(sources, planned.places, strict=True):
-        with _opened(segment.path, known=tracks is not None) as source:
+        with opened(segment.path, known=tracks is not None) as source:
             if tracks is None:
                 tracks = _Tracks(target, pictures=source.streams.video[0], sounding=sounding)
             tracks.copy(source, place)
@@ -186,7 +186,7 @@ def _copy_all(sources: list[_Source], target: OutputContainer, planned: Plan) ->
 
 def _times(path: Path) -> list[int]:
     """Return the presentation times of a segment's pictures, in decoding order."""
-    with _opened(path, known=True) as source:
+    with opened(path, known=True) as source:
         if not source.streams.video:
             raise MediaMissing(f"segment {path.name} holds no video")
         return [
@@ -194,7 +194,7 @@ def _times(path: Path) -> list[int]:
         ]
 
 
-def _opened(path: Path, *, known: bool = False) -> InputContainer:
+def opened(path: Path, *, known: bool = False) -> InputContainer:
     """Open a segment. `known`: what it holds is like another, so that no picture of it is decoded to learn more: that
     would take most of a clip's time.
     """
@@ -217,7 +217,7 @@ class _Tracks:
         self._sound: Stream | None = None
         self._sound_until = -_LONGEST_SOUND_TICKS
         if sounding is not None:
-            with _opened(sounding) as source:
+            with opened(sounding) as source:
                 if source.streams.audio and source.streams.audio[0].codec_context.sample_rate:
                     self._sound = target.add_stream_from_template(source.streams.audio[0])
 

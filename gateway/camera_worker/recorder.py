@@ -75,9 +75,10 @@ class CameraRecorder:
         salvage_first: bool,
         may_write: bool = True,
         marker: str = "",
+        reader: Callable[..., CameraReader] = CameraReader,
     ) -> None:
         """`salvage_first`: what a worker before this one left is put right before anything is written, but not while
-        this one `may_write` nothing: there may be another disk.
+        this one `may_write` nothing: there may be another disk. `reader` makes what reads the camera.
         """
         self.camera = camera
         self._media = media
@@ -92,7 +93,7 @@ class CameraRecorder:
             else None
         )
         self._queue = FrameQueue()
-        self._reader = CameraReader(
+        self._reader = reader(
             camera=camera, url=camera.url, sink=self._queue, live=live, audio=camera.audio, clock=clock, budget=budget
         )
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-write", daemon=True)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from gateway.domain.errors import ConfigError, GatewayError, GatewayUnreachable
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET, connect
 
-_SECONDS = 90.0
+SECONDS = 90.0
 _CONNECT_SECONDS = 10.0
 _AT_A_TIME = 1 << 20
 _BROKE_OFF = "the gateway's answer broke off; look in its log"
@@ -50,7 +50,7 @@ class LocalConnection(HTTPConnection):
     def connect(self) -> None:
         """See `HTTPConnection.connect`."""
         self.sock = connect(self._path, within=_CONNECT_SECONDS)
-        self.sock.settimeout(_SECONDS)
+        self.sock.settimeout(SECONDS)
 
 
 class Gateway:
@@ -72,7 +72,7 @@ class Gateway:
         """Return the gateway at an address, as `https://host:port`."""
         parts = urlsplit(address)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        return cls(parts.netloc, lambda: kind(parts.netloc, timeout=_SECONDS))
+        return cls(parts.netloc, lambda: kind(parts.netloc, timeout=SECONDS))
 
     def answer_of(self, shape: type[AnswerT], path: str, body: Mapping[str, object] | None) -> AnswerT:
         """Return the answer to a POST of `body`, or to a GET without one.

@@ -26,7 +26,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="List the events of the site, follow them, and export them.\n\nExample: edge-gateway events follow",
 )
-_PAGE = 200
+PAGE = 200
 _LOOK_SECONDS = 1.0
 _COLUMNS = ("id", "date_at", "type", "severity", "name", "lane_id", "device_id", "description", "data")
 
@@ -176,11 +176,11 @@ def _newest_first(gateway: Gateway, wanted: _Filter) -> Iterator[EventShown]:
     A page is named beside the cursor: an account that pulls by cursor alone counts as a consumer, which is waited for
     before events are deleted.
     """
-    body = {**wanted.body, "page_limit": _PAGE}
+    body = {**wanted.body, "page_limit": PAGE}
     while True:
         page = gateway.answer_of(_Events, "/v1/event/list", body)
         yield from filter(wanted.wants, page.events)
-        if page.next_cursor is None or (page.complete and len(page.events) < _PAGE):
+        if page.next_cursor is None or (page.complete and len(page.events) < PAGE):
             return
         body |= {"cursor_id": page.next_cursor, "page": 2}
 

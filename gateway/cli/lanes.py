@@ -21,7 +21,7 @@ app = typer.Typer(
     "Example: edge-gateway lanes open north-entry",
 )
 _LOOK_SECONDS = 0.5
-_MOVE_SECONDS = 30.0
+MOVE_SECONDS = 30.0
 _Lane = Annotated[str, typer.Argument(metavar="LANE", help="The lane's id or name.")]
 _Reason = Annotated[str, typer.Option("--reason", help="Why, for the event and for the page.")]
 
@@ -139,13 +139,13 @@ def _move(named: str, wanted: str, *, data: Data, url: Url) -> None:
         gateway.asked(_COMMANDS[wanted], {"id": found.gate_id})
         lane = _followed(gateway, found, wanted)
     if lane.position != wanted:
-        raise GatewayError(f"{lane.name} is {lane.position} after {_MOVE_SECONDS:.0f} s: {lane_words(lane)}")
+        raise GatewayError(f"{lane.name} is {lane.position} after {MOVE_SECONDS:.0f} s: {lane_words(lane)}")
     typer.echo(f"{lane.name} is {lane.position}")
 
 
 def _followed(gateway: Gateway, lane: Lane, wanted: str) -> Lane:
     """Print each position on the way; return the lane once it is there, or the time is over."""
-    until = time.monotonic() + _MOVE_SECONDS
+    until = time.monotonic() + MOVE_SECONDS
     position = lane.position
     while True:
         site: SiteNow = site_now(gateway)

@@ -20,7 +20,7 @@ from gateway.demo.barrier import Wish
 from gateway.demo.modbus_wiring import Wiring
 from gateway.demo.pseudo_terminal import PseudoTerminal
 
-_MOST_COMMANDS = 10_000
+MOST_COMMANDS = 10_000
 _LONGEST_REQUEST = 512
 _ILLEGAL_FUNCTION = Refusal(1)
 
@@ -89,6 +89,9 @@ class ModbusFarEnd:
         units: what answers under each address.
         framing: of that line.
         monotonic: the clock of the barriers and of what is noted.
+
+    Attributes:
+        connections: its TCP callers.
     """
 
     def __init__(
@@ -102,9 +105,9 @@ class ModbusFarEnd:
         self._framing = framing
         self._monotonic = monotonic
         self._misbehaviours: dict[int, Misbehaviour] = {}
-        self._received: deque[Received] = deque(maxlen=_MOST_COMMANDS)
-        self._commands: deque[Received] = deque(maxlen=_MOST_COMMANDS)
-        self._connections: set[_TcpCaller] = set()
+        self._received: deque[Received] = deque(maxlen=MOST_COMMANDS)
+        self._commands: deque[Received] = deque(maxlen=MOST_COMMANDS)
+        self.connections: set[_TcpCaller] = set()
 
     @property
     def received(self) -> tuple[Received, ...]:
@@ -122,7 +125,7 @@ class ModbusFarEnd:
 
     def hang_up(self) -> None:
         """Drop all TCP connections; new ones are taken."""
-        for connection in tuple(self._connections):
+        for connection in tuple(self.connections):
             connection.hang_up()
 
     @asynccontextmanager
@@ -156,7 +159,7 @@ class ModbusFarEnd:
         finally:
             terminal.unplug()
 
-    def _take(self, buffer: bytearray, outlet: _Outlet) -> None:
+    def take(self, buffer: bytearray, outlet: _Outlet) -> None:
         """Answer every whole request in the buffer, and take it out."""
         try:
             while (asked := decode_request(self._framing, bytes(buffer))) is not None:
@@ -209,15 +212,15 @@ class _TcpCaller(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 (a TCP server makes these)
         self._transport = transport
-        self._far_end._connections.add(self)  # noqa: SLF001 (the other half of ModbusFarEnd)
+        self._far_end.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        self._far_end._take(self._buffer, self)  # noqa: SLF001 (the other half of ModbusFarEnd)
+        self._far_end.take(self._buffer, self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
         self._transport = None
-        self._far_end._connections.discard(self)  # noqa: SLF001 (the other half of ModbusFarEnd)
+        self._far_end.connections.discard(self)
 
     def send(self, data: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -239,7 +242,7 @@ class _SerialCaller:
 
     def received(self, data: bytes) -> None:
         self._buffer += data
-        self._far_end._take(self._buffer, self)  # noqa: SLF001 (the other half of ModbusFarEnd)
+        self._far_end.take(self._buffer, self)
 
     def send(self, data: bytes) -> None:
         self.terminal.write(data)

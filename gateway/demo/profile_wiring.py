@@ -38,7 +38,7 @@ class ProfileWiring:
         self._settings: dict[Place, int] = {}
         self._outputs: dict[Place, int] = {}
         self._beat: tuple[int, float] | None = None
-        self._expired = False
+        self.expired = False
         self.power_cycle()
 
     def turn(self, point: str, *, on: bool) -> None:
@@ -52,7 +52,7 @@ class ProfileWiring:
     def power_cycle(self) -> None:
         """Take the power away and give it back: all outputs are off, and settings are as the maker ships them."""
         self._outputs.clear()
-        self._beat, self._expired = None, False
+        self._beat, self.expired = None, False
         self._settings = {self._place(part.write, part.address): _shipped(part) for part in self._profile.prepare}
 
     def read(self, read: Read, *, now: float) -> Reply:
@@ -71,7 +71,7 @@ class ProfileWiring:
         value = self._profile.ordered(table, value)
         if place in self._settings or place in {self._place(p.write, p.address) for p in self._profile.prepare}:
             self._settings[place] = int(bool(value)) if table is Table.COIL else value
-            self._expired, self._beat = False, None
+            self.expired, self._beat = False, None
             return Written()
         beat = self._profile.heartbeat
         if beat is not None and place == self._place(beat.write, beat.address):
@@ -96,10 +96,10 @@ class ProfileWiring:
             return _ILLEGAL_VALUE
         self._watch(now)
         wish = self.wish_of(write)
-        if wish is not None and not self._expired:
+        if wish is not None and not self.expired:
             self._barrier.command(wish, now=now)
         registers = any(command.pulse_by is PulseBy.HOST for _, command in here)
-        self._outputs[place] = value if registers and not self._expired else 0
+        self._outputs[place] = value if registers and not self.expired else 0
         return Written()
 
     def _registers(self, now: float) -> dict[Place, int]:
@@ -125,7 +125,7 @@ class ProfileWiring:
             registers[self._place(beat.write, beat.address)] = 0 if self._beat is None else self._beat[0]
             if beat.expired is not None:
                 registers[self._place(beat.expired.table, beat.expired.address)] = (
-                    beat.expired.equals if self._expired else 0
+                    beat.expired.equals if self.expired else 0
                 )
         return registers
 
@@ -153,7 +153,7 @@ class ProfileWiring:
         beat = self._profile.heartbeat
         if beat is None or self._beat is None or now - self._beat[1] <= _PATIENCE * beat.every_ms / 1000:
             return
-        self._expired = True
+        self.expired = True
         self._outputs.clear()
 
     def _place(self, table: Table, address: int) -> Place:

@@ -19,11 +19,11 @@ from gateway.runtime.clock import Clock, iso_utc
 log = structlog.get_logger(__name__)
 
 ENDING = ".incident"
-_AFTER_SECONDS = 5.0
+AFTER_SECONDS = 5.0
 """What follows an alarm is saved too."""
 _EACH_SECONDS = 60.0
 """A lane that raises one alarm after the other is saved so often at most."""
-_MOST_FILES = 100
+MOST_FILES = 100
 _MODE = 0o640
 
 
@@ -51,7 +51,7 @@ class Incidents:
         """Have a lane's tape saved in a moment."""
         now = self._clock.monotonic()
         if lane_id not in self._due and now >= self._saved_at.get(lane_id, float("-inf")) + _EACH_SECONDS:
-            self._due[lane_id] = now + _AFTER_SECONDS
+            self._due[lane_id] = now + AFTER_SECONDS
             self._woken.set()
 
     async def run(self) -> None:
@@ -102,7 +102,7 @@ class Incidents:
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(self._folder / name)
-            for old in self._files()[_MOST_FILES:]:
+            for old in self._files()[MOST_FILES:]:
                 (self._folder / old.name).unlink(missing_ok=True)
         except OSError as error:
             raise StoreError(f"the incident cannot be written: {error.strerror}") from error

@@ -94,6 +94,9 @@ class Lanes:
         """`stoppable`: the gates with a command to stop, by their device ids; None: all. `drivers`: of every device.
 
         `alarmed` is told the id of a lane that records an alarm.
+
+        Attributes:
+            runners: what runs each lane, in the order of the site file.
         """
         self._alarmed = alarmed
         self._site = site
@@ -108,11 +111,11 @@ class Lanes:
         self.recorder = Recorder(journal=store.journal, clock=clock)
         self._pin_tries = PinTries()
         self.areas = Areas(site=site, cards=store.cards, rows=store.presence, recorder=self.recorder, clock=clock)
-        self._runners = tuple(map(self._runner, site.lanes))
-        self._by_gate = {runner.rules.lane.gate: runner for runner in self._runners}
+        self.runners = tuple(map(self._runner, site.lanes))
+        self._by_gate = {runner.rules.lane.gate: runner for runner in self.runners}
         self._intake = Intake(
             site=site,
-            runners=self._runners,
+            runners=self.runners,
             clock=clock,
             cards=store.cards,
             changed=store.changes.bump,
@@ -123,7 +126,7 @@ class Lanes:
     def start(self, supervisor: Supervisor) -> None:
         """Start every lane. `recorder` is started elsewhere: it must outlive the lanes."""
         self._supervisor = supervisor
-        for runner in self._runners:
+        for runner in self.runners:
             self._begin(runner)
 
     def _begin(self, runner: LaneRunner) -> None:
@@ -134,7 +137,7 @@ class Lanes:
 
     def why_not_changed(self, lane_ids: Collection[str]) -> str:
         """Return which of these lanes cannot be changed now, and why; "" when all can."""
-        for runner in self._runners:
+        for runner in self.runners:
             if runner.rules.lane.id in lane_ids and (why := runner.why_not_changed()):
                 return f"lane {runner.rules.lane.id} ({runner.name}) waits: {why}"
         return ""
@@ -158,15 +161,15 @@ class Lanes:
             lanes: those that were ended by `halt`, and those that are new.
             devices: those that are connected anew.
         """
-        before = {runner.rules.lane.id: runner for runner in self._runners}
+        before = {runner.rules.lane.id: runner for runner in self.runners}
         self._site = site
         self._take_drivers(field.gates, stoppable=field.stoppable, showing=field.showing, drivers=field.drivers)
         self.areas.change(site)
         kept = {key: runner for key, runner in before.items() if key not in lanes}
-        self._runners = tuple(kept.get(lane.id) or self._runner(lane) for lane in site.lanes)
-        self._by_gate = {runner.rules.lane.gate: runner for runner in self._runners}
-        self._intake.change(site, self._runners, anew=devices)
-        for lane, runner in zip(site.lanes, self._runners, strict=True):
+        self.runners = tuple(kept.get(lane.id) or self._runner(lane) for lane in site.lanes)
+        self._by_gate = {runner.rules.lane.gate: runner for runner in self.runners}
+        self._intake.change(site, self.runners, anew=devices)
+        for lane, runner in zip(site.lanes, self.runners, strict=True):
             if lane.id in kept:
                 runner.take_access_rules(access_rules(site, lane), timetable_of(site, lane))
                 continue
@@ -210,7 +213,7 @@ class Lanes:
     async def resume(self) -> None:
         """Restore grants, people's orders and stops, and the vehicles let in last. Call once."""
         await self._store.grants.recall()
-        for runner in self._runners:
+        for runner in self.runners:
             lane_id, now = runner.rules.lane.id, m.Now(at=self._clock.monotonic(), stamp=self._clock.wall())
             for grant in await last_grants(self._store.events, lane_id=lane_id, now=now):
                 runner.post(grant)
@@ -223,11 +226,11 @@ class Lanes:
 
     def lanes(self) -> tuple[LaneSnapshot, ...]:
         """Return every lane, in the site file's order."""
-        return tuple(map(self._snapshot, self._site.lanes, self._runners))
+        return tuple(map(self._snapshot, self._site.lanes, self.runners))
 
     def figures(self) -> Mapping[str, LaneFigures]:
         """Return what each lane did since the start, by its id."""
-        return {runner.rules.lane.id: runner.figures for runner in self._runners}
+        return {runner.rules.lane.id: runner.figures for runner in self.runners}
 
     def _snapshot(self, lane: LaneSection, runner: LaneRunner) -> LaneSnapshot:
         """Return the lane's state; a lane whose readers are all away cannot admit anybody by itself."""
@@ -242,7 +245,7 @@ class Lanes:
 
     def incident(self, lane_id: str) -> Incident:
         """Return what is on a lane's tape. Raises NotFoundError for no lane, or one that has not begun."""
-        tapes = {runner.rules.lane.id: runner.tape for runner in self._runners}
+        tapes = {runner.rules.lane.id: runner.tape for runner in self.runners}
         found = tapes[lane_id].incident() if lane_id in tapes else None
         if found is None:
             raise NotFoundError(f"no lane '{lane_id}' at this site")
@@ -341,7 +344,7 @@ class Lanes:
         return trial
 
     def _of(self, lane_id: str) -> LaneRunner:
-        runner = next((runner for runner in self._runners if runner.rules.lane.id == lane_id), None)
+        runner = next((runner for runner in self.runners if runner.rules.lane.id == lane_id), None)
         if runner is None:
             raise NotFoundError(f"no lane '{lane_id}' at this site")
         return runner
@@ -384,7 +387,7 @@ class Lanes:
 
     def _granted_vehicles(self) -> Iterator[Coming]:
         """Yield the vehicles on their way at every lane."""
-        for runner in self._runners:
+        for runner in self.runners:
             yield from runner.granted_vehicles()
 
     def _runner(self, lane: LaneSection) -> LaneRunner:

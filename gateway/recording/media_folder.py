@@ -10,7 +10,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 4.0
-_ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 10.0
 _SILENT = "the media folder's disk does not answer"
 
 
@@ -29,7 +29,7 @@ class MediaFolder:
         reopen: Callable[[], Awaitable[str]],
         changed: Callable[[], None],
         look_seconds: float = LOOK_SECONDS,
-        answer_seconds: float = _ANSWER_SECONDS,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """`fault` may block. `reopen` sets rows and files right before the folder is used again, and says why that
         failed, "" when it did not. `changed` is called when there is another fault than before, or none any more.

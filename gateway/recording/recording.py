@@ -26,7 +26,7 @@ from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.incoming import EvidenceLimits
 from gateway.recording.index import FootageIndex
 from gateway.recording.live_hls import LiveHls
-from gateway.recording.media_folder import LOOK_SECONDS, MediaFolder, no_fault
+from gateway.recording.media_folder import ANSWER_SECONDS, LOOK_SECONDS, MediaFolder, no_fault
 from gateway.recording.readiness import Readiness
 from gateway.recording.retention import ClockCorrection, Retention
 from gateway.recording.viewing import Viewing
@@ -67,6 +67,7 @@ class Recording:
         marker: a file in the media folder without which nothing is written there, not even until the next look.
         segment_seconds: the least duration of a segment, which ends before a keyframe.
         look_seconds: between two looks at the media folder.
+        answer_seconds: for which its disk may take to answer a look.
     """
 
     site: Site
@@ -80,6 +81,7 @@ class Recording:
     marker: str = ""
     segment_seconds: float = 2.0
     look_seconds: float = LOOK_SECONDS
+    answer_seconds: float = ANSWER_SECONDS
 
     def __post_init__(self) -> None:
         self._media = self.media.absolute()
@@ -124,6 +126,7 @@ class Recording:
             reopen=self._open_media,
             changed=self._changed.set,
             look_seconds=self.look_seconds,
+            answer_seconds=self.answer_seconds,
         )
 
     @cached_property

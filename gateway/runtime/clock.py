@@ -20,7 +20,7 @@ _TIMEX_BYTES = 512
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 WATCH_MARK = Path("/run/edge-gateway-clock/synchronized")
 """Renewed by `gateway.app.clock_watch`: the shipped unit's ProtectClock keeps the gateway from asking the kernel."""
-_MARKS = (Path("/run/systemd/timesync/synchronized"), WATCH_MARK)
+MARKS = (Path("/run/systemd/timesync/synchronized"), WATCH_MARK)
 _TRUST_CHECK_SECONDS = 10.0
 _STEP_MICROS = 500_000
 _TOLD_STEP_SECONDS = 1.0
@@ -120,7 +120,7 @@ class MachineClock:
     def marked(self) -> int | None:
         """Return when timesyncd or the clock watch marked the clock as synchronised, in nanoseconds by that clock."""
         newest = None
-        for mark in _MARKS:
+        for mark in MARKS:
             with contextlib.suppress(OSError):  # not there, or not to be seen by this user
                 newest = max(newest or 0, mark.stat().st_mtime_ns)
         return newest

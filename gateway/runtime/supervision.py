@@ -50,6 +50,11 @@ class Progress:
         self._limits.pop(part, None)
         self._last.pop(part, None)
 
+    @property
+    def parts(self) -> frozenset[str]:
+        """The parts that are expected to move."""
+        return frozenset(self._limits)
+
     def stuck(self) -> tuple[str, ...]:
         """Return the parts that are overdue, in name order."""
         now = self._clock.monotonic()

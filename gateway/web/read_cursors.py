@@ -19,9 +19,9 @@ from gateway.store.events.read_cursors import ReadCursors
 
 log = structlog.get_logger(__name__)
 
-_WRITE_SECONDS = 10.0
+WRITE_SECONDS = 10.0
 _SEEN_EVERY = 3_600_000_000
-_MOST_CONSUMERS = 200
+MOST_CONSUMERS = 200
 _MOST_NAMED = 10
 
 Acknowledge = Callable[[], None]
@@ -68,13 +68,13 @@ class Consumers:
     async def run(self) -> None:
         """Read the marks, and write those that moved, until cancelled; then once more."""
         try:
-            while not await self._recall():  # noqa: ASYNC110 (it waits for the disk, of which no event tells)
-                await asyncio.sleep(_WRITE_SECONDS)
+            while not await self.recall():  # noqa: ASYNC110 (it waits for the disk, of which no event tells)
+                await asyncio.sleep(WRITE_SECONDS)
             while True:
                 await self._moved.wait()
                 self._moved.clear()
                 await self.write()
-                await asyncio.sleep(_WRITE_SECONDS)
+                await asyncio.sleep(WRITE_SECONDS)
         finally:
             await self.write()
 
@@ -143,7 +143,7 @@ class Consumers:
             return None
         return self._followed.setdefault(consumer, _Followed(progress, stored=mark, read_at=now))
 
-    async def _recall(self) -> bool:
+    async def recall(self) -> bool:
         """Read the marks; return whether they could be read."""
         try:
             marks = await self._read_cursors.all()
@@ -159,12 +159,12 @@ class Consumers:
 
     async def _forget_oldest(self) -> None:
         """Forget the oldest mark of the account that has most, when there are too many. Raises StoreError."""
-        if len(self._followed) >= _MOST_CONSUMERS:
+        if len(self._followed) >= MOST_CONSUMERS:
             counts = Counter(consumer.account for consumer in self._followed)
             most = max(counts.values())
             many = [known for consumer, known in self._followed.items() if counts[consumer.account] == most]
             gone = min(many, key=lambda known: known.read_at)
-            await self._forget_marks((gone.stored,), by=f"the gateway (it follows at most {_MOST_CONSUMERS})")
+            await self._forget_marks((gone.stored,), by=f"the gateway (it follows at most {MOST_CONSUMERS})")
 
     async def _forget_marks(self, marks: Sequence[ReadCursor], *, by: str) -> None:
         first, stamp = marks[0].consumer, self._clock.wall()

@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 _LOOK_SECONDS = 60.0
 _STORE_AGAIN_SECONDS = 2.0
-_LONG_FAILURE = 300.0
+LONG_FAILURE = 300.0
 _DAY = 86_400_000_000
 _DISABLED_AFTER = 5 * _DAY
 _FARTHEST = int(LONGEST_WAIT * 1.3 * 1_000_000)
@@ -152,7 +152,7 @@ class _Queue:
         verdict = judge(answer, tries=message.tries, slow=self._slow, now=now.as_datetime(), chance=self._chance())
         if verdict.fate is Fate.DELIVERED:
             self._slow = 0
-            is_back = now_at - self._failing_at > _LONG_FAILURE if self._failing_at is not None else False
+            is_back = now_at - self._failing_at > LONG_FAILURE if self._failing_at is not None else False
             self._failing_at = None
             await self._webhooks.delivered(message, is_back=is_back, now=now.micros)
             if webhook.error:

@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from drivers.modbus.frames import encode_request
 from drivers.modbus.messages import Table, Write, coil_word
@@ -91,12 +92,6 @@ def report(bare: list[float], gateway: list[float]) -> None:
     print(row("gateway, card to open", gateway))
     met = "met" if difference <= AIM_ADDED_P99 else "MISSED"
     print(f"added at p99: {difference * 1000:.3f} ms (aim {AIM_ADDED_P99 * 1000:g} ms: {met})")
-
-
-async def until(what, *, within: float) -> None:
-    async with asyncio.timeout(within):
-        while not what():
-            await asyncio.sleep(0.005)
 
 
 async def one_bare(far_end: ModbusFarEnd, reader: CardReaderFarEnd) -> float:

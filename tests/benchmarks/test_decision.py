@@ -10,6 +10,7 @@ import tracemalloc
 from datetime import time as hour
 
 import pytest
+from waiting import until
 
 from gateway.domain.access import AccessRules, Conditions, Ladder, decide
 from gateway.domain.credentials import Card, Credential, h10301_alias, h10301_bits, text_alias
@@ -86,9 +87,7 @@ async def test_decision(tmp_path):
             put = [CardRecord(card(index), "{}") for index in range(start, start + 10_000)]
             await store.cards.apply(put=put, now=1)
         begun = time.perf_counter()
-        async with asyncio.timeout(120):
-            while not store.cards.is_indexed:
-                await asyncio.sleep(0.01)
+        await until(lambda: store.cards.is_indexed, within=120)
         print(f"\nindex of {CARDS:,} cards read in {time.perf_counter() - begun:.1f} s beside the loop")
         print(f"memory: {store.cards.index_size / CARDS:.0f} bytes per card in the index by its own count")
         plain = {alias: card(index) for index in set(asked) for alias in card(index).aliases}

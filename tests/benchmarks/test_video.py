@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 SIMULATORS = Path(__file__).parents[1] / "simulators"
 CAMERAS = 8
@@ -301,8 +302,7 @@ async def _clips(tmp_path: Path) -> None:
             stderr=subprocess.DEVNULL,
         )
         try:
-            while not socket_path.exists():
-                await asyncio.sleep(0.05)
+            await until(socket_path.exists)
             async with aiohttp.ClientSession(
                 base_url="http://worker", connector=aiohttp.UnixConnector(path=str(socket_path))
             ) as client:
@@ -310,9 +310,8 @@ async def _clips(tmp_path: Path) -> None:
                 media.mkdir()
                 async with client.put("/cameras", json={"media": str(media), "cameras": [camera]}) as answer:
                     assert answer.status == 204, await answer.text()
-                while len(files := sorted(media.glob("1/*/*.ts"))) < 17:
-                    await asyncio.sleep(0.2)
-                files = files[1:16]
+                await until(lambda: len(list(media.glob("1/*/*.ts"))) >= 17, within=300)
+                files = sorted(media.glob("1/*/*.ts"))[1:16]
                 listing = tmp_path / "list"
                 listing.write_text("".join(f"file {file}\n" for file in files))
                 ours, theirs = [], []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -64,19 +63,6 @@ async def _running(*bodies: Awaitable[None]) -> AsyncIterator[None]:
 def running():
     """A context in which the given coroutines run; they are cancelled at its end."""
     return _running
-
-
-@pytest.fixture
-def eventually():
-    """Waits for a condition with a deadline."""
-
-    async def wait(condition: Callable[[], object], within: float = 20.0) -> None:
-        until = time.monotonic() + within
-        while not condition():
-            assert time.monotonic() < until, "the condition did not come true"
-            await asyncio.sleep(0.005)
-
-    return wait
 
 
 @pytest.fixture

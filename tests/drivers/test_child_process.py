@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from loop_watch import watch_callbacks
+from waiting import until
 
 from drivers.child_process import start_child
 
@@ -97,9 +98,7 @@ async def test_a_child_that_ends_with_its_parent_does_not_end_with_the_thread_th
     child.kill()
     assert await child.wait() == -9
     child.close()
-    async with asyncio.timeout(30):
-        while thread.is_alive():
-            await asyncio.sleep(0.001)
+    await until(lambda: not thread.is_alive())
     assert told == [b"tied\n"]
 
 
@@ -121,19 +120,18 @@ async def test_whoever_is_cancelled_leaves_no_child_behind(tmp_path):
             await asyncio.sleep(0)
         starting.cancel()
     assert starting.cancelled()
-    async with asyncio.timeout(30):
-        while threads_that_start():
-            await asyncio.sleep(0.001)
+    await until(lambda: not threads_that_start())
     if told.exists():  # it came as far as that before it was killed
         assert not Path(f"/proc/{told.read_text().strip()}").exists()
 
 
 async def test_the_loop_goes_on_while_the_system_is_slow_to_begin_a_child(monkeypatch):
     """As `vfork` on a busy machine: the thread that starts is kept, the loop is not."""
-    go_on = threading.Event()
+    begins, go_on = threading.Event(), threading.Event()
     usual = subprocess.Popen
 
     def slow(*arguments, **keywords):
+        begins.set()
         assert go_on.wait(30)
         return usual(*arguments, **keywords)
 
@@ -141,8 +139,7 @@ async def test_the_loop_goes_on_while_the_system_is_slow_to_begin_a_child(monkey
     with watch_callbacks(limit=0.1) as watched:
         async with asyncio.TaskGroup() as group:
             starting = group.create_task(start_child(("true",)))
-            for _ in range(20):
-                await asyncio.sleep(0.005)
+            await until(begins.is_set)
             assert not starting.done()
             go_on.set()
         assert await starting.result().wait() == 0
@@ -150,4 +147,4 @@ async def test_the_loop_goes_on_while_the_system_is_slow_to_begin_a_child(monkey
 
 
 def test_no_child_is_begun_by_vfork():
-    assert subprocess._USE_VFORK is False
+    assert subprocess._USE_VFORK is False  # noqa: SLF001  (the switch that Python documents)

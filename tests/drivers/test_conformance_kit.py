@@ -123,7 +123,7 @@ class Sound:
         return self.spec
 
     async def after_loss(self):
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # the pace of this driver
 
     async def ask_for_ever(self, connection, reports):
         number, buffer = 0, bytearray()
@@ -142,7 +142,7 @@ class Sound:
             await self.pause()
 
     async def pause(self):
-        await asyncio.sleep(self.poll_seconds)
+        await asyncio.sleep(self.poll_seconds)  # likewise
 
     async def answer(self, connection, buffer, number):
         while True:
@@ -270,7 +270,7 @@ class TakesItsTimeToStop(Sound):
         try:
             await super().run(reports)
         finally:
-            await asyncio.sleep(1.1)
+            await asyncio.sleep(1.1)  # the fault
 
 
 class TestSound(Conformance):

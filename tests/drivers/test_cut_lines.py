@@ -12,6 +12,7 @@ import pytest
 from cut_lines import HoldingConverter, HoldingPort, NoNamespacesError, cut_network
 from cut_rounds import run_cuts
 from lacks import cannot, lacks
+from waiting import until
 
 from drivers.bus.bus import Bus
 from drivers.bus.transactions import Exchange, Priority
@@ -109,80 +110,80 @@ async def test_under_ci_only_a_machine_that_refuses_namespaces_skips(monkeypatch
             pass
 
 
-_LONGEST_HELD = 3.5
-"""Seconds for which a kernel may hold back what it cannot deliver."""
+async def _all_that_was_held_arrives():
+    await asyncio.sleep(3.5)  # a kernel may hold back for so long what it could not deliver
 
 
-async def test_what_a_converter_holds_is_gone_once_its_caller_resets(running, eventually):
+async def test_what_a_converter_holds_is_gone_once_its_caller_resets(running):
     async with sink() as taken, HoldingConverter(device_port=taken.port).serve() as converter:
         bus = Bus(name="line", spec=LinkSpec(f"tcp://127.0.0.1:{converter.port}"))
         async with running(bus.run()):
-            await eventually(lambda: bus.down_reason is None)
+            await until(lambda: bus.down_reason is None)
             await converter.cut()
             with pytest.raises(LinkError, match="did not answer"):
                 await give(bus, unanswered())
-            await eventually(lambda: not converter.held)
+            await until(lambda: not converter.held)
             await converter.mend()
-            await eventually(lambda: bus.down_reason is None)
+            await until(lambda: bus.down_reason is None)
             with pytest.raises(LinkError):
                 await give(bus, unanswered(b"open"))
         assert taken.data == b"open"
 
 
-async def test_what_a_serial_adapter_holds_is_flushed_and_its_port_stays_open(tmp_path, running, eventually):
+async def test_what_a_serial_adapter_holds_is_flushed_and_its_port_stays_open(tmp_path, running):
     arrived, lost = bytearray(), []
     port = HoldingPort(path=tmp_path / "port", on_bytes=arrived.extend)
     port.plug_in()
     bus = Bus(name="line", spec=LinkSpec(f"serial:{port.path}", baud=115_200))
     async with running(bus.run()):
         with bus.telling_interruptions(lambda: lost.append(1)):
-            await eventually(lambda: bus.down_reason is None)
+            await until(lambda: bus.down_reason is None)
             await port.cut()
             with pytest.raises(LinkError, match="did not answer"):
                 await give(bus, unanswered())
-            await eventually(lambda: not port.held)
+            await until(lambda: not port.held)
             await port.mend()
             await give(bus, unanswered(b"open", answered=False))
-            await eventually(lambda: arrived)
+            await until(lambda: arrived)
             assert arrived == b"open"
             assert not lost
     port.unplug()
 
 
-async def test_a_command_that_nobody_answers_counts_as_sent_only_once_it_was_taken(running, eventually):
+async def test_a_command_that_nobody_answers_counts_as_sent_only_once_it_was_taken(running):
     async with far_network() as network, sink(network.listen()) as taken:
         bus = Bus(name="line", spec=LinkSpec(f"tcp://{network.host}:{taken.port}"))
         async with running(bus.run()):
-            await eventually(lambda: bus.down_reason is None)
+            await until(lambda: bus.down_reason is None)
             await give(bus, unanswered(b"open", answered=False))
             await network.cut()
             with pytest.raises(LinkError):
                 await give(bus, unanswered(answered=False))
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # the cut lasts
             await network.mend()
-            await eventually(lambda: bus.down_reason is None)
-            await asyncio.sleep(_LONGEST_HELD)
+            await until(lambda: bus.down_reason is None)
+            await _all_that_was_held_arrives()
         assert taken.data == b"open"
 
 
-async def test_a_command_is_taken_back_before_the_kernel_sends_it_again(running, eventually):
+async def test_a_command_is_taken_back_before_the_kernel_sends_it_again(running):
     async with far_network() as network, sink(network.listen()) as taken:
         bus = Bus(name="line", spec=LinkSpec(f"tcp://{network.host}:{taken.port}"))
         async with running(bus.run()):
-            await eventually(lambda: bus.down_reason is None)
+            await until(lambda: bus.down_reason is None)
             await give(bus, unanswered(b"open", answered=False))
             await network.cut_beyond()
             async with asyncio.TaskGroup() as group:
                 told = group.create_task(refused(give(bus, unanswered())))
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.05)  # the kernel has sent it, and has not sent it again
                 await network.forget_peer()
             await network.mend_beyond()
-            await asyncio.sleep(_LONGEST_HELD)
+            await _all_that_was_held_arrives()
         assert taken.data == b"open"
         assert "does not acknowledge the command" in told.result()
 
 
-async def test_no_command_goes_behind_a_poll_that_was_lost(running, eventually):
+async def test_no_command_goes_behind_a_poll_that_was_lost(running):
     sent = bytearray()
 
     def trace(direction, data, at):
@@ -192,7 +193,7 @@ async def test_no_command_goes_behind_a_poll_that_was_lost(running, eventually):
     async with far_network() as network, sink(network.listen()) as taken:
         bus = Bus(name="line", spec=LinkSpec(f"tcp://{network.host}:{taken.port}"), trace=trace)
         async with running(bus.run()):
-            await eventually(lambda: bus.down_reason is None)
+            await until(lambda: bus.down_reason is None)
             await network.cut_beyond()
             poll = bus.transact(
                 unanswered(b"poll"), priority=Priority.POLL, deadline=time.monotonic() + 1, timeout=0.05
@@ -202,11 +203,11 @@ async def test_no_command_goes_behind_a_poll_that_was_lost(running, eventually):
             with pytest.raises(LineDown, match="has not taken what was sent before"):
                 await give(bus, unanswered())
             await network.mend_beyond()
-            await asyncio.sleep(_LONGEST_HELD)
+            await _all_that_was_held_arrives()
         assert sent == b"poll"
 
 
-async def test_a_slow_answer_to_a_command_that_was_acknowledged_is_awaited(running, eventually):
+async def test_a_slow_answer_to_a_command_that_was_acknowledged_is_awaited(running):
     class Slow(Sink):
         def data_received(self, data):
             super().data_received(data)
@@ -215,7 +216,7 @@ async def test_a_slow_answer_to_a_command_that_was_acknowledged_is_awaited(runni
     async with far_network() as network, sink(network.listen(), kind=Slow) as taken:
         bus = Bus(name="line", spec=LinkSpec(f"tcp://{network.host}:{taken.port}"))
         async with running(bus.run()):
-            await eventually(lambda: bus.down_reason is None)
+            await until(lambda: bus.down_reason is None)
             answer = await bus.transact(
                 unanswered(), priority=Priority.COMMAND, deadline=time.monotonic() + 5, timeout=2.0
             )
@@ -223,15 +224,15 @@ async def test_a_slow_answer_to_a_command_that_was_acknowledged_is_awaited(runni
         assert len(taken.transports) == 1
 
 
-@pytest.mark.parametrize("seconds_before_cut", [0.0, 0.03])
-async def test_nothing_of_an_http_command_arrives_after_its_time_out(seconds_before_cut):
+@pytest.mark.parametrize("begun", [False, True])
+async def test_nothing_of_an_http_command_arrives_after_its_time_out(begun):
     async with far_network() as network, sink(network.listen()) as taken:
 
         def cut():
             subprocess.run(["ip", "-n", network.name, "link", "set", "dev", "far", "down"], check=True)
 
         def cut_in_the_last_moment():
-            if not seconds_before_cut:
+            if not begun:
                 cut()
             return ""
 
@@ -245,16 +246,16 @@ async def test_nothing_of_an_http_command_arrives_after_its_time_out(seconds_bef
             told = group.create_task(
                 refused(barrier.close(deadline=time.monotonic() + 5, forbidden=cut_in_the_last_moment))
             )
-            await asyncio.sleep(seconds_before_cut)
-            if seconds_before_cut:
+            if begun:
+                await until(lambda: taken.data)
                 cut()
         assert "the barrier" in told.result() or "no carrier" in told.result()
         before = bytes(taken.data)
-        await asyncio.sleep(1)
+        await asyncio.sleep(1)  # the cut lasts
         await network.mend()
-        await asyncio.sleep(_LONGEST_HELD)
+        await _all_that_was_held_arrives()
         assert taken.data == before
-        assert bool(before) == bool(seconds_before_cut)
+        assert bool(before) == begun
 
 
 async def refused(body):

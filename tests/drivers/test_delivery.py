@@ -7,6 +7,7 @@ import socket
 from contextlib import asynccontextmanager
 
 import pytest
+from waiting import until
 
 from drivers.delivery import Carrier, Delivery, TcpState
 
@@ -36,10 +37,10 @@ async def test_the_interface_is_found_by_the_route_whatever_the_address(host):
         assert not carrier.is_lost()
 
 
-async def test_a_packet_is_sent_again_no_sooner_than_the_kernel_does(eventually):
+async def test_a_packet_is_sent_again_no_sooner_than_the_kernel_does():
     async with connected("127.0.0.1") as transport:
         transport.write(b"close")
-        await eventually(lambda: Delivery(transport).unacknowledged == 0)
+        await until(lambda: Delivery(transport).unacknowledged == 0)
         state = TcpState.of(transport.get_extra_info("socket"))
         assert state.retransmissions == 0
         assert 0.19 < state.sent_again_after < 0.5

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from stopwatch import Stopwatch
+from waiting import until
 
 from drivers.contract import LinkError
 from drivers.link import LinkSpec, open_link, reconnect_wait
@@ -42,11 +43,19 @@ def port(tmp_path):
     terminal.unplug()
 
 
-async def test_tcp_carries_bytes_both_ways_at_once():
+async def test_tcp_carries_bytes_both_ways_at_once(monkeypatch):
     async with tcp_peer() as (number, callers):
+        connect, transports = asyncio.get_running_loop().create_connection, []
+
+        async def noted(*asked):
+            made = await connect(*asked)
+            transports.append(made[0])
+            return made
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", noted)
         connection = await open_link(LinkSpec(f"tcp://127.0.0.1:{number}"))
         reader, writer = await callers.get()
-        line = connection._transport.get_extra_info("socket")
+        line = transports[0].get_extra_info("socket")
         assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         connection.write(b"ask")
@@ -148,16 +157,14 @@ async def test_a_serial_port_comes_back_under_its_own_name(port):
 async def test_draining_ends_with_quiet_or_in_time(port):
     connection = await open_link(LinkSpec(f"serial:{port.path}"))
     port.write(b"stale")
-    async with asyncio.timeout(30):
-        while not connection.has_arrivals:
-            await asyncio.sleep(0.001)
+    await until(lambda: connection.has_arrivals)
     dropped = await connection.drain_to_quiet(quiet=0.02, longest=1.0)
     assert dropped == b"stale"
 
     async def babble():
         while True:
             port.write(b"x")
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.002)  # the pace of the babbler
 
     async with asyncio.TaskGroup() as group:
         babbling = group.create_task(babble())
@@ -174,9 +181,7 @@ async def test_a_line_that_nobody_reads_is_dropped_not_kept():
         connection = await open_link(LinkSpec(f"tcp://127.0.0.1:{number}"))
         _, writer = await callers.get()
         writer.write(bytes(200_000))
-        async with asyncio.timeout(30):
-            while connection.lost is None:
-                await asyncio.sleep(0.005)
+        await until(lambda: connection.lost is not None)
         assert "more than anyone reads" in connection.lost
         await connection.close()
         writer.close()

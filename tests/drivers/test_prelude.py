@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from stopwatch import Stopwatch
+from waiting import until
 
 from drivers.bus.bus import Bus
 from drivers.bus.transactions import Exchange, Prelude, Priority
@@ -52,13 +53,13 @@ async def wire(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def bus(wire, running, eventually):
+def bus(wire, running):
     @asynccontextmanager
     async def make():
         wire.terminal.plug_in()
         bus = Bus(name="line", spec=LinkSpec(f"serial:{wire.terminal.path}", baud=9600))
         async with running(bus.run()):
-            await eventually(lambda: bus.down_reason is None)
+            await until(lambda: bus.down_reason is None)
             yield bus
 
     return make
@@ -74,11 +75,11 @@ async def send(bus, what, *, within=2.0, forbidden=None, timeout=0.3):
     return await bus.transact(what, priority=Priority.COMMAND, deadline=deadline, timeout=timeout, forbidden=forbidden)
 
 
-async def test_a_break_goes_before_the_frame_and_lasts(bus, wire, eventually):
+async def test_a_break_goes_before_the_frame_and_lasts(bus, wire):
     async with bus() as line:
         for word in ("one", "two"):
             await send(line, exchange(word, prelude=Prelude(break_seconds=BREAK)))
-        await eventually(lambda: wire.order[-1] == "two")
+        await until(lambda: wire.order[-1] == "two")
     assert wire.order == ["break", "end of break", "one", "break", "end of break", "two"]
     moments = [at for _, at in wire.happened]
     assert BREAK <= moments[1] - moments[0] < 0.02
@@ -94,8 +95,9 @@ async def test_what_forbids_a_command_is_asked_after_the_break(bus, wire):
 
         with pytest.raises(NotPermitted):
             await send(line, exchange("close", prelude=Prelude(break_seconds=BREAK)), forbidden=forbidden)
-        await asyncio.sleep(0.05)
         assert asked == [["break", "end of break"]]
+        await send(line, exchange("after"))
+        await until(lambda: "after" in wire.order)
         assert "close" not in wire.order
 
 
@@ -104,27 +106,28 @@ async def test_a_deadline_that_passes_in_the_silence_before_the_frame(bus, wire)
         await send(line, exchange("one"))
         with pytest.raises(DeadlinePassed):
             await send(line, exchange("two", prelude=Prelude(silence=0.2)), within=0.1)
-        await send(line, exchange("six"))
-        await asyncio.sleep(0.05)
-        assert wire.order == ["one", "six"]
+        for word in ("six", "ten"):
+            await send(line, exchange(word))
+        await until(lambda: "ten" in wire.order)
+        assert wire.order == ["one", "six", "ten"]
 
 
-async def test_silence_is_kept(bus, wire, eventually):
+async def test_silence_is_kept(bus, wire):
     async with bus() as line:
         began = time.monotonic()
         await send(line, exchange("one"))
         await send(line, exchange("two", prelude=Prelude(silence=0.1)))
         assert time.monotonic() - began >= 0.1
-        await eventually(lambda: wire.order == ["one", "two"])
+        await until(lambda: wire.order == ["one", "two"])
 
 
-async def test_what_is_never_answered_is_done_at_once_and_still_takes_its_time_on_the_line(bus, wire, eventually):
+async def test_what_is_never_answered_is_done_at_once_and_still_takes_its_time_on_the_line(bus, wire):
     async with bus() as line:
         watch, began = Stopwatch(), time.monotonic()
         await send(line, exchange("x" * 96))
         assert watch.seconds() < 0.1
         await send(line, exchange("two"))
-        await eventually(lambda: wire.order[-1] == "two")
+        await until(lambda: wire.order[-1] == "two")
     assert wire.happened[-1][1] - began >= 0.1  # 96 characters at 9600 baud
 
 

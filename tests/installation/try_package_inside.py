@@ -71,7 +71,7 @@ def until(what: Callable[[], Any], why: str, within: float = 60) -> Any:
             last = f" ({error}: {error.read(4000).decode(errors='replace')})"
         except (OSError, KeyError, ValueError) as error:
             last = f" ({error})"
-        time.sleep(0.2)
+        time.sleep(0.2)  # asks again; it runs where the tests are not
     raise SystemExit(f"FAILED: {why}{last}\n{journal()}")
 
 

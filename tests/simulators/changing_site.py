@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from far_end_site import a_barrier
+from waiting import until
 
 from drivers.contract import CardPresented, GatePosition
 from gateway.app.gateway import Gateway
@@ -114,7 +115,7 @@ class House:
     @property
     def site_file(self) -> RunningSite:
         """What keeps the site file."""
-        return self.gateway._site_file
+        return self.gateway.site_file
 
     def edit(self, old: str, new: str) -> bytes:
         """The site file with other words, written."""
@@ -125,21 +126,19 @@ class House:
 
     def lane(self, name: str) -> LaneSnapshot:
         """A lane as people see it."""
-        return next(lane for lane in self.gateway._lanes.lanes() if lane.lane_id == name)
+        return next(lane for lane in self.gateway.lanes.lanes() if lane.lane_id == name)
 
     def device(self, number: int) -> DeviceSnapshot:
         """A device as people see it."""
-        return next(device for device in self.gateway._lanes.devices() if device.device_id == number)
+        return next(device for device in self.gateway.lanes.devices() if device.device_id == number)
 
     def runner(self, name: str) -> object:
         """The lane's runner itself."""
-        return next(one for one in self.gateway._lanes._runners if one.rules.lane.id == name)
+        return next(one for one in self.gateway.lanes.runners if one.rules.lane.id == name)
 
     async def sees(self, condition) -> None:
         """Wait until this is so."""
-        async with asyncio.timeout(_WITHIN):
-            while not condition():
-                await asyncio.sleep(0.005)
+        await until(condition)
 
     async def let_in(self, yard: Yard) -> float:
         """Let a vehicle pass from loop to loop; the seconds from card to the open command at the far end."""
@@ -147,14 +146,14 @@ class House:
         yard.arming(occupied=True)
         await self.sees(lambda: self.lane(yard.name).phase is Phase.ARMED)
         shown_at = time.monotonic()
-        self.gateway._lanes.report(CardPresented(yard.reader, 0, 0, CARD, shown_at))
+        self.gateway.lanes.report(CardPresented(yard.reader, 0, 0, CARD, shown_at))
         await self.sees(lambda: len(yard.wishes()) > before)
         opened_after = yard.far_end.commands[-1].at - shown_at
         await self.sees(lambda: self.lane(yard.name).position is GatePosition.OPEN)
         yard.under(occupied=True)
         await self.sees(lambda: self.lane(yard.name).phase is Phase.PASSING)
         yard.arming(occupied=False)
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # the vehicle is under the gate for a while
         yard.under(occupied=False)
         await self.sees(lambda: self.lane(yard.name).position is GatePosition.CLOSED)
         await self.sees(lambda: self.lane(yard.name).phase is Phase.IDLE)
@@ -187,7 +186,7 @@ async def a_house(folder: Path) -> AsyncIterator[House]:
             try:
                 await house.sees(lambda: all(house.device(one).online for one in (101, 201)))
                 card = Card(1, CARD, aliases=(text_alias(CARD),))
-                await gateway._store.cards.apply(put=[CardRecord(card, "{}")], now=0)
+                await gateway.store.cards.apply(put=[CardRecord(card, "{}")], now=0)
                 yield house
             finally:
                 signal.raise_signal(signal.SIGTERM)

@@ -229,7 +229,7 @@ class Conformance:
                 lambda: rig.heard.count(DeviceLost), within=self.offline_seconds, what="lost from the start"
             )
             assert rig.heard.count(DeviceConnected) == 0
-            await asyncio.sleep(self.vain_seconds)
+            await asyncio.sleep(self.vain_seconds)  # the driver tries in vain
             await rig.line.plug_in()
             await self.connected(rig)
             assert rig.heard.count(DeviceLost) == 1, "lost is said once"
@@ -298,11 +298,11 @@ class Conformance:
         async with self.at_work(tmp_path, kind_of_line) as rig:
             await self.connected(rig)
             rig.line.late_seconds, rig.line.fault = self.lag_seconds, Fault.LATE
-            await asyncio.sleep(self.lag_seconds + 0.3)
+            await asyncio.sleep(self.lag_seconds + 0.3)  # what comes from now on is late
             since = len(rig.heard.reports)
             await self.stir()
             stirred_at = time.monotonic()
-            await asyncio.sleep(self.lag_seconds + 0.5)
+            await asyncio.sleep(self.lag_seconds + 0.5)  # what was asked before has come, late
             rig.line.fault = Fault.NONE
             await rig.heard.until(
                 lambda: any(self.serves(report) for report in rig.heard.reports[since:]),

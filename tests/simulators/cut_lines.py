@@ -124,7 +124,7 @@ class HoldingConverter:
         self.port = 0
         self._device_port = device_port
         self._is_cut = False
-        self._callers: set[_Caller] = set()
+        self.callers: set[_Caller] = set()
         self._held: list[tuple[_Caller, bytes]] = []
         self._to_device: asyncio.Transport | None = None
 
@@ -140,7 +140,7 @@ class HoldingConverter:
             yield self
         finally:
             server.close()
-            for caller in tuple(self._callers):
+            for caller in tuple(self.callers):
                 caller.abort()
             transport.abort()
             await server.wait_closed()
@@ -161,7 +161,7 @@ class HoldingConverter:
         for _, data in held:
             self._send(data)
 
-    def _from_caller(self, caller: _Caller, data: bytes) -> None:
+    def from_caller(self, caller: _Caller, data: bytes) -> None:
         if self._is_cut:
             self._held.append((caller, data))
         else:
@@ -171,13 +171,13 @@ class HoldingConverter:
         if self._to_device is not None:
             self._to_device.write(data)
 
-    def _from_device(self, data: bytes) -> None:
+    def from_device(self, data: bytes) -> None:
         if not self._is_cut:
-            for caller in self._callers:
+            for caller in self.callers:
                 caller.write(data)
 
-    def _gone(self, caller: _Caller, *, was_reset: bool) -> None:
-        self._callers.discard(caller)
+    def gone(self, caller: _Caller, *, was_reset: bool) -> None:
+        self.callers.discard(caller)
         if was_reset:
             self._held = [(whose, data) for whose, data in self._held if whose is not caller]
 
@@ -192,13 +192,13 @@ class _Caller(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._converter._callers.add(self)
+        self._converter.callers.add(self)
 
     def data_received(self, data: bytes) -> None:
-        self._converter._from_caller(self, data)
+        self._converter.from_caller(self, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._converter._gone(self, was_reset=isinstance(exc, ConnectionResetError))
+        self._converter.gone(self, was_reset=isinstance(exc, ConnectionResetError))
 
     def write(self, data: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -216,7 +216,7 @@ class _Device(asyncio.Protocol):
         self._converter = converter
 
     def data_received(self, data: bytes) -> None:
-        self._converter._from_device(data)
+        self._converter.from_device(data)
 
 
 class HoldingPort(PseudoTerminal):

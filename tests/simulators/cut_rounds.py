@@ -234,7 +234,7 @@ async def _gateway(lines: list[CutLine], folder: Path) -> AsyncIterator[tuple[La
         site, site_path=folder / "site.toml", clock=clock, secrets=Secrets(folder=folder, environ={})
     )
     for line in lines:
-        devices.buses[line.name]._wire._trace = line.trace
+        devices.buses[line.name].wire.trace = line.trace
     store = Store(folder=folder, site_name="Cut", sends=False)
     await store.open()
     try:
@@ -275,7 +275,7 @@ async def _rounds(line: CutLine, lanes: Lanes, lengths: list[float], rng: random
 async def _round(line: CutLine, lanes: Lanes, seconds: float, rng: random.Random) -> None:
     await _until(lambda: line.barrier.state(now=time.monotonic()).open_limit, _Asking(lanes, line, GateAction.OPEN))
     line.occupy(on=True)
-    await asyncio.sleep(rng.uniform(0.4, 0.6))
+    await asyncio.sleep(rng.uniform(0.4, 0.6))  # the vehicle is on the loop
     line.occupy(on=False)
     # The close is due when the loop has been read as free for so long, which a poll of 0.1 s tells.
     await asyncio.sleep(_CLEAR_SECONDS + rng.uniform(0.0, 0.2))
@@ -285,16 +285,16 @@ async def _round(line: CutLine, lanes: Lanes, seconds: float, rng: random.Random
             group.create_task(_drive_on(line, rng.uniform(0.0, min(0.4, seconds / 2))))
             if rng.random() < 0.5:
                 group.create_task(_Asking(lanes, line, GateAction.CLOSE)())
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(seconds)  # the cut lasts
     finally:
         await line.line.mend()
-    await asyncio.sleep(rng.uniform(1.0, 3.0))
+    await asyncio.sleep(rng.uniform(1.0, 3.0))  # what was held has arrived
     line.occupy(on=False)
     await _until(lambda: line.barrier.state(now=time.monotonic()).closed_limit, _Asking(lanes, line, GateAction.CLOSE))
 
 
 async def _drive_on(line: CutLine, after: float) -> None:
-    await asyncio.sleep(after)
+    await asyncio.sleep(after)  # the vehicle comes during the cut
     line.occupy(on=True)
 
 
@@ -322,7 +322,7 @@ async def _until(condition: Callable[[], bool], ask: _Asking) -> None:
             if time.monotonic() >= asked_at + 8.0:
                 asked_at = time.monotonic()
                 await ask()
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # asks and looks again
 
 
 def cut_lengths(count: int, rng: random.Random) -> list[float]:

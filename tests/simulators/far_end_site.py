@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+
+from waiting import until
 
 from drivers.contract import CardPresented
 from drivers.modbus.profile import load_profile, load_unit_profile
@@ -103,9 +104,7 @@ class FarEndLane:
 
     async def sees(self, condition: Callable[[LaneSnapshot], object]) -> LaneSnapshot:
         """Wait until the lane is shown so."""
-        async with asyncio.timeout(_WITHIN):
-            while not condition(self.shown()):
-                await asyncio.sleep(0.01)
+        await until(lambda: condition(self.shown()))
         return self.shown()
 
     async def granted(self, times: int) -> None:
@@ -117,9 +116,10 @@ class FarEndLane:
         await self._recorded(EventKind.VEHICLE_PASSED, times)
 
     async def _recorded(self, kind: EventKind, times: int) -> None:
-        async with asyncio.timeout(_WITHIN):
-            while (await self.kinds()).count(kind) < times:
-                await asyncio.sleep(0.01)
+        async def are_recorded() -> bool:
+            return (await self.kinds()).count(kind) >= times
+
+        await until(are_recorded)
 
     async def kinds(self) -> list[EventKind]:
         """Return what was recorded, the oldest first."""
@@ -128,12 +128,11 @@ class FarEndLane:
 
     async def told(self, kind: EventKind) -> str:
         """Wait until an event of this kind is recorded; its newest text."""
-        async with asyncio.timeout(_WITHIN):
-            while True:
-                for event in await self.store.events.latest(limit=100):
-                    if event.type == kind:
-                        return event.description
-                await asyncio.sleep(0.01)
+
+        async def texts() -> list[str]:
+            return [event.description for event in await self.store.events.latest(limit=100) if event.type == kind]
+
+        return (await until(texts))[0]
 
     async def passages(self) -> list[RecordedPassage]:
         """Passages, the oldest first."""

@@ -92,7 +92,7 @@ class Looking:
             async with self._looked:
                 self.places = places
                 self._looked.notify_all()
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.2)  # the pace of somebody who looks
 
     async def _doctor(self) -> dict[Key, dict]:
         said = await asyncio.to_thread(done, "gateway", "doctor", "--json", "--data", self._data)

@@ -17,6 +17,7 @@ from pathlib import Path
 from aiohttp import ClientSession, UnixConnector
 from forked import Forked
 from osdp_peripherals import Peripherals
+from waiting import until
 
 from drivers.modbus.profile import load_profile, load_unit_profile
 from drivers.profile_file import SHIPPED_PROFILES
@@ -366,10 +367,11 @@ key = "osdp-key"
         with self.log.open("ab") as log:
             words = ("gateway", "run", self.folder / "site.toml", "--data", self.data)
             self.gateway = Forked(*words, output=log.fileno(), errors=log.fileno(), env=dict(os.environ))
-        deadline = time.monotonic() + _START_SECONDS
-        while not (self.data / "run" / INTERFACE_SOCKET).exists():
-            assert time.monotonic() < deadline, self.log.read_text()[-4000:]
-            await asyncio.sleep(0.05)
+        try:
+            await until((self.data / "run" / INTERFACE_SOCKET).exists, within=_START_SECONDS)
+        except AssertionError as error:
+            error.add_note(self.log.read_text()[-4000:])
+            raise
 
     async def _end(self) -> None:
         assert self.gateway is not None

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from waiting import until
+
 from drivers.contract import LinkError
 from drivers.link import Connection, LinkSpec, open_link
 from gateway.demo.pseudo_terminal import PseudoTerminal
@@ -101,9 +103,7 @@ class FaultyLine:
             self._server = None
         for pump in tuple(self._pumps):
             pump.cancel()
-        while self._pumps:
-            await asyncio.sleep(0)
-            await asyncio.sleep(0.001)
+        await until(lambda: not self._pumps)
 
     def _start(self, body) -> None:
         task = self._group.create_task(body)

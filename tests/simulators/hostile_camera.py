@@ -341,7 +341,7 @@ class _Visit:
 
     async def _request(self):
         if self.sending is not None:
-            await asyncio.sleep(self.camera.script.hears_after)
+            await asyncio.sleep(self.camera.script.hears_after)  # what the script asks for
         while (first := await self.reader.readexactly(1)) == b"$":
             head = await self.reader.readexactly(3)
             await self.reader.readexactly(int.from_bytes(head[1:], "big"))
@@ -354,7 +354,7 @@ class _Visit:
         if challenge := self.camera.admits(request):
             return 401, {"WWW-Authenticate": challenge}, b""
         if request.method == "DESCRIBE":
-            await asyncio.sleep(script.describe_seconds)
+            await asyncio.sleep(script.describe_seconds)  # what the script asks for
             if script.redirect is not None:
                 return 302, {"Location": script.redirect()}, b""
             told = formats.told_by(script.film[0])
@@ -438,7 +438,8 @@ class _Visit:
         told, sequence, at = script.sound, 10, 0
         while True:
             seconds = at * told.size / told.rate
-            await asyncio.sleep(max(0.0, begun + seconds / script.pace + script.sound_late - loop.time()))
+            due = begun + seconds / script.pace + script.sound_late
+            await asyncio.sleep(max(0.0, due - loop.time()))  # the pace of the camera
             jump = script.sound_jumps if seconds > 1 else 0
             packets = told.packets(
                 at, sequence=sequence, timestamp=SOUND_BEGINS + at * told.size + jump, largest=script.largest_sound
@@ -474,7 +475,8 @@ class _Visit:
             for frame in script.film:
                 if script.kept_alive_by and loop.time() > self.camera.sessions.get(self.session, 0.0):
                     raise ConnectionResetError
-                await asyncio.sleep(max(0.0, begun + index / RATE / script.pace - loop.time()))
+                due = begun + index / RATE / script.pace
+                await asyncio.sleep(max(0.0, due - loop.time()))  # the pace of the camera
                 told = replace(frame, pts=script.timestamp(index, frame.pts + shift))
                 if script.sets_in == "sdp":
                     told = replace(told, data=_bare(told))

@@ -28,13 +28,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
 import av
 import av.logging
+from waiting import wait_until
 
 from drivers.rtsp.frames import EncodedFrame
 from drivers.rtsp.server.testcard import TestCard
@@ -128,7 +129,7 @@ def write_footage(site: Site, *, start: int, frames: list[EncodedFrame], events_
                 line.tell(str(now))
                 if (pins := line.heard()) is not None:
                     held.pin(pins)
-            time.sleep(_FRAME_PAUSE)
+            time.sleep(_FRAME_PAUSE)  # the pace of the camera
         turn += 1
 
 
@@ -139,7 +140,7 @@ class Line:
         self._socket = socket.socket(socket.AF_UNIX)
         self._heard = b""
         with contextlib.suppress(OSError, Broken):  # without it what is recorded is found by itself
-            _until(site.socket.exists)
+            wait_until(site.socket.exists)
             self._socket.connect(str(site.socket))
             self._socket.setblocking(False)
 
@@ -214,7 +215,7 @@ async def keep_footage(site: Site) -> None:
 async def _announce(site: Site, store: Store, readiness: Readiness, clock: FootageClock) -> None:
     announced = set(open_announcements(site))
     while True:
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # the pace of the site
         await readiness.look()
         latest = await store.segments.latest(CAMERA)
         if latest is not None:
@@ -308,8 +309,7 @@ class Stable:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             return False
-        while Path(f"/proc/{pid}").exists():
-            time.sleep(0.001)
+        wait_until(lambda: not Path(f"/proc/{pid}").exists())
         return True
 
     def close(self) -> None:
@@ -527,12 +527,12 @@ def rounds(folder: Path, count: int, *, seed: int) -> Iterator[Tally]:
             who = chance.choice(("worker", "gateway", "both", "both"))
             how = chance.choice(("nothing", "part", "part", "log", "rows", "segment", "file"))
             if chance.random() < 0.8:
-                _until(site.socket.exists)
-            time.sleep(chance.uniform(0.0, 0.9))
+                wait_until(site.socket.exists)
+            time.sleep(chance.uniform(0.0, 0.9))  # the moment of the kill is what differs
             first, second = (worker, gateway) if who != "gateway" else (gateway, worker)
             alive = processes.kill(first)
             if who != "both":
-                time.sleep(chance.uniform(0.0, 0.2))
+                time.sleep(chance.uniform(0.0, 0.2))  # likewise
             alive &= processes.kill(second)
             tear(site, how, chance)
             try:
@@ -550,14 +550,6 @@ def rounds(folder: Path, count: int, *, seed: int) -> Iterator[Tally]:
             yield tally
     finally:
         processes.close()
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        if time.monotonic() > deadline:
-            raise Broken("the gateway does not start")
-        time.sleep(0.005)
 
 
 def _still_there(alive: bool) -> None:

@@ -38,7 +38,7 @@ class LaggingLine(asyncio.Transport):
         """Stands in for `open_link`. What was under way arrives at whoever is connected by then."""
         loop = asyncio.get_running_loop()
         self._connection = Connection(url=spec.url, monotonic=loop.time, on_change=on_change)
-        self._connection._opened(self)
+        self._connection.opened(self)
         return self._connection
 
     def write(self, data: bytes) -> None:
@@ -55,11 +55,11 @@ class LaggingLine(asyncio.Transport):
     def hang_up(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection._ended(None)
+            connection.ended(None)
 
     def _deliver(self, answer: bytes) -> None:
         if self._connection is not None:
-            self._connection._received(answer)
+            self._connection.received(answer)
 
     def get_write_buffer_size(self) -> int:
         return 0

@@ -186,7 +186,7 @@ def _make_trouble(
             people.drive()
             scene.start()
         people.act()
-        time.sleep(dice.uniform(0.02, 0.3))
+        time.sleep(dice.uniform(0.02, 0.3))  # the pace of people
 
 
 def _next_faults(dice: random.Random, counts: Counter[str]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import http.client
 import json
 import signal
 import socket
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from forked import Field, Forked
+from waiting import wait_until
 
 from gateway.demo.scene import write_site
 
@@ -43,15 +43,13 @@ def ask(base: str, method: str, path: str, body: Any = None, *, session: str = "
 
 
 def until(what: Callable[[], Any], why: str, *, within: float = GENEROUS) -> Any:
-    """Ask again until the answer is true."""
-    end = time.monotonic() + within
-    while True:
+    """Ask again until the answer is true; nobody answers while the gateway is gone."""
+
+    def answer() -> Any:
         with contextlib.suppress(Gone):
-            if answer := what():
-                return answer
-        if time.monotonic() > end:
-            raise AssertionError(f"{why}: not within {within:.0f} s")
-        time.sleep(0.05)
+            return what()
+
+    return wait_until(answer, why, within=within)
 
 
 class Scene:

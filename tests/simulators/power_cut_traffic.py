@@ -184,7 +184,7 @@ class Life:
                 central = self._given if row.action == "create" else None
                 await self._store.outbox.delivered(row, central_id=central, now=START, trusted=True)
                 self._marks.put("delivered", id=row.id, kind=row.kind, record=row.record_id, central=central)
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.005)  # the pace of central
 
     async def _write(self) -> None:
         """Play people who change cameras."""
@@ -259,7 +259,7 @@ class Life:
 
     async def _delete(self) -> None:
         for _ in range(self._steps // 8):
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # the pace of the retention
             old = await self._store.segments.after(0, limit=2)
             if len(old) == 2:
                 self._marks.put("deleting", paths=[one.path for one in old])
@@ -280,7 +280,7 @@ class Life:
                 moved = replace(frame, pts=pts, dts=frame.dts + turn * length, arrived=pts / 90_000)
                 now = START + self._number * 3600 * SECOND + pts * 100 // 9
                 segmenter.push(moved, Stamp(now, trusted=True))
-                time.sleep(0.004)
+                time.sleep(0.004)  # the pace of the camera
                 if not self._busy:
                     return  # as abruptly as a power cut: its part stays
 

@@ -34,7 +34,7 @@ class ScriptedCentral:
     url: str = ""
     heard: list[bytes] = field(default_factory=list)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             lines = head.lower().split(b"\r\n")
@@ -56,7 +56,7 @@ class ScriptedCentral:
 async def scripted_central(script: Script) -> AsyncIterator[ScriptedCentral]:
     """One that is listening."""
     central = ScriptedCentral(script)
-    server = await asyncio.start_server(central._serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(central.serve, "127.0.0.1", 0)
     central.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield central

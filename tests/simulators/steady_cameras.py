@@ -66,7 +66,7 @@ async def main(count: int) -> None:
             for feed in feeds:
                 feed.publish(replace(frame, pts=ticks, dts=ticks))
             sent += 1
-            await asyncio.sleep(max(0.0, began + sent / RATE - time.monotonic()))
+            await asyncio.sleep(max(0.0, began + sent / RATE - time.monotonic()))  # the pace of the cameras
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from aiohttp import web
 from aiortc import MediaStreamTrack, RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from aiortc.rtp import is_rtcp
 from hostile_camera import RATE, TICKS
+from webrtc_peers import vanish
 
 from drivers.rtsp.depacketizer import payload_offset
 from drivers.rtsp.frames import EncodedFrame, VideoCodec
@@ -77,7 +78,8 @@ class _Film(MediaStreamTrack):
     async def recv(self):
         script, loop = self._visit.script, asyncio.get_running_loop()
         self._begun = self._begun or loop.time()
-        await asyncio.sleep(max(0.0, self._begun + self.sent / RATE / script.pace - loop.time()))
+        due = self._begun + self.sent / RATE / script.pace
+        await asyncio.sleep(max(0.0, due - loop.time()))  # the pace of the camera
         if script.ends_after and self.sent >= script.ends_after:
             await self._visit.end()
         frame = script.film[self.at % len(script.film)]
@@ -131,24 +133,19 @@ class _Visit:
         transport._send_rtp, sender._retransmit = send, resend
         sender._send_keyframe = asked_for_keyframe
         if self.script.deaf:
-            self._hang_up()
+            vanish(self.peer)
         sdp = self.peer.localDescription.sdp
         if self.script.film[0].codec is VideoCodec.H265:
             sender._RTCRtpSender__encoder = _H265()
             sdp = sdp.replace("H264/90000", "H265/90000")
         return sdp
 
-    def _hang_up(self) -> None:
-        for transceiver in self.peer.getTransceivers():
-            for protocol in transceiver.sender.transport.transport._connection._protocols:
-                protocol.transport.abort()
-
     async def end(self) -> None:
         """The end that the script asks for; it does not return."""
         if self.script.ends_by == "session":
             self._closing = asyncio.get_running_loop().create_task(self.peer.close())
         elif self.script.ends_by == "network":
-            self._hang_up()
+            vanish(self.peer)
         await asyncio.Event().wait()
 
 
@@ -224,7 +221,7 @@ class WhepCamera:
         if self.script.redirect:
             target, self.script.redirect = self.script.redirect, ""
             return web.Response(status=307, headers={"Location": target})
-        await asyncio.sleep(self.script.answer_seconds)
+        await asyncio.sleep(self.script.answer_seconds)  # what the script asks for
         if self.script.statuses:
             return web.Response(status=self.script.statuses.pop(0), headers={"Retry-After": "1"})
         if request.content_type != "application/sdp":

@@ -10,22 +10,19 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
+import waiting
 from forked import Field, Forked
 from lacks import lacks
 from playwright.sync_api import sync_playwright
 
 from gateway.demo.scene import write_site
-
-T = TypeVar("T")
-
 
 FLAGS = (
     "--no-sandbox",
@@ -42,18 +39,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def until(what: Callable[[], T], *, within: float, why: str) -> T:
-    """Ask again until the answer is true."""
-    end = time.monotonic() + within
-    while True:
-        answer = what()
-        if answer:
-            return answer
-        if time.monotonic() > end:
-            raise AssertionError(f"{why}: not within {within} s (last answer: {answer!r})")
-        time.sleep(0.1)
 
 
 class Api:
@@ -119,7 +104,7 @@ class RunningSite:
 
     def start_gateway(self, **environment: str) -> None:
         self.spawn_gateway(**environment)
-        until(self.up, within=30, why=f"the gateway gets ready\n{self.tail()}")
+        waiting.wait_until(self.up, within=30, why=f"the gateway gets ready\n{self.tail()}")
         if not self.api.session:
             self.api.sign_in()
 
@@ -210,7 +195,7 @@ class RunningSite:
 
 @pytest.fixture(scope="session")
 def wait_until() -> Callable[..., Any]:
-    return until
+    return waiting.wait_until
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from aiohttp import ClientSession, UnixConnector, web
 from certificates import write_pair
 from fault_rounds import MACHINES_OWN, Fault, Looking, all_tried, faulty
 from forked import Forked, done
+from waiting import until
 
 from gateway.domain.problems import ProblemKind as K
 from gateway.problems.problem import Part
@@ -79,10 +79,11 @@ class BareGateway:
             stack.push_async_callback(asyncio.to_thread, self.process.wait, timeout=20)
             stack.callback(self.process.terminate)
             path = self.data / "run" / INTERFACE_SOCKET
-            deadline = time.monotonic() + 30
-            while not path.exists():
-                assert time.monotonic() < deadline, (self.folder / "gateway.log").read_text()
-                await asyncio.sleep(0.05)
+            try:
+                await until(path.exists)
+            except AssertionError as error:
+                error.add_note((self.folder / "gateway.log").read_text())
+                raise
             self.http = await stack.enter_async_context(
                 ClientSession("http://localhost", connector=UnixConnector(str(path)))
             )
@@ -152,9 +153,9 @@ free_floor_gigabytes = 0.002
         """Let the gateway have no processor for a second, three times."""
         for _ in range(3):
             self.process.send_signal(signal.SIGSTOP)
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # for so long it stands still
             self.process.send_signal(signal.SIGCONT)
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # and for so long it goes on
 
     def _make_read_only(self) -> None:
         """Mount the media folder over itself so that it takes nothing, as Linux does with a disk that fails."""
@@ -207,7 +208,7 @@ free_floor_gigabytes = 0.002
             body = {"kind": K.FOOTAGE_AT_RISK, "part": "gateway"}
             async with self.http.post("/status/problem/acknowledge", json=body) as answer:
                 await answer.read()
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # the pace of the site
 
 
 async def test_each_fault_of_the_gateway_is_told_alike_everywhere_and_over_when_mended(small_disk):

@@ -76,7 +76,7 @@ def test_a_gateway_that_was_stopped_for_a_while_keeps_its_healthy_workers(site, 
     workers = wait_until(site.workers, within=10, why="a worker runs")
     mark = site.api.events()[0]["id"]
     site.gateway.send_signal(signal.SIGSTOP)
-    time.sleep(HUNG_SECONDS + 1.5)
+    time.sleep(HUNG_SECONDS + 1.5)  # for so long it is stopped
     site.gateway.send_signal(signal.SIGCONT)
     wait_until(
         lambda: any(e["id"] > mark for e in site.api.events(types=[EventKind.VEHICLE_PASSED])),

@@ -61,7 +61,7 @@ def fetched(site, path: str, answers: Counter[int]) -> bytes:
         assert status == 503, (status, body)
         assert b'"success":false' in body
         assert 1 <= int(headers["Retry-After"]) <= 60
-        time.sleep(int(headers["Retry-After"]))
+        time.sleep(int(headers["Retry-After"]))  # as it was asked to
     raise AssertionError(f"{path} did not come in time: {answers}")
 
 

@@ -55,7 +55,7 @@ def of_lanes(site: FaultSite) -> dict[str, list[Fault]]:
 
     async def begin(name: str, under: Callable[[bool], None]) -> None:
         await open_(name)
-        await asyncio.sleep(1)
+        await asyncio.sleep(1)  # the arm is on its way
         under(True)
 
     async def block(*, on: bool) -> None:
@@ -200,7 +200,7 @@ async def _toggling(barrier) -> None:
     while True:
         on = not on
         barrier.set_arming_loop(occupied=on, now=time.monotonic())
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.15)  # the pace of the loop that flickers
 
 
 def of_lines(site: FaultSite) -> dict[str, list[Fault]]:
@@ -265,7 +265,7 @@ def of_lines(site: FaultSite) -> dict[str, list[Fault]]:
 
 async def _straying(line: FarLine) -> None:
     while True:
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # the pace of the stray device
         line.terminal.write(b"\x07\x03\x02\x00\x01\x00\x00")
 
 
@@ -282,7 +282,7 @@ async def _asked(line: FarLine, *, times: int) -> None:
     """Wait until the second unit was asked so many times more."""
     so_far = line.far_end.received[-1:]
     while times:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # looks again
         new = line.far_end.received[-1:]
         if new != so_far:
             so_far = new
@@ -382,7 +382,7 @@ def _crashing_worker(site: FaultSite) -> Fault:
                     words = entry.read_bytes()
                     if b"camera-worker-2.sock" in words and str(site.data).encode() in words:
                         os.kill(int(entry.parent.name), signal.SIGKILL)
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.2)  # looks for it again
 
     async def begin() -> None:
         killing.append(asyncio.get_running_loop().create_task(kill()))

@@ -24,8 +24,8 @@ log = structlog.get_logger(__name__)
 
 _T = TypeVar("_T")
 
-_WORTH_A_PROCESS = 2000  # fewer cards are parsed here before a process has started
-_PAGE_SECONDS = 30.0
+WORTH_A_PROCESS = 2000  # fewer cards are parsed here before a process has started
+PAGE_SECONDS = 30.0
 
 
 class CardPages(Generic[_T]):
@@ -48,7 +48,7 @@ class CardPages(Generic[_T]):
     async def expect(self, records: int) -> None:
         """Start the process where so many records are worth it. A failure to start is logged, not raised."""
         zone = _zone_name(self._zone)
-        if records < _WORTH_A_PROCESS or zone is None:
+        if records < WORTH_A_PROCESS or zone is None:
             return
         try:
             # Its messages are dropped: they could hold a PIN of a record, and this process meets the same faults.
@@ -67,7 +67,7 @@ class CardPages(Generic[_T]):
         if process is None:
             return None
         try:
-            async with asyncio.timeout(_PAGE_SECONDS):
+            async with asyncio.timeout(PAGE_SECONDS):
                 return await self._read(process, raw)
         except (OSError, EOFError, TimeoutError) as error:
             log.warning("cards_made_here", error=str(error) or type(error).__name__, status=process.returncode)

@@ -136,7 +136,7 @@ class DownSync:
         self._journal = journal
         self._changes = changes
         self._clock = clock
-        self._card_pull = card_pull
+        self.card_pull = card_pull
         self.restore = restore
         record_pull = partial(RecordPull, client=client, pending_writes=pending_writes, notes=cards, clock=clock)
         self._devices = record_pull(noun="device", records=devices, read=self._read_devices)
@@ -180,7 +180,7 @@ class DownSync:
         await self.restore.check()  # first: cards that were made here must not go with what central has lost
         anew = self._pulls_anew = bool(self.anew.left)
         cards = await self._part(
-            "access cards", lambda anew: self._card_pull.pull(self._progress_of("access cards"), anew=anew), missed
+            "access cards", lambda anew: self.card_pull.pull(self._progress_of("access cards"), anew=anew), missed
         )
         devices = await self._records("device", "devices", self._devices, missed)
         cameras = await self._records("camera", "cameras", self._cameras, missed)

@@ -81,13 +81,13 @@ class Sessions:
         self._clock = clock
         self._accounts = {account.username: account for account in accounts}
         self._lifetime = lifetime
-        self._open: dict[str, CentralSession] = {}
+        self.open: dict[str, CentralSession] = {}
         self._used_steps: dict[str, int] = {}
 
     def put_account(self, account: CentralAccount) -> None:
         """Add or change an account and end its sessions."""
         self._accounts[account.username] = account
-        self._open = {token: one for token, one in self._open.items() if one.account.username != account.username}
+        self.open = {token: one for token, one in self.open.items() if one.account.username != account.username}
 
     def sign_in(self, username: str, password: str) -> CentralSession | None:
         """Begin a session; None when the credentials are wrong."""
@@ -104,14 +104,14 @@ class Sessions:
             opened_at=self._clock.monotonic(),
             complete=not account.mfa_secret,
         )
-        self._open[session.token] = session
+        self.open[session.token] = session
         return session
 
     def find(self, token: str) -> CentralSession | None:
         """Return the open session of that token."""
-        session = self._open.get(token)
+        session = self.open.get(token)
         if session is not None and self._clock.monotonic() - session.opened_at > self._lifetime:
-            del self._open[token]
+            del self.open[token]
             return None
         return session
 
@@ -134,14 +134,14 @@ class Sessions:
 
     def end(self, token: str) -> None:
         """Forget a session."""
-        self._open.pop(token, None)
+        self.open.pop(token, None)
 
     def expire_all(self) -> None:
         """Forget every session, as a restart of central does."""
-        self._open.clear()
+        self.open.clear()
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self.open)
 
 
 def totp(secret: str, at: int) -> str:

@@ -28,7 +28,7 @@ class Table(Mapping[int, JsonObject]):
     def __init__(self, *, noun: str, first_id: int = 1) -> None:
         self._noun = noun
         self._rows: dict[int, JsonObject] = {}
-        self._next_id = first_id
+        self.next_id = first_id
         self._newest_first: list[int] | None = None
 
     def __getitem__(self, record_id: int) -> JsonObject:
@@ -48,7 +48,7 @@ class Table(Mapping[int, JsonObject]):
 
     def add(self, record: JsonObject) -> JsonObject:
         """Keep a new record under the next id."""
-        return self.put({**record, "id": self._next_id})
+        return self.put({**record, "id": self.next_id})
 
     def put(self, record: JsonObject) -> JsonObject:
         """Keep a record that has its id already."""
@@ -58,7 +58,7 @@ class Table(Mapping[int, JsonObject]):
         if record_id not in self._rows:
             self._newest_first = None
         self._rows[record_id] = record
-        self._next_id = max(self._next_id, record_id + 1)
+        self.next_id = max(self.next_id, record_id + 1)
         return record
 
     def change(self, record_id: int, changes: JsonObject) -> JsonObject:

@@ -40,7 +40,7 @@ class IdempotencyKeys:
     """Answers by idempotency key. Without `honoured` nothing is remembered."""
 
     def __init__(self, *, honoured: bool) -> None:
-        self._honoured = honoured
+        self.honoured = honoured
         self._answers: OrderedDict[tuple[str, str], tuple[bytes, JsonObject]] = OrderedDict()
 
     def answered(self, operation: str, key: str, body: bytes) -> JsonObject | None:
@@ -54,7 +54,7 @@ class IdempotencyKeys:
 
     def remember(self, operation: str, key: str, body: bytes, answer: JsonObject) -> None:
         """Note that a write was carried out."""
-        if self._honoured and key:
+        if self.honoured and key:
             self._answers[operation, key] = (hashlib.sha256(body).digest(), answer)
             while len(self._answers) > _MOST_ANSWERS:
                 self._answers.popitem(last=False)
@@ -99,10 +99,10 @@ class Central:
         """
         self._clock = clock
         self._data = data
-        self._sessions = Sessions(clock=clock, accounts=tuple(accounts), lifetime=session_seconds)
-        self._door = Door(sessions=self._sessions, url=lambda: self.url)
-        self._keys = IdempotencyKeys(honoured=honours_keys)
-        self._misbehaviour = Misbehaviour(faults or Faults(), end_session=self._door.end_session)
+        self.sessions = Sessions(clock=clock, accounts=tuple(accounts), lifetime=session_seconds)
+        self.door = Door(sessions=self.sessions, url=lambda: self.url)
+        self.keys = IdempotencyKeys(honoured=honours_keys)
+        self._misbehaviour = Misbehaviour(faults or Faults(), end_session=self.door.end_session)
         self._runner: web.AppRunner | None = None
         self._host, self._port = "", 0
         self._tls = False
@@ -120,7 +120,7 @@ class Central:
 
     @faults.setter
     def faults(self, faults: Faults) -> None:
-        self._misbehaviour = Misbehaviour(faults, end_session=self._door.end_session)
+        self._misbehaviour = Misbehaviour(faults, end_session=self.door.end_session)
 
     @property
     def happened(self) -> Mapping[str, int]:
@@ -149,7 +149,7 @@ class Central:
     @property
     def open_sessions(self) -> int:
         """Number of open sessions."""
-        return len(self._sessions)
+        return len(self.sessions)
 
     @property
     def port(self) -> int:
@@ -163,11 +163,11 @@ class Central:
 
     def put_account(self, account: CentralAccount) -> None:
         """Add or change an account and end its sessions."""
-        self._sessions.put_account(account)
+        self.sessions.put_account(account)
 
     def expire_sessions(self) -> None:
         """Forget every session."""
-        self._sessions.expire_all()
+        self.sessions.expire_all()
 
     async def start(self, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         """Serve on a port; 0 takes a free one the first time and the same one again later."""
@@ -206,7 +206,7 @@ class Central:
         app.router.add_get("/", self._alive)
         app.router.add_get("/health/live", self._alive)
         app.router.add_get("/health/ready", self._alive)
-        self._door.add_to(app)
+        self.door.add_to(app)
         Control(self).add_to(app)
         own = {(operation.method, operation.path) for operation in operations()}
         for operation in operations():
@@ -218,7 +218,7 @@ class Central:
         return app
 
     async def _evidence(self, request: web.Request) -> web.StreamResponse:
-        session = self._door.session_of(request)
+        session = self.door.session_of(request)
         if session is None or not session.complete:
             return web.json_response(failure("evidence", AUTHENTICATION_REQUIRED), status=500)
         if self.faults.deny in EVIDENCE_PERMISSION or not session.account.may(EVIDENCE_PERMISSION):
@@ -226,10 +226,10 @@ class Central:
             return web.json_response(failure("evidence", message), status=500)
         key = request.headers.get("Idempotency-Key", "")
         try:
-            answer = self._keys.answered(EVIDENCE, key, b"")
+            answer = self.keys.answered(EVIDENCE, key, b"")
             if answer is None:
                 answer = await take_evidence(self.tables, request, at=self._now(), key=key)
-                self._keys.remember(EVIDENCE, key, b"", answer)
+                self.keys.remember(EVIDENCE, key, b"", answer)
         except Refusal as refusal:
             return web.json_response(failure("evidence", refusal.message), status=refusal.status)
         await self._save_soon()
@@ -237,7 +237,7 @@ class Central:
 
     def _of_the_office(self, operation: Relayed) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
-            session = self._door.session_of(request)
+            session = self.door.session_of(request)
             permissions = session.account.permissions if session is not None and session.complete else None
             refused = refusal_of(operation, None if permissions is None else permissions - {self.faults.deny})
             return refused or await self._office.answer(operation, request, self._now())
@@ -246,7 +246,7 @@ class Central:
 
     def _protected(self, operation: Operation) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
-            session = self._door.session_of(request)
+            session = self.door.session_of(request)
             if session is None or not session.complete:
                 return web.json_response(failure(operation.resource, AUTHENTICATION_REQUIRED), status=500)
             if self.faults.deny in operation.permissions or not session.account.may(operation.permissions):
@@ -272,7 +272,7 @@ class Central:
     def _carried_out(self, operation: Operation, request: web.Request, call: Call) -> JsonObject:
         """Answer an operation; one carried out before under its key, where keys count, gets the same answer."""
         name = f"{operation.method} {operation.path}"
-        if (before := self._keys.answered(name, call.key, call.raw)) is not None:
+        if (before := self.keys.answered(name, call.key, call.raw)) is not None:
             return before
         self.tables.shift = self._misbehaviour.shift_of(request)
         try:
@@ -280,7 +280,7 @@ class Central:
         finally:
             self.tables.shift = 0
         if operation.method != "POST":
-            self._keys.remember(name, call.key, call.raw, answer)
+            self.keys.remember(name, call.key, call.raw, answer)
         return answer
 
     @web.middleware

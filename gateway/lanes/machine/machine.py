@@ -110,7 +110,7 @@ def _take(lane: Transition, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 
         case m.Decided():
             visits.decided(lane, event)
         case m.CommandRequested():
-            _command_requested(lane, event)
+            command_requested(lane, event)
         case m.OrderGiven() | m.OrderScheduled():
             orders.ordered(lane, event)
         case m.GrantRemembered():
@@ -194,7 +194,8 @@ def _gate_reported(lane: Transition, event: m.GateReported) -> None:
     closing.follow_gate(lane, event.position, has_rested=gate.has_rested)
 
 
-def _command_requested(lane: Transition, event: m.CommandRequested) -> None:
+def command_requested(lane: Transition, event: m.CommandRequested) -> None:
+    """Take a command, or refuse it with the reason."""
     command = event.command
     if lane.now.at >= event.deadline:
         lane.refuse(command, "its deadline passed before it could be sent")

@@ -22,7 +22,9 @@ _EMPTY, _GONE, _FIRST = 0, 1, 2
 _STATUSES = tuple(CardStatus)
 _PLACE = {status: place for place, status in enumerate(_STATUSES)}
 _MOST_MATCHES = 8
-_hash = hash  # Python's own, of 64 bits for a text and keyed anew in every process: nobody can make aliases collide
+alias_hash = (
+    hash  # Python's own, of 64 bits for a text and keyed anew in every process: nobody can make aliases collide
+)
 
 
 class _Table:
@@ -175,7 +177,7 @@ class CardIndex:
         self._free.append(row)
 
     def _rows_of(self, alias: str) -> Iterator[int]:
-        key = _hash(alias)
+        key = alias_hash(alias)
         return self._tables[key % _SHARDS].rows(key)
 
     def _row_of(self, card_id: int) -> int | None:
@@ -225,7 +227,7 @@ def _card(fields: _Fields) -> Card:
 
 def _keys(card_id: int, aliases: Sequence[str]) -> tuple[int, ...]:
     """Return the hashes that lead to a card, that of its id first."""
-    return tuple(map(_hash, dict.fromkeys((_id_alias(card_id), *aliases))))
+    return tuple(map(alias_hash, dict.fromkeys((_id_alias(card_id), *aliases))))
 
 
 def _id_alias(card_id: int) -> str:

@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 _BEGIN: list[object] = ["begin", 1]
 _MOST_GRANTS = 20_000
-_MOST_OUT_OF_DATE = 1000
+MOST_OUT_OF_DATE = 1000
 _ACCOUNT = "username, password_hash, role, disabled, created_at, totp_secret, totp_step"
 _KEY = "id, name, key_hash, permissions, created_at, expires_at"
 Row = list[object]
@@ -187,7 +187,7 @@ class AccessLog:
         except (ValueError, KeyError):
             return None
         lasting = len(said.accounts) + len(said.roles) + len(said.keys) + len(said.grants) + len(said.webhooks)
-        said.untidy = bool(torn) or len(lines) > lasting + _MOST_OUT_OF_DATE
+        said.untidy = bool(torn) or len(lines) > lasting + MOST_OUT_OF_DATE
         return said
 
 

@@ -35,11 +35,11 @@ T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
-_QUEUE = 4096
+QUEUE = 4096
 _BATCH = 256
 _NOTE_EVERY = 500  # commits of at most _BATCH jobs: well under ids.SALVAGE_GAP ids
-_TEND_SECONDS = 5.0
-_LONG_WAL_PAGES = 8 * WAL_PAGES
+TEND_SECONDS = 5.0
+LONG_WAL_PAGES = 8 * WAL_PAGES
 _HIGHEST = 2**63
 _SLOW_SECONDS = 0.5
 """A commit on a worn card takes some tenths of a second. Whoever presses a button waits for one."""
@@ -113,7 +113,7 @@ class Database:
         self._connect = connect
         self._is_open = False
         self._queue: deque[_Waiting[Any]] = deque()
-        self._room = asyncio.Semaphore(_QUEUE)
+        self._room = asyncio.Semaphore(QUEUE)
         self._idle = asyncio.Event()
         self._idle.set()
         self._writer: Connection | None = None
@@ -175,7 +175,7 @@ class Database:
     async def run(self) -> None:
         """Tend the file until cancelled: see whether a disk that refused takes commits again, keep the WAL short."""
         while True:
-            await asyncio.sleep(_TEND_SECONDS)
+            await asyncio.sleep(TEND_SECONDS)
             self._tending = asyncio.get_running_loop().create_task(self._tend(), name=f"tend-{self.path.stem}-once")
             await asyncio.shield(self._tending)  # what has begun in a thread ends there, and `close` waits for it
 
@@ -322,7 +322,7 @@ class Database:
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
         try:
             _, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            if pages > _LONG_WAL_PAGES and moved < pages:
+            if pages > LONG_WAL_PAGES and moved < pages:
                 # Readers that overlap without end let the WAL grow. This waits for those there are; new ones wait not.
                 connection.execute("PRAGMA wal_checkpoint(RESTART)")
         except sqlite3.Error as error:

@@ -13,7 +13,7 @@ from gateway.store.engine.faults import DiskTakesNothing, is_own, refused
 
 log = structlog.get_logger(__name__)
 
-_OTHER_PROGRAM_SECONDS = 5.0
+OTHER_PROGRAM_SECONDS = 5.0
 _LOWEST = -(2**63)
 _HIGHEST = 2**63 - 1
 
@@ -23,7 +23,7 @@ Row = tuple[object, ...]
 def read_only(path: Path) -> sqlite3.Connection:
     """Open a file, its -wal read along, so that neither is changed, not even when the connection closes."""
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=_OTHER_PROGRAM_SECONDS
+        f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=OTHER_PROGRAM_SECONDS
     )
     connection.text_factory = _lenient
     return connection

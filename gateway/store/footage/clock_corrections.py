@@ -12,7 +12,7 @@ from gateway.store.engine.database import Database
 from gateway.store.outbox.backlog_quota import count_rows
 from gateway.store.outbox.rows import body_text
 
-_AT_A_TIME = 500
+AT_A_TIME = 500
 _FOLLOWING = 200
 
 
@@ -32,10 +32,10 @@ class ClockCorrections:
         if not await self._database.read(lambda connection: _untrusted(connection, offset.boot_id)):
             boots = await self._database.read(_unfinished)
         else:
-            boots = await self._database.write(lambda connection: _move_pins(connection, offset))
+            boots = await self._database.write(lambda connection: move_pins(connection, offset))
         moved = 0
         for boot_id in boots:
-            while count := await self._database.write(partial(_move_some, boot_id=boot_id)):
+            while count := await self._database.write(partial(move_some, boot_id=boot_id)):
                 moved += count
         return moved
 
@@ -55,7 +55,8 @@ def _unfinished(connection: sqlite3.Connection) -> tuple[str, ...]:
     return tuple(boot_id for (boot_id,) in known if _untrusted(connection, boot_id))
 
 
-def _move_pins(connection: sqlite3.Connection, offset: ClockOffset) -> tuple[str, ...]:
+def move_pins(connection: sqlite3.Connection, offset: ClockOffset) -> tuple[str, ...]:
+    """Move what events pin by the offset; return the runs of the machine whose rows are still to be moved."""
     connection.execute(
         "INSERT INTO clock_offset (boot_id, micros) VALUES (?, ?)"
         " ON CONFLICT (boot_id) DO UPDATE SET micros = excluded.micros",
@@ -89,13 +90,13 @@ def _retell(connection: sqlite3.Connection, camera_event_id: int, **times: int) 
         count_rows(connection, (row_id,), sign=1)
 
 
-def _move_some(connection: sqlite3.Connection, *, boot_id: str) -> int:
+def move_some(connection: sqlite3.Connection, *, boot_id: str) -> int:
     """Move some segments of a boot; a gap that this closes is removed."""
     (micros,) = connection.execute("SELECT micros FROM clock_offset WHERE boot_id = ?", (boot_id,)).fetchone()
     moved = connection.execute(
         "UPDATE segment SET started_at = monotonic + ?, clock_trusted = 1 WHERE id IN"
         " (SELECT id FROM segment WHERE clock_trusted = 0 AND boot_id = ? LIMIT ?) RETURNING id",
-        (micros, boot_id, _AT_A_TIME),
+        (micros, boot_id, AT_A_TIME),
     ).fetchall()
     if moved:
         connection.execute(

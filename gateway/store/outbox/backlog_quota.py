@@ -45,11 +45,11 @@ class BacklogQuota:
     def __init__(self, *, database: Database, most: int) -> None:
         """Collect the parts. `most`: how many bytes the backlog may take before direct writes are refused."""
         self._database = database
-        self._most = most
+        self.most = most
 
     async def usage(self) -> Backlog:
         """Read how much of the quota is used."""
-        return Backlog(await self._database.read(backlog_bytes), self._most)
+        return Backlog(await self._database.read(backlog_bytes), self.most)
 
     async def admit(self) -> None:
         """Raise QuotaExceeded when the backlog is full, for writes that are held by another way."""
@@ -58,9 +58,9 @@ class BacklogQuota:
     def refuse_when_full(self, connection: sqlite3.Connection, *, urgent: bool = False) -> None:
         """Raise QuotaExceeded when the backlog is full; `urgent` writes have a reserve. Within a transaction."""
         size = backlog_bytes(connection)
-        if size >= self._most * (_RESERVE if urgent else 1):
+        if size >= self.most * (_RESERVE if urgent else 1):
             raise QuotaExceeded(
-                f"what waits for central takes {size / GIGABYTE:.2f} GB of the {self._most / GIGABYTE:g} GB allowed, so"
+                f"what waits for central takes {size / GIGABYTE:.2f} GB of the {self.most / GIGABYTE:g} GB allowed, so"
                 " this was not taken: bring central back, or raise backlog_gigabytes in the site file"
             )
 

@@ -17,7 +17,7 @@ from gateway.web.http.errors import RequestRefused
 log = structlog.get_logger(__name__)
 
 # OWASP's second choice for argon2id: 19 MiB and 2 passes, about 20 ms on an edge box.
-_HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
+HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 LONGEST_PASSWORD = 1000
 
 
@@ -66,7 +66,7 @@ class Accounts:
         """
         async with self._one:
             try:
-                right = await asyncio.to_thread(_verify, password_hash or self._nobody_hash, password)
+                right = await asyncio.to_thread(verify_password, password_hash or self._nobody_hash, password)
             except VerificationError as error:
                 raise _not_computed(error) from error
         return right and password_hash is not None
@@ -82,7 +82,7 @@ class Accounts:
 
 def hash_password(password: str) -> str:
     """Return an argon2id hash. Blocks for some 20 ms."""
-    return _HASHER.hash(password)
+    return HASHER.hash(password)
 
 
 async def hash_accounts(
@@ -111,12 +111,13 @@ async def hash_accounts(
 
 
 def _kept_or_new(known: str | None, password: str) -> str:
-    return known if known is not None and _verify(known, password) else hash_password(password)
+    return known if known is not None and verify_password(known, password) else hash_password(password)
 
 
-def _verify(password_hash: str, password: str) -> bool:
+def verify_password(password_hash: str, password: str) -> bool:
+    """Tell whether this is the password of the hash; slow on purpose."""
     try:
-        return _HASHER.verify(password_hash, password)
+        return HASHER.verify(password_hash, password)
     except (VerifyMismatchError, InvalidHashError):
         return False
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from gateway.web.http.http_errors import wait_for_activity
 
 _WITHIN_SECONDS = 1.0
-_FIRST_LOOK_SECONDS = 0.001
+FIRST_LOOK_SECONDS = 0.001
 
 
 async def followed(
@@ -52,7 +52,7 @@ async def _all_acknowledged(request: web.BaseRequest) -> bool:
     """
     loop = asyncio.get_running_loop()
     transport = request.transport
-    until, pause = loop.time() + _WITHIN_SECONDS, _FIRST_LOOK_SECONDS
+    until, pause = loop.time() + _WITHIN_SECONDS, FIRST_LOOK_SECONDS
     while transport is not None and not transport.is_closing():
         if transport.get_write_buffer_size() == 0 and _unconfirmed(transport) == 0:
             return True

@@ -26,9 +26,9 @@ RESERVED = 64
 HEAD_SECONDS = 10.0
 KEEP_ALIVE_SECONDS = 75
 _KEEP_ALIVE_GRACE = 2.0  # a client that counts to the end must not meet a closed connection
-_SLOW_SECONDS = 1.0
+SLOW_SECONDS = 1.0
 _LONG_ANSWER_SECONDS = 30.0
-_LOOK_SECONDS = 1.0
+LOOK_SECONDS = 1.0
 _KNOWN_SECONDS = 3600.0
 _MOST_KNOWN = 1024
 
@@ -128,7 +128,7 @@ class ConnectionLimits:
     async def run(self) -> None:
         """Close connections on which nothing is asked in time, until cancelled."""
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
             now = self._clock.monotonic()
             patience = {Stage.HEAD: HEAD_SECONDS, Stage.IDLE: KEEP_ALIVE_SECONDS + _KEEP_ALIVE_GRACE}
             for one in tuple(self._connections):
@@ -182,7 +182,7 @@ class ConnectionLimits:
     def _patience_for_others(self, connection: Connection) -> float:
         """Return after how long a connection may be closed for the sake of another."""
         if connection.stage is not Stage.ANSWER:
-            return _SLOW_SECONDS
+            return SLOW_SECONDS
         return float("inf") if self._is_favoured(connection) else _LONG_ANSWER_SECONDS
 
     def _is_full_for(self, newcomer: Connection) -> bool:

@@ -28,7 +28,7 @@ from gateway.web.status.page import VIEW_ADDRESSES, page
 from gateway.web.status.page_files import page_files
 
 _SHUTDOWN_SECONDS = 5.0
-_SERVE_AGAIN_SECONDS = 3.0
+SERVE_AGAIN_SECONDS = 3.0
 LIMITS = web.AppKey("limits", ConnectionLimits)
 """The application's connection limits."""
 _AGAIN_SECONDS = "5"
@@ -124,7 +124,7 @@ async def serve(
                     failed(str(error))
                 except OSError as error:
                     failed(f"cannot serve on {host} port {port}: {error.strerror}")
-                await asyncio.sleep(_SERVE_AGAIN_SECONDS)
+                await asyncio.sleep(SERVE_AGAIN_SECONDS)
     finally:
         await runner.cleanup()
 

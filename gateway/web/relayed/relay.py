@@ -25,7 +25,7 @@ from gateway.web.operation import Operation
 from gateway.web.relayed import OPERATIONS as RELAYED
 from gateway.web.relayed.ids import RelayedIds
 
-_IDLE_SECONDS = 30.0
+IDLE_SECONDS = 30.0
 _WHOLE_SECONDS = 600.0
 _PLACE = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,127}")
 _QUERY = re.compile(r"[!-~]{0,4096}")
@@ -195,7 +195,7 @@ async def _passed_on(request: web.Request, answer: RelayedAnswer, start: bytes) 
             if start:
                 await response.write(start)
             async for chunk in answer.body:
-                async with asyncio.timeout(_IDLE_SECONDS):
+                async with asyncio.timeout(IDLE_SECONDS):
                     await response.write(chunk)
             await response.write_eof()
     except (NotRelayed, TimeoutError, ConnectionError):
@@ -239,7 +239,7 @@ def headers_of(request: web.Request) -> Headers:
 async def _body(request: web.Request) -> AsyncIterator[bytes]:
     while True:
         try:
-            async with asyncio.timeout(_IDLE_SECONDS):
+            async with asyncio.timeout(IDLE_SECONDS):
                 chunk = await request.content.readany()
         except TimeoutError as error:
             raise NotRelayed(RelayRefusal.LATE, "the body did not come in time") from error

@@ -31,8 +31,8 @@ from gateway.web.status.event_subject import Subject
 from gateway.web.status.snapshot import EventState, user_state, visible_events
 
 _CSV = "text/csv"
-_PAGE = 200
-_MOST_SCANNED = 2_000
+PAGE = 200
+MOST_SCANNED = 2_000
 _MOST_CARDS = 200
 _STRETCH = 100
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -54,7 +54,7 @@ class EventQuery(BaseModel):
     start_date: Annotated[str, Field(max_length=40)] = ""
     end_date: Annotated[str, Field(max_length=40)] = ""
     before: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
-    limit: Annotated[int, Field(ge=1, le=_PAGE)] = 50
+    limit: Annotated[int, Field(ge=1, le=PAGE)] = 50
 
 
 _VIEW = needs("can_view_events")
@@ -103,8 +103,8 @@ class EventHistory:
         found: list[RecordedEvent] = []
         before: int | None = asked.before
         scanned = 0
-        while before is not None and len(found) < asked.limit and scanned < _MOST_SCANNED:
-            page = await self.events.page(wanted.stored, before=before, limit=_PAGE)
+        while before is not None and len(found) < asked.limit and scanned < MOST_SCANNED:
+            page = await self.events.page(wanted.stored, before=before, limit=PAGE)
             scanned += len(page.events)
             found += filter(wanted.passes, page.events)
             before = page.next_cursor
@@ -155,7 +155,7 @@ class EventHistory:
         """Yield rows in stretches, so that lanes come first."""
         before: int | None = 0
         while before is not None:
-            page = await self.events.page(wanted.stored, before=before, limit=_PAGE)
+            page = await self.events.page(wanted.stored, before=before, limit=PAGE)
             before = page.next_cursor
             passing = [event for event in page.events if wanted.passes(event)]
             for start in range(0, len(passing), _STRETCH):

@@ -24,8 +24,8 @@ STATUS_NOW = Operation("GET", "/status/now", SIGNED_IN, "snapshot")
 log = structlog.get_logger(__name__)
 
 _MOST_STREAMS = 64
-_WRITE_SECONDS = 5.0
-_CHECK_SECONDS = 10.0
+WRITE_SECONDS = 5.0
+CHECK_SECONDS = 10.0
 _SPEAK_SECONDS = 1.9  # looks come every 2 s at least, and each says something
 _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
@@ -101,7 +101,7 @@ class Live:
                 # The page tells a silent site from a dead line by this, and until when it heard of the site.
                 await _write(response, b'event: here\ndata: {"now":%b}\n\n' % self._moment())
                 wrote = now
-            if now - checked >= _CHECK_SECONDS:
+            if now - checked >= CHECK_SECONDS:
                 caller = await self._sessions.refreshed(caller)
                 checked = now
                 if not caller.signed_in:
@@ -115,7 +115,7 @@ class Live:
 
 
 async def _write(response: web.StreamResponse, data: bytes) -> None:
-    async with asyncio.timeout(_WRITE_SECONDS):
+    async with asyncio.timeout(WRITE_SECONDS):
         await response.write(data)
 
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from stopwatch import Stopwatch
+from waiting import until
 
 from drivers.bus.bus import Bus
 from drivers.bus.transactions import Exchange, Priority, UnitRests
@@ -62,12 +63,12 @@ async def peer():
 
 
 @pytest.fixture
-def line(peer, running, eventually):
+def line(peer, running):
     @asynccontextmanager
     async def make(**settings):
         bus = Bus(name="line", spec=LinkSpec(f"tcp://127.0.0.1:{peer.port}", baud=115_200), **settings)
         async with running(bus.run()):
-            await eventually(lambda: bus.down_reason is None)
+            await until(lambda: bus.down_reason is None)
             yield bus
 
     return make
@@ -120,8 +121,7 @@ async def test_a_command_waits_for_at_most_one_transaction(line, peer):
         peer.delays[2] = 0.05
         for number in range(10):
             group.create_task(poll(bus, f"pi{number}", unit=2, timeout=10.0, within=30.0))
-        while len(peer.heard) < 2:
-            await asyncio.sleep(0.001)
+        await until(lambda: len(peer.heard) >= 2)
         ahead = len(peer.heard)
         await command(bus, "open", timeout=10.0, within=30.0)
         assert peer.heard.index("1 open") <= ahead
@@ -139,8 +139,7 @@ async def test_a_command_past_its_deadline_is_never_sent(line, peer):
         peer.delays[2] = None
         async with asyncio.TaskGroup() as group:
             silent = group.create_task(outcome(poll(bus, unit=2)))
-            while not peer.heard:
-                await asyncio.sleep(0.001)
+            await until(lambda: peer.heard)
             watch = Stopwatch()
             with pytest.raises(DeadlinePassed):
                 await command(bus, "open", within=0.1)
@@ -152,7 +151,7 @@ async def test_a_command_past_its_deadline_is_never_sent(line, peer):
         assert "1 open" not in peer.heard
 
 
-async def test_a_command_given_up_while_its_permission_is_asked_is_never_sent(peer, running, eventually):
+async def test_a_command_given_up_while_its_permission_is_asked_is_never_sent(peer, running):
     """Between the line's turn and the first byte the loop turns once: the deadline may pass in it."""
     now = time.monotonic()
     bus = Bus(name="line", spec=LinkSpec(f"tcp://127.0.0.1:{peer.port}"), monotonic=lambda: now)
@@ -163,7 +162,7 @@ async def test_a_command_given_up_while_its_permission_is_asked_is_never_sent(pe
         return ""
 
     async with running(bus.run()):
-        await eventually(lambda: bus.down_reason is None)
+        await until(lambda: bus.down_reason is None)
         late = bus.transact(
             exchange("close"), priority=Priority.COMMAND, deadline=now + 0.5, forbidden=clock_passes_the_deadline
         )
@@ -210,27 +209,27 @@ async def test_a_forbidden_command_is_never_sent(line, peer):
     assert peer.heard == ["1 last"]
 
 
-async def test_a_closed_line_refuses_at_once_and_sends_nothing_later(peer, running, eventually):
+async def test_a_closed_line_refuses_at_once_and_sends_nothing_later(peer, running):
     bus = Bus(name="line", spec=LinkSpec(f"tcp://127.0.0.1:{peer.port}"))
     with pytest.raises(LinkError, match="not open yet"):
         await command(bus, "open")
     async with running(bus.run()):
-        await eventually(lambda: bus.down_reason is None)
+        await until(lambda: bus.down_reason is None)
         await command(bus, "last")
     assert peer.heard == ["1 last"]
 
 
-async def test_what_waits_when_the_line_is_lost_is_refused(line, peer, eventually):
+async def test_what_waits_when_the_line_is_lost_is_refused(line, peer):
     async with line() as bus:
         peer.delays[1] = None
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(outcome(command(bus, word))) for word in ("open", "close", "stop")]
-            await eventually(lambda: peer.heard)
+            await until(lambda: peer.heard)
             peer.hang_up()
             results = [await task for task in tasks]
         assert all(isinstance(result, LinkError) for result in results)
         peer.delays.clear()
-        await eventually(lambda: bus.down_reason is None)
+        await until(lambda: bus.down_reason is None)
         await command(bus, "last")
         assert peer.heard == ["1 open", "1 last"]
 
@@ -273,7 +272,7 @@ async def test_the_other_units_go_on_beside_a_silent_one(line, peer):
             await outcome(poll(bus, unit=9, timeout=0.1))
             await poll(bus, unit=1)
             answered += 1
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # the pace of somebody who polls
         wasted = peer.heard.count("9 ping") * 0.1
         assert wasted <= 0.4 * (time.monotonic() - started)
         assert answered > 15
@@ -287,23 +286,23 @@ async def test_a_violation_is_told_and_the_line_drained(line):
         assert (await poll(bus)).reply == "1 pong"
 
 
-async def test_babble_is_a_violation(line, peer, eventually):
+async def test_babble_is_a_violation(line, peer):
     async with line() as bus:
         peer.delays[1] = None
         async with asyncio.TaskGroup() as group:
             task = group.create_task(outcome(poll(bus, timeout=1.0)))
-            await eventually(lambda: peer.heard)
+            await until(lambda: peer.heard)
             for writer in peer.writers:
                 writer.write(b"x" * 3000)
         assert isinstance(task.result(), ProtocolViolation)
 
 
-async def test_a_cancelled_caller_leaves_the_line_in_order(line, peer, eventually):
+async def test_a_cancelled_caller_leaves_the_line_in_order(line, peer):
     async with line() as bus:
         peer.delays[1] = 0.05
         async with asyncio.TaskGroup() as group:
             task = group.create_task(poll(bus, "first"))
-            await eventually(lambda: peer.heard)
+            await until(lambda: peer.heard)
             task.cancel()
         assert (await poll(bus, "ping")).reply == "1 pong"
 
@@ -315,9 +314,7 @@ async def test_a_session_where_nobody_answers_is_opened_anew(line, peer):
         for _ in range(10):
             await outcome(command(bus, "open", timeout=0.02))
         peer.delays.clear()
-        async with asyncio.timeout(30):
-            while peer.writers <= sessions or bus.down_reason is not None:
-                await asyncio.sleep(0.005)
+        await until(lambda: not peer.writers <= sessions and bus.down_reason is None)
         assert (await command(bus)).reply == "1 pong"
 
 
@@ -327,9 +324,7 @@ async def test_everything_on_the_line_is_traced(line, peer):
         await command(bus)
         for writer in peer.writers:
             writer.write(b"noise")
-        async with asyncio.timeout(30):
-            while len(traced) < 3:
-                await asyncio.sleep(0.005)
+        await until(lambda: len(traced) >= 3)
     assert [(direction, data) for direction, data, _ in traced] == [
         (Direction.SENT, b"1 ping\n"),
         (Direction.RECEIVED, b"1 pong\n"),

@@ -12,6 +12,7 @@ from itertools import zip_longest
 
 import pytest
 from pymodbus.framer import FramerRTU
+from waiting import until
 
 from drivers.bus.bus import Bus
 from drivers.bus.line_quality import REPLY_BOUNDS, Failure, LineAnswers, LineFault, UnitFault
@@ -82,7 +83,7 @@ def polled(wires, running):
         while True:
             with contextlib.suppress(DriverError):
                 await session.read(FIRST, deadline=time.monotonic() + 1.0)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # the pace of somebody who polls
 
     @asynccontextmanager
     async def make():
@@ -101,9 +102,9 @@ def answers(bus):
     return sum(sum(unit.reply_times) for unit in bus.quality().units)
 
 
-async def test_units_that_answer_have_no_fault(polled, eventually):
+async def test_units_that_answer_have_no_fault(polled):
     async with polled() as bus:
-        await eventually(lambda: answers(bus) > 100 and bus.quality().fault is None)
+        await until(lambda: answers(bus) > 100 and bus.quality().fault is None)
         assert faults(bus) == {1: None, 2: None}
         for unit in bus.quality().units:
             assert 0 < unit.reply_seconds < ALLOWED
@@ -111,57 +112,57 @@ async def test_units_that_answer_have_no_fault(polled, eventually):
             assert unit.allowed_seconds == ALLOWED
 
 
-async def test_a_line_that_cannot_be_opened_is_down_and_says_why(running, eventually, tmp_path):
+async def test_a_line_that_cannot_be_opened_is_down_and_says_why(running, tmp_path):
     bus = Bus(name="yard", spec=LinkSpec(f"serial:{tmp_path}/gone"))
     async with running(bus.run()):
-        await eventually(lambda: "no such port" in bus.quality().down_reason)
+        await until(lambda: "no such port" in bus.quality().down_reason)
         assert bus.quality().fault is LineFault.DOWN
 
 
-async def test_one_silent_unit_is_the_units_fault_and_all_of_them_are_the_lines(wires, polled, eventually):
+async def test_one_silent_unit_is_the_units_fault_and_all_of_them_are_the_lines(wires, polled):
     async with polled() as bus:
         wires.silent = {2}
-        await eventually(lambda: faults(bus) == {1: None, 2: UnitFault.SILENT} and bus.quality().fault is None)
+        await until(lambda: faults(bus) == {1: None, 2: UnitFault.SILENT} and bus.quality().fault is None)
         wires.silent = {1, 2}
-        await eventually(lambda: bus.quality().fault is LineFault.SILENT)
+        await until(lambda: bus.quality().fault is LineFault.SILENT)
         wires.silent = set()
-        await eventually(lambda: bus.quality().fault is None and faults(bus) == {1: None, 2: None})
+        await until(lambda: bus.quality().fault is None and faults(bus) == {1: None, 2: None})
 
 
-async def test_two_units_at_one_address_are_told_from_a_line_that_nobody_understands(wires, polled, eventually):
+async def test_two_units_at_one_address_are_told_from_a_line_that_nobody_understands(wires, polled):
     async with polled() as bus:
         wires.shared = {2}
-        await eventually(lambda: faults(bus) == {1: None, 2: UnitFault.GARBLED} and bus.quality().fault is None)
+        await until(lambda: faults(bus) == {1: None, 2: UnitFault.GARBLED} and bus.quality().fault is None)
         wires.shared = set()
         wires.spoils = True
-        await eventually(lambda: bus.quality().fault is LineFault.GARBLED)
+        await until(lambda: bus.quality().fault is LineFault.GARBLED)
         wires.spoils = False
-        await eventually(lambda: bus.quality().fault is None)
+        await until(lambda: bus.quality().fault is None)
 
 
-async def test_an_echo_without_answers_is_the_lines_fault(wires, polled, eventually):
+async def test_an_echo_without_answers_is_the_lines_fault(wires, polled):
     async with polled() as bus:
         wires.echoes = True
         wires.silent = {1, 2}
-        await eventually(lambda: bus.quality().fault is LineFault.ECHOES)
+        await until(lambda: bus.quality().fault is LineFault.ECHOES)
         wires.silent = set()  # behind the echo, an answer is found
-        await eventually(lambda: bus.quality().fault is None)
+        await until(lambda: bus.quality().fault is None)
 
 
-async def test_a_slow_unit_is_slow_by_what_it_is_allowed(wires, polled, eventually):
+async def test_a_slow_unit_is_slow_by_what_it_is_allowed(wires, polled):
     async with polled() as bus:
         wires.delays[1] = 0.7 * ALLOWED
-        await eventually(lambda: faults(bus).get(1) is UnitFault.SLOW)
+        await until(lambda: faults(bus).get(1) is UnitFault.SLOW)
         assert faults(bus)[2] is None
 
 
-async def test_another_master_on_the_line_disturbs_it(wires, polled, eventually):
+async def test_another_master_on_the_line_disturbs_it(wires, polled):
     async with polled() as bus:
-        await eventually(lambda: answers(bus) > 10)
+        await until(lambda: answers(bus) > 10)
         async with asyncio.timeout(20.0):
             while bus.quality().fault is not LineFault.DISTURBED:
                 wires.send(frame(7, 3, 0, 0, 0, 1))
-                await asyncio.sleep(0.013)
+                await asyncio.sleep(0.013)  # the pace of the other master
 
 
 def test_a_unit_that_often_falls_silent_is_unreliable_and_one_long_silence_is_not():

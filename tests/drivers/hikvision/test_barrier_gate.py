@@ -116,8 +116,9 @@ async def test_line_that_breaks_after_the_command_is_not_commanded_again(field):
         with pytest.raises(LinkError) as raised:
             await site.gate.open(deadline=soon())
         assert not isinstance(raised.value, LineDown)  # the barrier may have obeyed
-        await asyncio.sleep(0.2)
-        assert site.far_end.obeyed == [Control.OPEN]
+        site.far_end.hanging_up = False
+        await site.gate.close(deadline=soon(), forbidden=nothing)  # a second open would come before it
+        assert site.far_end.obeyed == [Control.OPEN, Control.CLOSE]
 
 
 async def test_changed_challenge_costs_a_round_and_no_second_effect(field):
@@ -240,18 +241,30 @@ async def test_wrong_password_is_said_and_shown_nowhere(running, listener, caplo
         async with running(gate.run(listener)):
             await listener.until(lambda: listener.of(DeviceLost))
             before = far_end.guard.turned_down
-            await asyncio.sleep(0.8)
+            await asyncio.sleep(0.8)  # eight polls would have come meanwhile
             assert far_end.guard.turned_down == before  # a device locks the account of who keeps trying
     out = capsys.readouterr()
     assert "incorrect-horse" not in listener.of(DeviceLost)[0].reason + caplog.text + out.out + out.err
     assert far_end.obeyed == []
 
 
+class Silence(asyncio.Event):
+    """A barrier's silence, which tells when somebody was met with it."""
+
+    def __init__(self):
+        super().__init__()
+        self.met = asyncio.Event()
+
+    async def wait(self):
+        self.met.set()
+        return await super().wait()
+
+
 async def test_stops_at_once_while_the_barrier_is_silent(running, listener):
     far_end = HikvisionBarrierFarEnd(barrier=Barrier(), account=ACCOUNT)
-    far_end.speaking.clear()
+    far_end.speaking = Silence()
     async with far_end.serve() as port:
         async with running(gate_at(port).run(listener)):
-            await asyncio.sleep(0.1)
+            await far_end.speaking.met.wait()
             watch = Stopwatch()
         assert watch.seconds() < 1.0

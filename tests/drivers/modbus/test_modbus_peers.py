@@ -94,7 +94,7 @@ class Tapped(ModbusFarEnd):
         self.heard = bytearray()
         self.crossed = bytearray()
 
-    def _take(self, buffer, outlet):
+    def take(self, buffer, outlet):
         self.heard += buffer
         self.crossed += buffer
         send = outlet.send
@@ -107,7 +107,7 @@ class Tapped(ModbusFarEnd):
                 self.crossed.extend(data)
                 send(data)
 
-        super()._take(buffer, Tap)
+        super().take(buffer, Tap)
 
 
 @pytest.fixture
@@ -115,11 +115,11 @@ async def relay_line(tmp_path, relay_profile):
     barrier = Barrier(travel_seconds=0.2, closes_itself=False)
     far_end = Tapped(units={1: ProfileWiring(profile=relay_profile, barrier=barrier)}, framing="rtu")
     async with far_end.serial(path=tmp_path / "line") as terminal:
-        yield far_end, terminal
+        yield far_end, terminal, barrier
 
 
 async def test_mbpoll_and_we_send_the_same_bytes(mbpoll, relay_line):
-    far_end, terminal = relay_line
+    far_end, terminal, _ = relay_line
     status, told = await mbpoll("-t", "1", "-r", "1", "-c", "6", str(terminal.path))
     assert status == 0, told
     assert "[1]: \t1" in told
@@ -136,8 +136,7 @@ async def test_mbpoll_and_we_send_the_same_bytes(mbpoll, relay_line):
 
 async def test_a_second_masters_traffic_is_never_ours(mbpoll, relay_line, running, listener, relay_profile):
     """Somebody else polls the same line: what he asked while the beam was cut must not be heard as our answer."""
-    far_end, terminal = relay_line
-    barrier = far_end._units[1]._barrier
+    far_end, terminal, barrier = relay_line
     barrier.set_photocell(interrupted=True, now=time.monotonic())
     for words in (("-t", "1", "-r", "5", "-c", "2"), ("-t", "0", "-r", "1", "-c", "3")):
         status, told = await mbpoll(*words, str(terminal.path))
@@ -151,7 +150,7 @@ async def test_a_second_masters_traffic_is_never_ours(mbpoll, relay_line, runnin
         await listener.until(lambda: listener.of(DeviceConnected))
         for _ in range(10):
             terminal.write(trace)
-            await asyncio.sleep(0.04)
+            await asyncio.sleep(0.04)  # the pace of the other master
         await gate.open(deadline=soon())
         await listener.until(lambda: listener.of(GateMoved)[-1].position is GatePosition.OPEN)
     assert {r.point for r in listener.of(PointChanged) if r.state is PointState.ON} <= {"closed_limit", "open_limit"}

@@ -12,6 +12,7 @@ from paced_cable import PacedCable
 from pymodbus import ModbusDeviceIdentification
 from pymodbus.server import ModbusSerialServer
 from pymodbus.simulator import DataType, SimData, SimDevice
+from waiting import until
 
 from drivers.bus.bus import Bus
 from drivers.contract import DeadlinePassed, DriverError, ProtocolViolation
@@ -56,7 +57,7 @@ class Polls:
                 if asked_at is not None:
                     self.ages.append(time.monotonic() - asked_at)
                 asked_at = at
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            await asyncio.sleep(max(0.0, due - time.monotonic()))  # the pace of somebody who polls
 
 
 @asynccontextmanager
@@ -86,8 +87,8 @@ async def line(folder, running, *, baud, units):
             await server.shutdown()
 
 
-async def settled(polls, eventually):
-    await eventually(lambda: len(polls.ages) > 20)
+async def settled(polls):
+    await until(lambda: len(polls.ages) > 20)
     polls.ages.clear()
 
 
@@ -97,9 +98,9 @@ async def sight_twice(bus, unit):
     return seen or await sight(bus, unit, framing="rtu", within=10)
 
 
-async def test_a_scan_finds_new_units_and_what_they_are(tmp_path, running, eventually):
+async def test_a_scan_finds_new_units_and_what_they_are(tmp_path, running):
     async with line(tmp_path, running, baud=19_200, units=[1]) as (bus, polls, far_end, _):
-        await settled(polls, eventually)
+        await settled(polls)
         seen = {unit: await sight_twice(bus, unit) for unit in range(38, 44)}
         assert [unit.unit for unit in bus.quality().units] == [1]
         assert bus.silent_units == frozenset()
@@ -111,10 +112,10 @@ async def test_a_scan_finds_new_units_and_what_they_are(tmp_path, running, event
     assert not far_end.commands
 
 
-async def test_a_line_without_a_turn_to_spare_is_not_scanned(tmp_path, running, eventually):
+async def test_a_line_without_a_turn_to_spare_is_not_scanned(tmp_path, running):
     units = range(1, 6)
     async with line(tmp_path, running, baud=9600, units=units) as (bus, polls, far_end, _):
-        await settled(polls, eventually)
+        await settled(polls)
         with pytest.raises(DeadlinePassed):
             await sight(bus, NEW, framing="rtu", within=1.5)
         assert {received.unit for received in far_end.received} == set(units)
@@ -122,11 +123,11 @@ async def test_a_line_without_a_turn_to_spare_is_not_scanned(tmp_path, running, 
 
 @pytest.mark.benchmark
 @pytest.mark.parametrize("baud", [9600, 19_200])
-async def test_a_scan_leaves_the_polls_their_time(tmp_path, running, eventually, baud):
+async def test_a_scan_leaves_the_polls_their_time(tmp_path, running, baud):
     """Two units at 100 ms leave 9600 baud no pause for a whole answer: polls may then wait for one request a second."""
     async with line(tmp_path, running, baud=baud, units=[1, 2]) as (bus, polls, _, cable):
-        await settled(polls, eventually)
-        await eventually(lambda: len(polls.ages) > 60)
+        await settled(polls)
+        await until(lambda: len(polls.ages) > 60)
         before = sorted(polls.ages)
         polls.ages.clear()
         for unit in range(100, 106):

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from drivers.bus.bus import Bus
 from drivers.contract import (
@@ -166,7 +167,7 @@ def test_roger_tells_every_place():
     assert {value: position(value) for value in told} == told
 
 
-async def test_a_module_in_linkage_mode_is_set_right_whenever_it_comes(at_work, listener, eventually):
+async def test_a_module_in_linkage_mode_is_set_right_whenever_it_comes(at_work, listener):
     profile = profile_of("waveshare-io-8ch", poll_ms=40)
     async with at_work(profile) as (_, wiring, _, far_end):
         modes = Read(Table.HOLDING_REGISTER, 0x1000, 3)
@@ -175,7 +176,7 @@ async def test_a_module_in_linkage_mode_is_set_right_whenever_it_comes(at_work, 
         assert wiring.read(modes, now=0).values == (0, 0, 0)
         far_end.hang_up()
         wiring.power_cycle()
-        await eventually(lambda: wiring.read(modes, now=0).values == (0, 0, 0))
+        await until(lambda: wiring.read(modes, now=0).values == (0, 0, 0))
 
 
 class Stubborn(ProfileWiring):
@@ -195,7 +196,7 @@ async def test_a_device_that_does_not_take_its_setting_is_not_connected(at_work,
         assert not listener.of(DeviceConnected)
 
 
-async def test_wagos_watchdog_is_fed_with_changing_values_and_found_when_it_ran_out(at_work, listener, eventually):
+async def test_wagos_watchdog_is_fed_with_changing_values_and_found_when_it_ran_out(at_work, listener):
     profile = profile_of("wago-750", poll_ms=40)
     profile = profile.model_copy(update={"heartbeat": profile.heartbeat.model_copy(update={"every_ms": 100})})
     async with at_work(profile) as (gate, wiring, _, far_end):
@@ -205,10 +206,10 @@ async def test_wagos_watchdog_is_fed_with_changing_values_and_found_when_it_ran_
             writes = [item.request for item in far_end.received if getattr(item.request, "address", 0) == 0x1003]
             return [write.value for write in writes]
 
-        await eventually(lambda: len(beats()) >= 4)
+        await until(lambda: len(beats()) >= 4)
         assert beats()[:4] == [1, 2, 1, 2]
-        wiring._expired = True
-        await eventually(lambda: not wiring._expired)
+        wiring.expired = True
+        await until(lambda: not wiring.expired)
         await gate.open(deadline=soon())
         await listener.until(lambda: positions(listener)[-1] is P.OPEN)
 

@@ -33,7 +33,7 @@ def connected_reader(running, listener):
         async with running(line.run(), *(reader.run(listener) for reader in readers)):
             if connected:
                 await listener.until(lambda: len(listener.of(DeviceConnected)) == connected)
-                await asyncio.sleep(FRESH_SECONDS)
+                await asyncio.sleep(FRESH_SECONDS)  # what a reader tells sooner after it connected does not count
             yield line, readers
 
     return start

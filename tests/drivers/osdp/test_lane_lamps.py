@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from forked import Forked
 from osdp import Command, CommandLEDColor
+from waiting import until
 
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import ModbusFarEnd
@@ -82,7 +83,7 @@ async def gateway(site, data):
     assert status == 0
 
 
-async def test_a_denied_and_a_granted_card_light_the_reader(peripherals, tmp_path, eventually):
+async def test_a_denied_and_a_granted_card_light_the_reader(peripherals, tmp_path):
     barrier = Barrier(travel_seconds=0.1)
     far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)})
     await know_card(tmp_path / "data")
@@ -93,24 +94,26 @@ async def test_a_denied_and_a_granted_card_light_the_reader(peripherals, tmp_pat
         async with gateway(site, tmp_path / "data"):
             barrier.set_arming_loop(occupied=True, now=time.monotonic())
             await present_until_shown(peripherals, UNKNOWN, CommandLEDColor.Red)
-            await eventually(lambda: tones(peripherals) == {3})
+            await until(lambda: tones(peripherals) == {3})
             assert not far_end.commands
 
             await present_until_shown(peripherals, KNOWN, CommandLEDColor.Green)
-            await eventually(lambda: tones(peripherals) == {3, 1})
-            await eventually(lambda: [command.wish for command in far_end.commands] == [Wish.OPEN])
+            await until(lambda: tones(peripherals) == {3, 1})
+            await until(lambda: [command.wish for command in far_end.commands] == [Wish.OPEN])
 
 
 async def present_until_shown(peripherals, bits, colour):
     """Again once a second: what is presented before reader and loop are known to the gateway does not count."""
-    async with asyncio.timeout(15):
-        while True:
+    again_at = time.monotonic()
+
+    def shown():
+        nonlocal again_at
+        if time.monotonic() >= again_at:
             peripherals.present(7, bits, 26)
             again_at = time.monotonic() + 1
-            while time.monotonic() < again_at:
-                if colour in (said["on_color"] for said in told(peripherals, Command.LED)):
-                    return
-                await asyncio.sleep(0.01)
+        return colour in (said["on_color"] for said in told(peripherals, Command.LED))
+
+    await until(shown)
 
 
 def told(peripherals, command):

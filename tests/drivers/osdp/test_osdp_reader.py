@@ -13,6 +13,7 @@ import pytest
 from loop_watch import watch_callbacks
 from osdp import Command, CommandLEDColor
 from stopwatch import Stopwatch
+from waiting import until
 
 from drivers.bus.line_quality import Failure
 from drivers.child_process import ChildProcess
@@ -80,22 +81,22 @@ async def test_over_a_converter_on_the_network(peripherals, connected_reader, li
                 await listener.until(lambda count=round_number: len(listener.of(DeviceLost)) == count)
 
 
-async def test_the_reader_shows_what_was_decided(peripherals, connected_reader, listener, eventually):
+async def test_the_reader_shows_what_was_decided(peripherals, connected_reader, listener):
     await peripherals.plug_in(plan())
     async with connected_reader(peripherals.spec, {1: KEY}) as (_, (reader,)):
         reader.show(Feedback.DENIED)  # not connected yet: nothing, and nothing for later
         await listener.until(lambda: listener.of(DeviceConnected))
         reader.show(Feedback.GRANTED)
-        await eventually(lambda: len(shown(peripherals)) >= 2)
+        await until(lambda: len(shown(peripherals)) >= 2)
         lamp, buzzer = shown(peripherals)
         assert (lamp["on_color"], lamp["temporary"], lamp["timer_count"]) == (CommandLEDColor.Green, True, 30)
         assert buzzer["rep_count"] == 1
         reader.show(Feedback.DENIED)
-        await eventually(lambda: len(shown(peripherals)) >= 4)
+        await until(lambda: len(shown(peripherals)) >= 4)
         assert shown(peripherals)[2]["on_color"] == CommandLEDColor.Red
         assert shown(peripherals)[3]["rep_count"] == 3
         reader.show(Feedback.READY)
-        await eventually(lambda: len(shown(peripherals)) >= 5)
+        await until(lambda: len(shown(peripherals)) >= 5)
         assert shown(peripherals)[4]["control_code"] == 1
 
 
@@ -156,7 +157,7 @@ async def test_a_dead_reader_costs_the_others_nothing_and_comes_back_without_its
         peripherals.present(3, 1, 26)  # it is kept in the reader, and nobody stands there any more when it is told
         peripherals.live(3, alive=True)
         await listener.until(lambda: len(listener.of(DeviceConnected)) == 4)
-        await asyncio.sleep(0.7)
+        await asyncio.sleep(0.7)  # what a reader tells sooner after it connected does not count
         await peripherals.read(listener, 3, CARD + 3, 26)
     assert [(card.device_id, card.bits) for card in listener.of(CardPresented)] == [(202, CARD), (203, CARD + 3)]
     assert len(listener.of(DeviceLost)) == 1
@@ -165,7 +166,7 @@ async def test_a_dead_reader_costs_the_others_nothing_and_comes_back_without_its
 async def test_a_line_that_is_not_there_is_lost_once(tmp_path, connected_reader, listener):
     async with connected_reader(LinkSpec(f"serial:{tmp_path / 'none'}"), {1: KEY, 2: KEY}):
         await listener.until(lambda: len(listener.of(DeviceLost)) == 2)
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(0.6)  # the line is opened in vain some times meanwhile
     assert len(listener.reports) == 2
     assert "does not open" in listener.of(DeviceLost)[0].reason
 
@@ -184,7 +185,7 @@ async def test_a_hung_line_is_reported_and_holds_up_nobody(peripherals, connecte
 
 @pytest.mark.parametrize("fault", [signal.SIGSEGV, signal.SIGSTOP], ids=["dies", "hangs"])
 async def test_a_process_that_fails_is_started_again(fault, peripherals, connected_reader, listener, monkeypatch):
-    monkeypatch.setattr("drivers.osdp.line._SILENT_SECONDS", 2.0)
+    monkeypatch.setattr("drivers.osdp.line.SILENT_SECONDS", 2.0)
     await peripherals.plug_in(plan())
     async with connected_reader(peripherals.spec, {1: KEY}, connected=1) as (line, _):
         pid = line.pid
@@ -198,8 +199,8 @@ async def test_readers_of_a_process_that_does_not_die_are_lost_all_the_same(
     peripherals, connected_reader, listener, monkeypatch
 ):
     """As one that hangs in the driver of its port, where no signal reaches it."""
-    monkeypatch.setattr("drivers.osdp.line._SILENT_SECONDS", 1.5)
-    monkeypatch.setattr("drivers.osdp.line._END_SECONDS", 0.1)
+    monkeypatch.setattr("drivers.osdp.line.SILENT_SECONDS", 1.5)
+    monkeypatch.setattr("drivers.osdp.line.END_SECONDS", 0.1)
     await peripherals.plug_in(plan())
     async with connected_reader(peripherals.spec, {1: KEY}, connected=1) as (line, _):
         pid = line.pid
@@ -210,7 +211,7 @@ async def test_readers_of_a_process_that_does_not_die_are_lost_all_the_same(
                 await listener.until(lambda: listener.of(DeviceLost))
             finally:
                 os.kill(pid, signal.SIGKILL)  # it was still there
-        monkeypatch.setattr("drivers.osdp.line._SILENT_SECONDS", 6.0)  # the next one may begin slowly
+        monkeypatch.setattr("drivers.osdp.line.SILENT_SECONDS", 6.0)  # the next one may begin slowly
         await listener.until(lambda: len(listener.of(DeviceConnected)) == 2)
         assert line.pid != pid
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from stopwatch import Stopwatch
+from waiting import until
 
 from drivers.contract import DeviceConnected, DeviceLost, PlateSeen
 from drivers.plates.axis import AXIS
@@ -46,14 +47,14 @@ def cameras(**options):
 
 
 @pytest.fixture
-def site(running, listener, eventually):
+def site(running, listener):
     @asynccontextmanager
     async def start(**options):
         pushing = cameras(**options)
         listening = PushListener(host="127.0.0.1", port=0, cameras=pushing)
         drivers = [camera.run(listener) for camera in pushing]
         async with running(listening.run(), *drivers), aiohttp.ClientSession() as session:
-            await eventually(lambda: listening.port)
+            await until(lambda: listening.port)
             yield Site(listening.port, session)
 
     return start
@@ -199,8 +200,8 @@ async def test_taken_port_is_said_and_tried_again(running, listener):
         await listener.until(lambda: len(listener.of(DeviceConnected)) == 3)
 
 
-async def test_message_before_the_driver_runs_is_not_taken(running, eventually):
+async def test_message_before_the_driver_runs_is_not_taken(running):
     listening = PushListener(host="127.0.0.1", port=0, cameras=cameras())
     async with running(listening.run()), aiohttp.ClientSession() as session:
-        await eventually(lambda: listening.port)
+        await until(lambda: listening.port)
         assert await Site(listening.port, session).push(41, axis_message("AB12", car=5)) == 503

@@ -5,6 +5,7 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
+from loop_watch import watch_callbacks
 from stopwatch import Stopwatch
 
 from drivers.contract import DeviceConnected, DeviceLost, PlateSeen
@@ -94,7 +95,7 @@ async def test_bytes_that_never_make_a_part_are_no_sign_of_life(camera, listener
             far_end.send([b"."])
             if listener.of(DeviceLost):
                 break
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # bytes keep coming for longer than the silence that the driver bears
         await listener.until(lambda: listener.of(DeviceLost))
 
 
@@ -138,7 +139,7 @@ async def test_wrong_password_is_said_and_not_tried_again_and_again(running, lis
     wrong = Account(ACCOUNT.username, "incorrect-horse")
     async with far_end.serve() as port, running(reader(port, make, account=wrong).run(listener)):
         await listener.until(lambda: listener.of(DeviceLost))
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # somebody who tries again and again would have done it meanwhile
         assert far_end.guard.turned_down == 2
     (lost,) = listener.of(DeviceLost)
     assert "password" in lost.reason
@@ -179,7 +180,10 @@ async def test_other_answers_than_ok_are_said(running, listener):
 
 
 async def test_stops_at_once_even_when_nothing_answers(listener, running, make):
+    asked = asyncio.Event()
+
     async def mute(reader, writer):
+        asked.set()
         await reader.read()
         writer.close()
 
@@ -187,36 +191,30 @@ async def test_stops_at_once_even_when_nothing_answers(listener, running, make):
     port = server.sockets[0].getsockname()[1]
     async with server:
         async with running(reader(port, make).run(listener)):
-            await asyncio.sleep(0.1)
+            await asked.wait()
             watch = Stopwatch()
         assert watch.seconds() < 1.0
 
 
-async def test_stops_at_once_in_the_middle_of_a_stream(camera, make):
+async def test_stops_at_once_in_the_middle_of_a_stream(camera, listener, make):
     async with camera() as far_end:
+        text = hikvision_alert("AB12", uuid="7") if make == "hikvision" else dahua_event("AB12", group=7)
+        whole = part("text/plain", text, boundary=far_end.boundary)
+        far_end.send([whole + b"--b\r\nContent-Length: 100\r\n\r\nhalf"])
+        await listener.until(lambda: plates(listener))
         watch = Stopwatch()
-        far_end.send([b"--b\r\nContent-Length: 100\r\n\r\nhalf"])
-        await asyncio.sleep(0.05)
     assert watch.seconds() < 1.0
 
 
-async def test_loop_is_never_held_up(camera, listener, running):
-    gaps = []
-
-    async def tick():
-        while True:
-            began = time.perf_counter()
-            await asyncio.sleep(0.001)
-            gaps.append(time.perf_counter() - began)
-
-    async with camera() as far_end, running(tick()):
-        for number in range(20):
-            picture = part("image/jpeg", PICTURE * 60, boundary=far_end.boundary, length=None if number % 2 else -1)
-            far_end.send([picture[place : place + 65_536] for place in range(0, len(picture), 65_536)])
-            far_end.see(f"AB{number}", vehicle=str(number + 1))
-            await listener.until(lambda number=number: len(plates(listener)) > number)
-    assert sorted(gaps)[len(gaps) // 2] < 0.01
-    assert max(gaps) < 0.1  # far above the few ms that it takes: the machine has others to serve
+async def test_loop_is_never_held_up(camera, listener):
+    async with camera() as far_end:
+        with watch_callbacks(limit=0.01) as watched:
+            for number in range(20):
+                picture = part("image/jpeg", PICTURE * 60, boundary=far_end.boundary, length=None if number % 2 else -1)
+                far_end.send([picture[place : place + 65_536] for place in range(0, len(picture), 65_536)])
+                far_end.see(f"AB{number}", vehicle=str(number + 1))
+                await listener.until(lambda number=number: len(plates(listener)) > number)
+    assert watched.worst() is None
 
 
 def test_a_make_without_a_stream_is_refused():

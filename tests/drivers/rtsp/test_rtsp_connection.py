@@ -1,3 +1,4 @@
+import os
 import socket
 import threading
 
@@ -70,7 +71,8 @@ def test_what_came_before_a_read_began_counts_as_gathered():
 def test_no_more_is_gathered_than_the_kernel_has_room_for():
     connection, camera = connected()
     with camera:
-        connection._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20_000)
+        with socket.socket(fileno=os.dup(connection.fileno())) as same:
+            same.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20_000)
         connection.gather(262_144, 60.0)
         camera.sendall(packet(0, 1_000) * 40)
         assert connection.read()  # which would wait for ever if all of it were waited for

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import deque
 from contextlib import closing
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ import av
 import pytest
 from hostile_camera import TICKS, HostileCamera, Script, film, joined
 from stopwatch import Stopwatch
+from waiting import until
 
 from drivers.rtsp.client.messages import parse_challenges
 from drivers.rtsp.client.source import RtspSource
@@ -235,9 +237,7 @@ async def test_a_full_camera_says_so_and_a_session_that_ended_well_makes_room():
     async with HostileCamera(script(most_sessions=1)) as camera:
         for _ in range(2):
             assert_whole(await asyncio.to_thread(read, camera.url(), 3))
-            async with asyncio.timeout(30):
-                while camera.sessions:
-                    await asyncio.sleep(0.01)
+            await until(lambda: not camera.sessions)
         camera.sessions["stale"] = asyncio.get_running_loop().time() + 60
         with pytest.raises(CameraRefused, match="no more viewers"):
             await asyncio.to_thread(read, camera.url(), 1)
@@ -290,18 +290,17 @@ def assert_whole_but_for_times(frames):
 async def test_reading_ends_at_once_from_another_thread():
     async with HostileCamera(script(ends_after=5, ends_by="stall")) as camera:
         source = RtspSource(url=camera.url(), stall_seconds=30.0)
+        came = deque()
 
         def run():
             with closing(source):
                 source.open()
                 with pytest.raises(CameraUnreachable):
-                    list(source.frames())
+                    came.extend(source.frames())
 
         thread = threading.Thread(target=run)
         thread.start()
-        async with asyncio.timeout(30):
-            while source._track is None or not source._track.has_output:
-                await asyncio.sleep(0.01)
+        await until(lambda: came)
         watch = Stopwatch()
         source.interrupt()
         await asyncio.to_thread(thread.join, 5)

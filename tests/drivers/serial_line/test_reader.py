@@ -38,13 +38,13 @@ async def test_a_card_is_reported_with_the_instant_of_its_last_byte(far_end, run
         assert before <= card.at <= time.monotonic()
 
 
-async def test_one_byte_at_a_time(far_end, running, listener, eventually):
+async def test_one_byte_at_a_time(far_end, running, listener):
     reader = SerialReader(device_id=201, spec=LinkSpec(far_end.url))
     async with running(reader.run(listener)):
         await listener.until(lambda: listener.of(DeviceConnected))
         for byte in b"CARD-7\r\nCARD-8\r\n":
             far_end.send([bytes((byte,))])
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.001)  # the pace of the line
         await listener.until(lambda: len(listener.of(CardPresented)) == 2)
         assert texts(listener) == ["CARD-7", "CARD-8"]
 
@@ -93,7 +93,7 @@ async def test_a_reader_that_is_not_there_is_lost_once_until_it_comes(tmp_path, 
     reader = SerialReader(device_id=201, spec=LinkSpec(far_end.url))
     async with running(reader.run(listener)):
         await listener.until(lambda: listener.of(DeviceLost))
-        await asyncio.sleep(0.4)
+        await asyncio.sleep(0.4)  # the port is opened in vain some times meanwhile
         assert len(listener.reports) == 1
         far_end.plug_in()
         await listener.until(lambda: listener.of(DeviceConnected))
@@ -131,14 +131,13 @@ async def tcp_reader():
     ("form", "head", "tail"), [("text", b"99", b"11572"), ("decimal", b"3", b"14"), ("hex", b"AB", b"CD")]
 )
 async def test_what_comes_of_a_torn_line_over_a_new_connection_is_no_card(
-    tcp_reader, running, listener, eventually, form, head, tail
+    tcp_reader, running, listener, form, head, tail
 ):
     reader = SerialReader(device_id=201, spec=tcp_reader.spec, form=form)
     async with running(reader.run(listener)):
         await listener.until(lambda: listener.of(DeviceConnected))
         tcp_reader.writer.write(b"77\r\n" + head)
-        await listener.until(lambda: listener.of(CardPresented))
-        await asyncio.sleep(0.02)  # the head is there, too
+        await listener.until(lambda: listener.of(CardPresented))  # the head came in the same segment
         for connections in (2, 3):  # it is still torn after a second loss
             await tcp_reader.drop()
             await listener.until(lambda count=connections: len(listener.of(DeviceConnected)) == count)

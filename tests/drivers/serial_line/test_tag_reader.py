@@ -7,6 +7,7 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
+from waiting import until
 
 from drivers.bus.bus import Bus
 from drivers.contract import CardPresented, DeviceConnected, DeviceLost
@@ -20,6 +21,7 @@ from gateway.demo.serial_far_end import SerialFarEnd, SerialManners
 EPC = bytes.fromhex("E2 80 68 94 00 00 50 0A 9D 22 98 C6")
 OTHER = bytes.fromhex("30 34 B7 08 AC 39 7E 00 00 00 06 49")
 
+POLLED = "uhf-iqrfid-5102.toml"
 SPEAKING = TagReaderProfile.model_validate(
     {
         "family": "serial-line",
@@ -36,9 +38,7 @@ SPEAKING = TagReaderProfile.model_validate(
 def polled(tmp_path, running, listener, profiles):
     @asynccontextmanager
     async def make(*, hold_seconds=30.0):
-        profile = load_tag_reader_profile(profiles / "uhf-iqrfid-5102.toml").model_copy(
-            update={"poll_ms": 30, "reply_ms": 200}
-        )
+        profile = load_tag_reader_profile(profiles / POLLED).model_copy(update={"poll_ms": 30, "reply_ms": 200})
         tags = SerialTags(profile=profile)
         far_end = SerialFarEnd(devices={0: tags})
         async with far_end.serial(path=tmp_path / "line") as terminal:
@@ -57,12 +57,12 @@ def bits(listener):
     return [report.bits for report in listener.of(CardPresented)]
 
 
-async def test_a_tag_in_the_field_is_presented_once_in_its_time(polled, listener, eventually):
+async def test_a_tag_in_the_field_is_presented_once_in_its_time(polled, listener):
     async with polled() as (tags, far_end, _):
         tags.field = (EPC,)
         await listener.until(lambda: listener.of(CardPresented))
         asked = len(far_end.received)
-        await eventually(lambda: len(far_end.received) > asked + 5)
+        await until(lambda: len(far_end.received) > asked + 5)
         tags.field = (EPC, OTHER)
         await listener.until(lambda: len(bits(listener)) == 2)
         (card, _) = listener.of(CardPresented)
@@ -90,24 +90,25 @@ async def test_a_bad_line_changes_nothing(polled, listener, manners):
         assert not listener.of(DeviceLost)
 
 
-async def test_spoilt_readings_are_no_cards(polled, listener, eventually):
+async def test_spoilt_readings_are_no_cards(polled, listener):
     async with polled() as (tags, far_end, _):
         far_end.behave(0, SerialManners(corrupt=True))
         tags.field = (EPC,)
         asked = len(far_end.received)
-        await eventually(lambda: len(far_end.received) > asked)
+        await until(lambda: len(far_end.received) > asked)
         far_end.behave(0)
         tags.field = (OTHER,)
         await listener.until(lambda: bits(listener) == [int.from_bytes(OTHER, "big")])
 
 
-async def test_a_tag_that_contradicts_its_own_length_is_no_card(polled, listener, eventually):
+async def test_a_tag_that_contradicts_its_own_length_is_no_card(polled, listener, profiles):
     async with polled() as (tags, far_end, _):
-        profile = tags._profile
-        wrong = profile.replies.sealed(bytes.fromhex("00 00 01 01 01 0C") + EPC[:4] + bytes(2))
+        wrong = load_tag_reader_profile(profiles / POLLED).replies.sealed(
+            bytes.fromhex("00 00 01 01 01 0C") + EPC[:4] + bytes(2)
+        )
         tags.answer = lambda what, **_: wrong
         asked = len(far_end.received)
-        await eventually(lambda: len(far_end.received) > asked + 3)
+        await until(lambda: len(far_end.received) > asked + 3)
         assert bits(listener) == []
 
 
@@ -135,7 +136,7 @@ async def test_a_speaking_reader_in_pieces_among_noise_and_after_a_torn_frame(sp
         await listener.until(lambda: listener.of(DeviceConnected))
         for byte in said(b"CARD-1"):
             speaking.write(bytes((byte,)))
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.001)  # the pace of the line
         await listener.until(lambda: texts() == ["CARD-1"])
         speaking.write(b"\x00\xff" + said(b"CARD-1") + said(b"CARD-2"))
         await listener.until(lambda: texts() == ["CARD-1", "CARD-2"])

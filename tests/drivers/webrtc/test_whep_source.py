@@ -7,6 +7,7 @@ import datetime as dt
 import ssl
 import threading
 import time
+from collections import deque
 from contextlib import closing
 from itertools import pairwise
 
@@ -19,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from hostile_camera import TICKS, film, joined
 from stopwatch import Stopwatch
+from waiting import until
 from whep_camera import WhepCamera, WhepScript
 
 from drivers.rtsp import h264, h265
@@ -254,23 +256,21 @@ async def test_silence_and_nobody_there():
 async def test_reading_ends_at_once_from_another_thread(told):
     async with WhepCamera(script(**told)) as camera:
         source = WhepSource(url=camera.url(), stall_seconds=30.0)
-        failed = []
+        came, failed = deque(), []
 
         def run():
             with closing(source):
                 try:
                     source.open()
-                    list(source.frames())
+                    came.extend(source.frames())
                 except CameraUnreachable as error:
                     failed.append(str(error))
 
         thread = threading.Thread(target=run)
         thread.start()
-        async with asyncio.timeout(30):
-            while not camera.requests or (
-                "ends_after" in told and (source._track is None or not source._track.has_output)
-            ):
-                await asyncio.sleep(0.01)
+        await until(lambda: camera.requests)
+        if "ends_after" in told:
+            await until(lambda: came)
         watch = Stopwatch()
         source.interrupt()
         await asyncio.to_thread(thread.join, 5)

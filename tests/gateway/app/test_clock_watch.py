@@ -32,7 +32,7 @@ def test_the_mark_follows_the_kernel(tmp_path):
 
 @pytest.mark.parametrize("marked", [True, False])
 def test_a_gateway_that_may_not_ask_the_kernel_goes_by_the_mark(tmp_path, monkeypatch, marked):
-    monkeypatch.setattr(clock, "_MARKS", (tmp_path / "never", tmp_path / "synchronized"))
+    monkeypatch.setattr(clock, "MARKS", (tmp_path / "never", tmp_path / "synchronized"))
     if marked:
         look(Kernel(), tmp_path / "synchronized")
     refused = Kernel()

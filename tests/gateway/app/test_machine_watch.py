@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from waiting import until
+
 from gateway.app.machine_watch import MachineWatch, MemoryJudge
 from gateway.runtime.machine_state import DiskFacts, Memory
 
@@ -33,7 +35,6 @@ async def test_it_shows_what_was_read_last():
     assert watch.disks == DiskFacts()
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         running = group.create_task(watch.run())
-        while not watch.disks.read_only:
-            await asyncio.sleep(0.01)
+        await until(lambda: watch.disks.read_only)
         running.cancel()
     assert watch.memory_high is None

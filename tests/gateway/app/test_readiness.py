@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import structlog
 from far_end_site import a_barrier
+from waiting import until
 
 from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
@@ -53,8 +54,7 @@ async def running(folder, port):
         house = Gateway(loaded=loaded, files=files, folder=data, secrets=secrets, notify=Notify(address=None))
         async with asyncio.timeout(50), asyncio.TaskGroup() as group:
             living = group.create_task(house.live())
-            while not (ports := [entry["port"] for entry in logs if entry["event"] == "interface_served"]):
-                await asyncio.sleep(0.01)
+            ports = await until(lambda: [entry["port"] for entry in logs if entry["event"] == "interface_served"])
             yield f"http://127.0.0.1:{ports[0]}"
             signal.raise_signal(signal.SIGTERM)
             await living
@@ -64,11 +64,14 @@ async def test_ready_is_503_with_the_lane_named_while_it_cannot_work(tmp_path):
     async with a_barrier() as (_, far_end, port), running(tmp_path, port) as url, aiohttp.ClientSession() as client:
 
         async def ready(status: int) -> list[str]:
-            while True:
+            async def answered():
                 async with client.get(f"{url}/health/ready", headers=headers) as answer:
-                    if answer.status == status:
-                        return (await answer.json())["not_ready"]
-                await asyncio.sleep(0.05)
+                    return await answer.json() if answer.status == status else None
+
+            return (await until(answered))["not_ready"]
+
+        async def is_all_silent() -> bool:
+            return await ready(503) == ["Entry cannot work: no unit answers on line g; on it: B, L"]
 
         async with client.post(f"{url}/v1/auth/login", json=CHIEF) as answer:
             headers = {"SessionID": (await answer.json())["session"]}
@@ -77,8 +80,7 @@ async def test_ready_is_503_with_the_lane_named_while_it_cannot_work(tmp_path):
         (why,) = await ready(503)
         assert why.startswith("Entry cannot work: L does not answer")
         far_end.misbehave(1, Misbehaviour(deaf=True))
-        while await ready(503) != ["Entry cannot work: no unit answers on line g; on it: B, L"]:
-            await asyncio.sleep(0.05)
+        await until(is_all_silent)
         far_end.misbehave(1)
         far_end.misbehave(2)
         assert await ready(200) == []
@@ -102,12 +104,12 @@ async def test_a_gate_that_became_slower_is_a_problem(tmp_path):
     async with a_barrier() as (_, _, port), running(tmp_path, port) as url, aiohttp.ClientSession() as client:
         async with client.post(f"{url}/v1/auth/login", json=CHIEF) as answer:
             headers = {"SessionID": (await answer.json())["session"]}
-        found = {}
-        while "gate_slower" not in found:
+
+        async def found():
             async with client.get(f"{url}/health/ready", headers=headers) as answer:
-                found = {problem["kind"]: problem for problem in (await answer.json())["problems"]}
-            await asyncio.sleep(0.05)
-        slower = found["gate_slower"]
+                return [one for one in (await answer.json())["problems"] if one["kind"] == "gate_slower"]
+
+        (slower,) = await until(found)
         assert slower["text"] == (
             "Entry: the gate opens more slowly than it used to: its last 5 took 4.8 s; 3.0 s is normal, up to 3.0 s"
         )

@@ -27,12 +27,12 @@ async def house(tmp_path):
 
 
 async def kinds(house) -> list[EventKind]:
-    assert await house.gateway._lanes.recorder.drained(within=10)
-    return [EventKind(event.type) for event in reversed(await house.gateway._store.events.latest(limit=500))]
+    assert await house.gateway.lanes.recorder.drained(within=10)
+    return [EventKind(event.type) for event in reversed(await house.gateway.store.events.latest(limit=500))]
 
 
 async def test_a_changed_lane_starts_afresh_while_traffic_passes_in_the_other(house):
-    field, other = house.gateway._field, house.runner("exit")
+    field, other = house.gateway.field, house.runner("exit")
     before = field.field
     polled = len(house.exit.far_end.received)
     passages: list[float] = []
@@ -57,7 +57,7 @@ async def test_a_changed_lane_starts_afresh_while_traffic_passes_in_the_other(ho
     assert house.runner("exit") is other
     assert field.field.buses == before.buses
     assert field.field.drivers == before.drivers
-    assert len(house.exit.far_end._connections) == 1
+    assert len(house.exit.far_end.connections) == 1
     assert len(house.exit.far_end.received) > polled
     assert house.runner("entry").rules.lane.held_open_seconds == 90
     assert max(passages) < LONGEST_OPEN
@@ -73,7 +73,7 @@ async def test_a_changed_lane_starts_afresh_while_traffic_passes_in_the_other(ho
 
 
 async def test_a_changed_lane_closes_nothing_before_its_points_were_read(house):
-    await house.gateway._lanes.command(device_id=101, action=GateAction.OPEN, source="user:chief")
+    await house.gateway.lanes.command(device_id=101, action=GateAction.OPEN, source="user:chief")
     await house.sees(lambda: house.lane("entry").position is GatePosition.OPEN)
     house.edit("held_open_seconds = 60", "held_open_seconds = 90")
     house.entry.far_end.misbehave(1, Misbehaviour(silent=True))
@@ -82,7 +82,7 @@ async def test_a_changed_lane_closes_nothing_before_its_points_were_read(house):
     assert done.is_taken
     assert "offline" in house.runner("entry").why_not_close()
     with pytest.raises(CommandRefused):
-        await house.gateway._lanes.command(device_id=101, action=GateAction.CLOSE, source="user:chief")
+        await house.gateway.lanes.command(device_id=101, action=GateAction.CLOSE, source="user:chief")
     assert Wish.CLOSE not in house.entry.wishes()
     house.entry.far_end.misbehave(1)
     await house.sees(lambda: house.lane("entry").position is GatePosition.CLOSED)
@@ -101,7 +101,7 @@ async def test_a_lane_with_a_vehicle_waits_and_says_so(house):
 
     async with asyncio.TaskGroup() as group:
         asked = group.create_task(house.site_file.reload())
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # a change that did not wait would be made
         assert not asked.done()
         house.entry.arming(occupied=False)
     assert asked.result().is_taken
@@ -114,12 +114,12 @@ async def test_a_new_address_of_a_link_connects_its_lane_anew(house):
         house.edit(f"tcp://127.0.0.1:{house.entry.port}", f"tcp://127.0.0.1:{port}")
         done = await house.site_file.reload()
         assert done.sentences() == ("link entry: changed url (device 101 connected anew; lane entry started afresh)",)
-        assert house.entry.far_end._connections == set()
+        assert house.entry.far_end.connections == set()
         await house.sees(lambda: house.device(101).online)
         await house.sees(lambda: house.lane("entry").position is GatePosition.CLOSED)
-        assert len(house.exit.far_end._connections) == 1
+        assert len(house.exit.far_end.connections) == 1
         polls = len(house.entry.far_end.received)
-        await house.gateway._lanes.command(device_id=101, action=GateAction.OPEN, source="user:chief")
+        await house.gateway.lanes.command(device_id=101, action=GateAction.OPEN, source="user:chief")
         await house.sees(lambda: [one.wish for one in far_end.commands] == [Wish.OPEN])
         assert house.entry.wishes() == []
         assert len(house.entry.far_end.received) == polls
@@ -134,21 +134,21 @@ async def test_devices_and_lanes_come_and_go(house):
         done = await house.site_file.reload()
         assert "lane gate (gate lane) was added" in done.sentences()
         await house.sees(lambda: house.lane("gate").position is GatePosition.CLOSED)
-        await house.gateway._lanes.command(device_id=301, action=GateAction.OPEN, source="user:chief")
+        await house.gateway.lanes.command(device_id=301, action=GateAction.OPEN, source="user:chief")
         await house.sees(lambda: [one.wish for one in far_end.commands] == [Wish.OPEN])
         assert (await house.site_file.outcome()).confirmed
-        await house.gateway._lanes.command(device_id=301, action=GateAction.CLOSE, source="user:chief")
+        await house.gateway.lanes.command(device_id=301, action=GateAction.CLOSE, source="user:chief")
         await house.sees(lambda: house.lane("gate").position is GatePosition.CLOSED)
 
         house.path.write_bytes(without)
         done = await house.site_file.reload()
         assert "lane gate (gate lane) was removed" in done.sentences()
-        assert [one.lane_id for one in house.gateway._lanes.lanes()] == ["entry", "exit"]
-        assert far_end._connections == set()
+        assert [one.lane_id for one in house.gateway.lanes.lanes()] == ["entry", "exit"]
+        assert far_end.connections == set()
         with pytest.raises(NotFoundError):
-            await house.gateway._lanes.command(device_id=301, action=GateAction.OPEN, source="user:chief")
-        assert house.gateway._progress.stuck() == ()
-    assert set(house.gateway._progress._limits) == {
+            await house.gateway.lanes.command(device_id=301, action=GateAction.OPEN, source="user:chief")
+        assert house.gateway.progress.stuck() == ()
+    assert set(house.gateway.progress.parts) == {
         "loop", "store", "bus entry", "bus exit", "lane entry", "lane exit",
     }  # fmt: skip
 
@@ -164,7 +164,7 @@ async def test_faults_and_what_needs_a_restart_change_nothing(house):
     house.path.write_text("[site")
     assert "is not TOML" in (await house.site_file.reload()).faults[0]
     assert [house.runner("entry"), house.runner("exit")] == runners
-    assert house.gateway._site.lanes[0].held_open_seconds == 60
+    assert house.gateway.site.lanes[0].held_open_seconds == 60
 
 
 async def test_a_change_that_stops_a_lane_is_taken_back(house, monkeypatch):
@@ -209,8 +209,8 @@ async def test_a_change_that_breaks_off_half_way_stops_the_gateway(house, monkey
     def fails(*_, **__):
         raise RuntimeError("a fault of the program")
 
-    monkeypatch.setattr(house.gateway._lanes, "change", fails)
+    monkeypatch.setattr(house.gateway.lanes, "change", fails)
     house.edit("held_open_seconds = 60", "held_open_seconds = 90")
     with pytest.raises(RuntimeError, match="a fault of the program"):
         await house.site_file.reload(by="user:chief")
-    assert house.gateway._stop.is_set(), "its next start takes the change back"
+    assert house.gateway.stopping.is_set(), "its next start takes the change back"

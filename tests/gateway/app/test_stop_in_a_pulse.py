@@ -7,6 +7,8 @@ import signal
 import time
 from pathlib import Path
 
+from waiting import until
+
 from drivers.modbus.messages import Write
 from drivers.modbus.profile import load_profile
 from gateway.app.gateway import Gateway
@@ -54,9 +56,8 @@ async def test_the_output_is_off_when_the_house_has_ended(tmp_path):
             )
             async with asyncio.timeout(30), asyncio.TaskGroup() as group:
                 living = group.create_task(house.live())
-                gate = house._field.field.gates[101]
-                while not house._lanes.devices()[0].online:
-                    await asyncio.sleep(0.01)
+                gate = house.field.field.gates[101]
+                await until(lambda: house.lanes.devices()[0].online)
                 await gate.open(deadline=time.monotonic() + 2)
                 assert writes() == [(0, 0xFF00)]
                 signal.raise_signal(signal.SIGTERM)

@@ -17,6 +17,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from lacks import lacks
+from waiting import until
 
 from drivers.rtsp.server import testcard
 from drivers.rtsp.server.fanout import Fanout
@@ -232,9 +233,11 @@ class Worker:
     async def until(self, condition, seconds: float = 30.0) -> float:
         """Wait until `condition()` holds; how long that took."""
         begun = time.monotonic()
-        while not condition():
-            assert time.monotonic() - begun < seconds, [r for r in self.reports if not isinstance(r, WorkerBeat)]
-            await asyncio.sleep(0.02)
+        try:
+            await until(condition, within=seconds)
+        except AssertionError as error:
+            error.add_note(str([r for r in self.reports if not isinstance(r, WorkerBeat)]))
+            raise
         return time.monotonic() - begun
 
     def kill(self) -> None:

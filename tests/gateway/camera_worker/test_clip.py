@@ -6,7 +6,7 @@ from hostile_camera import film, joined, on_time
 
 from drivers.rtsp.formats import entry_of
 from drivers.rtsp.frames import Entry
-from gateway.camera_worker.clip import _opened, cut_clip
+from gateway.camera_worker.clip import cut_clip, opened
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.camera_worker.thumbnail import take_thumbnail
@@ -150,7 +150,7 @@ def test_a_segment_of_which_no_picture_was_decoded_is_read_as_any(tmp_path, reco
     for path in paths:
         found = []
         for known in (False, True):
-            with _opened(tmp_path / path, known=known) as source:
+            with opened(tmp_path / path, known=known) as source:
                 packets = [packet for packet in source.demux(source.streams.video[0]) if packet.size]
                 found.append([(packet.pts, packet.dts, packet.is_keyframe, bytes(packet)) for packet in packets])
         assert found[0] == found[1]

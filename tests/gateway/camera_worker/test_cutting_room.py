@@ -13,6 +13,7 @@ import threading
 import pytest
 from loop_watch import watch_callbacks
 from processes import children_of, is_a_cutter
+from waiting import until
 
 from gateway.camera_worker.cutting_room import CutterLost, CuttingRoom
 from gateway.camera_worker.media_paths import MediaMissing
@@ -25,9 +26,7 @@ async def test_a_cutter_that_nobody_needs_any_more_ends(tmp_path):
     room = CuttingRoom(idle_seconds=0.0)
     with pytest.raises(MediaMissing):
         await room.make(tmp_path, JOB)
-    async with asyncio.timeout(10.0):
-        while any(is_a_cutter(pid) for pid in children_of(os.getpid())):
-            await asyncio.sleep(0.01)
+    await until(lambda: not any(is_a_cutter(pid) for pid in children_of(os.getpid())))
     await room.end(10.0)
 
 
@@ -70,11 +69,12 @@ async def test_a_machine_that_starts_no_cutter_is_told_apart_from_a_disk_that_fa
 
 async def test_cameras_are_recorded_while_the_system_is_slow_to_begin_a_cutter(tmp_path, monkeypatch):
     """A loop that stands still takes no packets from any camera of the worker."""
-    go_on = threading.Event()
+    begins, go_on = threading.Event(), threading.Event()
     usual = subprocess.Popen
 
     def slow(*arguments, **keywords):
-        assert go_on.wait(10)
+        begins.set()
+        assert go_on.wait(30)
         return usual(*arguments, **keywords)
 
     monkeypatch.setattr(subprocess, "Popen", slow)
@@ -82,8 +82,7 @@ async def test_cameras_are_recorded_while_the_system_is_slow_to_begin_a_cutter(t
     with watch_callbacks(limit=0.1) as watched:
         async with asyncio.TaskGroup() as group:
             making = group.create_task(_missing(room.make(tmp_path, JOB)))
-            for _ in range(20):
-                await asyncio.sleep(0.005)
+            await until(begins.is_set)
             assert not making.done()
             go_on.set()
     assert watched.worst() is None

@@ -13,6 +13,7 @@ from pathlib import Path
 import av
 import pytest
 from hostile_camera import RATE, film
+from waiting import until
 
 from drivers.rtsp import h264, h265
 from drivers.rtsp.frames import Entry
@@ -62,12 +63,6 @@ async def copying(url: str):
         await asyncio.to_thread(thread.join, 10)
 
 
-async def until(condition) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.05)
-
-
 def pictures(file: Path) -> list[Coded]:
     with av.open(str(file), "r", format="mpegts") as source:
         return [coded(packet) for packet in source.demux(video=0) if packet.size]
@@ -82,7 +77,8 @@ async def sending(frames):
         begun = asyncio.get_running_loop().time()
         for number, frame in enumerate(frames):
             feed.publish(replace(frame, keyframe=True))
-            await asyncio.sleep(begun + max(0, number - LATE) / RATE - asyncio.get_running_loop().time())
+            due = begun + max(0, number - LATE) / RATE
+            await asyncio.sleep(due - asyncio.get_running_loop().time())  # the pace of the camera
 
     async with RtspServer(streams={"/late": ServedStream(feed=feed)}) as server, asyncio.TaskGroup() as group:
         task = group.create_task(send())

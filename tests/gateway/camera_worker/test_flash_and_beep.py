@@ -72,7 +72,7 @@ async def recorded(worker, url: str, *, first_id: int) -> list[int]:
     for number in range(RUNS):
         cameras.append(WorkerCamera(camera_id=first_id + number, url=url, segment_seconds=1.0, audio=True))
         await worker.assign(*cameras)
-        await asyncio.sleep(random.uniform(0.1, 0.7))
+        await asyncio.sleep(random.uniform(0.1, 0.7))  # each begins at another moment
     # GStreamer loses packets of its viewers while another joins: what is measured comes after that
     joined = {each.camera_id: len(worker.segments(each.camera_id)) for each in cameras}
     await worker.until(lambda: all(len(worker.segments(one)) >= count + 7 for one, count in joined.items()), 40.0)

@@ -127,7 +127,8 @@ class Camera:
                 for player in tuple(self.players):
                     player.write(struct.pack("!cBH", b"$", 0, len(packet)) + packet)
                 sequence += 1
-            await asyncio.sleep(begun + max(0, number - LATE) / RATE - asyncio.get_running_loop().time())
+            due = begun + max(0, number - LATE) / RATE
+            await asyncio.sleep(due - asyncio.get_running_loop().time())  # the pace of the camera
 
 
 @asynccontextmanager

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 
 import pytest
 from hostile_camera import HostileCamera, Script, film
+from waiting import until
 
 from drivers.rtsp import formats
 from gateway.camera_worker import live_stream
@@ -39,20 +39,15 @@ def camera(main: HostileCamera, low: HostileCamera | None = None) -> WorkerCamer
     return WorkerCamera(camera_id=1, url=main.url(), live_url=live_url, segment_seconds=0.5, stall_seconds=1.0)
 
 
-@asynccontextmanager
-async def until(condition, seconds=10.0):
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.01)
-        yield
-
-
 async def first(feed, count: int) -> list:
     """The first frames that a viewer gets."""
+
+    async def begun():
+        assert await feed.awake() == ""
+        return feed.group()
+
+    await until(begun)
     async with asyncio.timeout(30):
-        while not feed.group():
-            assert await feed.awake() == ""
-            await asyncio.sleep(0.01)
         with feed.watch() as view:
             return [(await view.next()).frame for _ in range(count)]
 
@@ -75,20 +70,20 @@ async def test_a_second_stream_is_read_while_somebody_watches_and_never_recorded
     async with HostileCamera(Script(film=HIGH)) as main, HostileCamera(Script(film=LOW)) as low:
         worker, reports = await start(camera(main, low))
         feed = worker.live(1)
-        async with until(lambda: any(isinstance(told, SegmentFinished) for told in reports.take())):
-            assert low.connections == 0
+        await until(lambda: any(isinstance(told, SegmentFinished) for told in reports.take()))
+        assert low.connections == 0
         one, other = await asyncio.gather(first(feed, 12), first(feed, 30))
         assert widths([*one, *other]) == {160}
         assert low.connections == 1
-        async with until(lambda: not low.sessions):  # it was left in peace
-            assert feed.group() == ()
+        await until(lambda: not low.sessions)  # it was left in peace
+        assert feed.group() == ()
         assert widths(await first(feed, 1)) == {160}
         assert low.connections == 2
         seen = []
-        async with until(
+        await until(
             lambda: seen.extend(told for told in reports.take() if isinstance(told, SegmentFinished)) or len(seen) > 2
-        ):
-            assert {segment.width for segment in seen} == {320}
+        )
+        assert {segment.width for segment in seen} == {320}
         assert main.connections == 1
 
 
@@ -98,12 +93,12 @@ async def test_a_second_stream_that_fails_says_why_and_comes_back(start):
         feed = worker.live(1)
         assert "at its live_url the camera serves no more viewers" in await feed.awake()
         low.script.most_sessions = 9
-        async with until(feed.group):
-            assert await feed.awake() == ""
+        await until(feed.group)
+        assert await feed.awake() == ""
         with feed.watch() as view:
             low.drop()
-            async with until(lambda: low.connections >= 3 and feed.group()):
-                view.restart()
+            await until(lambda: low.connections >= 3 and feed.group())
+            view.restart()
             async with asyncio.timeout(30):
                 assert (await view.next()).frame.keyframe
 

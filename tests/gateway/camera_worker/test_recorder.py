@@ -31,6 +31,16 @@ class SetClock:
         return Stamp(1_800_000_000_000_000 + int(self.now * 1e6), trusted=True)
 
 
+class NoReader:
+    """A reader of no camera: the test gives the frames."""
+
+    def start(self):
+        pass
+
+    def stop(self):
+        pass
+
+
 class Written:
     """A recorder that is given frames by hand, and hangs where it would on a disk whenever `moves` is cleared."""
 
@@ -50,9 +60,14 @@ class Written:
             live=None,
             report=self._report,
             salvage_first=False,
+            reader=self._reader,
         )
-        self.recorder._queue.put(CameraConnected(None))
-        self.recorder._thread.start()
+        self.queue.put(CameraConnected(None))
+        self.recorder.start()
+
+    def _reader(self, *, sink, **_):
+        self.queue = sink
+        return NoReader()
 
     def _report(self, item):
         if isinstance(item, SegmentFinished) and not self.moves.is_set():
@@ -64,7 +79,7 @@ class Written:
         for _ in range(seconds * 10):
             frame = next(self._frames)
             ticks = self._pushed * 9_000
-            self.recorder._queue.put_frame(replace(frame, pts=ticks, dts=ticks, arrived=100 + self._pushed / 10))
+            self.queue.put_frame(replace(frame, pts=ticks, dts=ticks, arrived=100 + self._pushed / 10))
             self._pushed += 1
 
     def segments(self):
@@ -72,7 +87,7 @@ class Written:
 
     def drain(self):
         until = time.monotonic() + DEADLINE_SECONDS
-        while not self.recorder._queue.is_empty:
+        while not self.queue.is_empty:
             assert time.monotonic() < until
             threading.Event().wait(0.01)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from processes import children_of
 from stopwatch import Stopwatch
+from waiting import until
 
 from drivers.rtsp.server.messages import Credentials
 from gateway.domain.footage import GapReason, WorkerCamera
@@ -222,15 +223,10 @@ async def test_an_orphan_ends_by_itself(tmp_path):
     parent = subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "s")], stdout=subprocess.PIPE)
     pid = int(parent.stdout.readline())
     parent.stdout.close()
-    deadline = time.monotonic() + 15
-    while not (tmp_path / "s").exists():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)
+    await until((tmp_path / "s").exists)
     parent.kill()
     parent.wait()
-    while _runs(pid):
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)
+    await until(lambda: not _runs(pid))
 
 
 def _runs(pid: int) -> bool:

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from fresh_ids import fresh_ids
@@ -64,19 +63,6 @@ async def connect(central: Central) -> AsyncIterator[Callable[..., CentralClient
 @pytest.fixture
 def client(connect: Callable[..., CentralClient]) -> CentralClient:
     return connect()
-
-
-@pytest.fixture
-def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
-    """Waits for a condition, at most 30 s."""
-
-    async def wait(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, "the condition never came true"
-            await asyncio.sleep(0.005)
-
-    return wait
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from datetime import UTC, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
+from waiting import until
 from wired import down_sync
 
 from gateway.central.pull import card_pages
@@ -36,7 +37,7 @@ ODD = (
 def apart(monkeypatch, central):
     """Every list of more than a page is long; gives the processes that were started."""
     central.tables.page_cap = PAGE
-    monkeypatch.setattr(card_pages, "_WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(card_pages, "WORTH_A_PROCESS", 1)
     started, start = [], card_pages.start_child
 
     async def noted(*args, **kwargs):
@@ -71,8 +72,7 @@ def pull_of(client, store, **changed):
 async def indexed(store, *aliases):
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         building = group.create_task(store.cards.run())
-        while not store.cards.is_indexed:
-            await asyncio.sleep(0.01)
+        await until(lambda: store.cards.is_indexed)
         building.cancel()
     return store.cards.at_once(aliases)
 
@@ -86,7 +86,7 @@ async def test_the_same_cards_come_of_it(client, central, store, apart, monkeypa
     there = rows(store)
     asked = [one for one in central.requests if one.path == "/v1/access/list"]
     central.requests.clear()
-    monkeypatch.setattr(card_pages, "_WORTH_A_PROCESS", 10_000)
+    monkeypatch.setattr(card_pages, "WORTH_A_PROCESS", 10_000)
     again = pull_of(client, store, zone=zone)
     await again.anew.ask()
     here = await again.pull()
@@ -117,7 +117,7 @@ async def test_a_process_that_ends_in_the_middle_is_not_missed(client, central, 
         if apart:
             apart[0].kill()
 
-    report = await pull_of(client, store)._card_pull.pull(told)
+    report = await pull_of(client, store).card_pull.pull(told)
     assert (len(apart), report.problem, report.cards) == (1, "", 140)
     assert apart[0].returncode == -signal.SIGKILL
     assert {row[0] for row in rows(store)[0]} == set(central.cards)
@@ -129,9 +129,9 @@ async def test_a_process_that_hangs_is_not_waited_for_long(client, central, stor
     def told(received, count):
         if apart and apart[0].returncode is None:
             apart[0].send_signal(signal.SIGSTOP)
-            monkeypatch.setattr(card_pages, "_PAGE_SECONDS", 0.1)
+            monkeypatch.setattr(card_pages, "PAGE_SECONDS", 0.1)
 
-    report = await pull_of(client, store)._card_pull.pull(told)
+    report = await pull_of(client, store).card_pull.pull(told)
     assert (len(apart), report.problem, report.cards) == (1, "", 140)
     assert apart[0].returncode == -signal.SIGKILL
 
@@ -158,7 +158,7 @@ async def test_what_came_before_a_fault_of_central_stays(client, central, store,
             central.faults = Faults(paths="/v1/access/list", error=ErrorKind.TEXT)
 
     with pytest.raises(CentralUnavailable):
-        await pull_of(client, store)._card_pull.pull(told)
+        await pull_of(client, store).card_pull.pull(told)
     assert await store.cards.count() >= 3 * PAGE
     assert apart[0].returncode == -signal.SIGKILL
 
@@ -174,7 +174,7 @@ async def test_a_list_that_contradicts_itself_takes_nothing_away(client, central
     def told(received, count):
         central.faults = Faults(paths="/v1/access/list", truncate_to=7)
 
-    report = await pull_of(client, store)._card_pull.pull(told)
+    report = await pull_of(client, store).card_pull.pull(told)
     assert apart
     assert report.problem
     assert await store.cards.get(4001) is not None

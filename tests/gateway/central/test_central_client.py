@@ -15,6 +15,7 @@ import pytest
 from lacks import lacks
 from stopwatch import Stopwatch
 from structlog.testing import capture_logs
+from waiting import until
 
 from gateway.central.central_status import notices
 from gateway.central.client.answers import CentralDenied, CentralFailed
@@ -114,7 +115,7 @@ async def test_a_missing_permission_is_denied_and_named_after_one_fresh_sign_in(
 async def test_a_permission_that_was_given_meanwhile_is_had_at_once(central, client):
     """Central may keep the permissions of the moment of the sign-in with its session."""
     await devices(client)
-    real = central._door.session_of
+    real = central.door.session_of
 
     def of_then(request):
         session = real(request)
@@ -122,8 +123,8 @@ async def test_a_permission_that_was_given_meanwhile_is_had_at_once(central, cli
             return replace(session, account=replace(session.account, permissions=frozenset()))
         return session
 
-    tokens = list(central._sessions._open)
-    central._door.session_of = of_then
+    tokens = list(central.sessions.open)
+    central.door.session_of = of_then
     assert (await devices(client))["count"] == 3
     assert sign_ins(central) == [200, 200]
     assert client.state.not_permitted == ()
@@ -132,11 +133,11 @@ async def test_a_permission_that_was_given_meanwhile_is_had_at_once(central, cli
 async def test_a_failed_renewal_leaves_the_session_that_was(central, client):
     await devices(client)
     central.faults = Faults(deny="can_view_devices")
-    real = central._sessions.sign_in
-    central._sessions.sign_in = lambda *_: None
+    real = central.sessions.sign_in
+    central.sessions.sign_in = lambda *_: None
     with pytest.raises(CentralDenied, match="can_view_devices"):
         await devices(client)
-    central._sessions.sign_in = real
+    central.sessions.sign_in = real
     await client.call("POST", "/v1/camera/list", {})
     assert sign_ins(central) == [200, 404]
 
@@ -191,7 +192,7 @@ async def strict_central():
     ahead = Ahead((22 - ahead.wall().micros // 1_000_000) % 30)
     service = Central(clock=ahead, accounts=(CentralAccount("guard", "guard", mfa_secret=SECRET),))
     seed_site(service.tables, now=ahead.wall(), devices={101: "D", 102: "D", 103: "D"}, cameras={}, cards=0)
-    sent, sessions = [], service._sessions
+    sent, sessions = [], service.sessions
     real = sessions.validate
 
     def validate(session, code):
@@ -476,7 +477,7 @@ async def test_a_line_that_is_dead_is_not_waited_for_as_long_as_an_answer(dead_e
     assert client.away()
 
 
-async def test_after_a_time_out_people_wait_no_more_until_the_probe_finds_central(central, connect, until, running):
+async def test_after_a_time_out_people_wait_no_more_until_the_probe_finds_central(central, connect, running):
     client = connect(timeout_seconds=0.5, clock=Standing())
     central.faults = Faults(latency_seconds=30)
     with pytest.raises(CentralUnavailable, match="no answer within"):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import shutil
 
 import pytest
 from store_tables import tables_of_evidence
+from waiting import until
 from wired import down_sync, sync_loop
 
 from gateway.central import wiring
@@ -137,13 +137,14 @@ class Site:
         await self.store.evidence.add(draft, event=told, most=9)
 
     async def go_up(self):
-        for _ in range(200):
+        async def sent():
             await self.store.outbox.retry_now()
             await self.sender.send_due()
             await self.evidence.send_due()
-            if not (books := await self.store.outbox.books()).waiting:
-                break
-            await asyncio.sleep(0.005)
+            return not (await self.store.outbox.books()).waiting
+
+        await until(sent)
+        books = await self.store.outbox.books()
         assert (books.waiting, books.parked, books.balance()) == (0, 0, True)
 
     async def told(self, kind):
@@ -175,7 +176,7 @@ async def site(store, tmp_path):
     await made.central.stop()
 
 
-async def reconcile(site, running, until, days=30):
+async def reconcile(site, running, days=30):
     async with running(site.reconcile.run()):
         await site.sync.reconcile(days=days)
         await until(lambda: not site.sync.reconciling)
@@ -187,7 +188,7 @@ async def make_card(site, number):
     return written.record_id
 
 
-async def test_what_central_lost_with_a_restore_is_sent_again_once(site, running, until):
+async def test_what_central_lost_with_a_restore_is_sent_again_once(site, running):
     store = site.store
     old_card = await make_card(site, "8800")
     for _ in range(12):
@@ -226,7 +227,7 @@ async def test_what_central_lost_with_a_restore_is_sent_again_once(site, running
     assert json.loads((await store.cards.get(new_card)).record)["number"] == "8801", "the card that was made here stays"
     assert await store.cards.matching(["text:8801"])
 
-    said = await reconcile(site, running, until)
+    said = await reconcile(site, running)
     assert f"{len(lost) + 1} camera events" in said
     assert "1 access cards" in said
     await site.go_up()
@@ -249,20 +250,20 @@ async def test_what_central_lost_with_a_restore_is_sent_again_once(site, running
     assert len(await site.told(EventKind.CENTRAL_RECONCILED)) == 1
 
     accepted = (await store.outbox.books()).accepted
-    said = await reconcile(site, running, until)
+    said = await reconcile(site, running)
     assert "sent again: nothing" in said
     assert (await store.outbox.books()).accepted == accepted
     await site.down.pull()
     assert site.notices() == ()
 
 
-async def test_reconciling_a_central_that_lacks_nothing_sends_nothing(site, running, until):
+async def test_reconciling_a_central_that_lacks_nothing_sends_nothing(site, running):
     for _ in range(30):
         await site.passes()
     await make_card(site, "8800")
     await site.go_up()
     accepted = (await site.store.outbox.books()).accepted
-    said = await reconcile(site, running, until)
+    said = await reconcile(site, running)
     assert said == "61 records compared with central; sent again: nothing"
     assert (await site.store.outbox.books()).accepted == accepted
 
@@ -291,7 +292,7 @@ async def test_a_restore_is_noticed_without_cameras_and_across_a_restart(site, s
 
 def others_take(table, ids, **fields):
     """Another site's records get these ids."""
-    table._next_id = min(ids)
+    table.next_id = min(ids)
     for _ in ids:
         table.add({**fields, "source_name": "B", "date_at": "2026-01-01T00:00:00Z"})
 
@@ -339,7 +340,7 @@ def central_tells(site, text):
 
 
 @pytest.mark.parametrize("taken", [False, True], ids=["ids are free", "others have the ids"])
-async def test_a_restore_is_noticed_where_there_are_cards_alone(site, store, running, until, taken):
+async def test_a_restore_is_noticed_where_there_are_cards_alone(site, store, running, taken):
     central_tells(site, "before")
     await site.backup()
     central_tells(site, "after")
@@ -354,7 +355,7 @@ async def test_a_restore_is_noticed_where_there_are_cards_alone(site, store, run
     assert await noticed(site)
     for number in ("8801", "8802"):
         assert await store.cards.matching([f"text:{number}"])
-    assert "2 access cards" in await reconcile(site, running, until)
+    assert "2 access cards" in await reconcile(site, running)
     await site.go_up()
     assert not await noticed(site)
     numbers = [card.get("number") for card in site.central.cards.values()]
@@ -362,7 +363,7 @@ async def test_a_restore_is_noticed_where_there_are_cards_alone(site, store, run
 
 
 @pytest.mark.parametrize("filmed", [False, True], ids=["entries alone", "camera events too"])
-async def test_a_single_lost_entry_is_enough_and_its_card_stays(site, store, running, until, filmed):
+async def test_a_single_lost_entry_is_enough_and_its_card_stays(site, store, running, filmed):
     """The interface has no operation that removes an entry: one that is gone went with all that came after it."""
     for _ in range(3):
         await (site.passes() if filmed else site.enters())
@@ -378,7 +379,7 @@ async def test_a_single_lost_entry_is_enough_and_its_card_stays(site, store, run
         await site.down.pull()
         assert await store.cards.matching(["text:8801"])
     assert "older state" in site.notices()[0]
-    assert "1 access cards" in await reconcile(site, running, until)
+    assert "1 access cards" in await reconcile(site, running)
     await site.go_up()
     await site.down.pull()
     (again,) = await store.cards.matching(["text:8801"])
@@ -434,17 +435,17 @@ async def test_one_record_that_was_deleted_at_central_is_no_restore(site):
     assert site.notices() == ()
 
 
-async def test_what_went_at_central_for_its_age_is_not_sent_again(site, running, until):
+async def test_what_went_at_central_for_its_age_is_not_sent_again(site, running):
     for _ in range(10):
         await site.passes()
     await site.go_up()
     for table in (site.central.tables.camera_events, site.central.tables.entries):
         for number in sorted(table)[:4]:
             table.remove(number)
-    assert "sent again: nothing" in await reconcile(site, running, until)
+    assert "sent again: nothing" in await reconcile(site, running)
 
 
-async def test_comparing_goes_on_after_central_was_away(site, store, running, until):
+async def test_comparing_goes_on_after_central_was_away(site, store, running):
     for _ in range(5):
         await site.passes()
     await site.backup()
@@ -462,7 +463,7 @@ async def test_comparing_goes_on_after_central_was_away(site, store, running, un
     await site.has_all_once()
 
 
-async def test_cards_that_go_up_again_take_no_ids_from_those_that_are_still_to_go(site, running, until):
+async def test_cards_that_go_up_again_take_no_ids_from_those_that_are_still_to_go(site, running):
     await site.backup()
     numbers = [f"88{number:02}" for number in range(12)]
     for number in numbers:
@@ -476,7 +477,7 @@ async def test_cards_that_go_up_again_take_no_ids_from_those_that_are_still_to_g
         pass
 
     async with running(site.sender.run(told)):
-        assert "12 access cards" in await reconcile(site, running, until)
+        assert "12 access cards" in await reconcile(site, running)
     await site.go_up()
     assert await site.told(EventKind.ID_GIVEN_TWICE) == []
     at_central = [card.get("number") for card in site.central.cards.values()]
@@ -485,7 +486,7 @@ async def test_cards_that_go_up_again_take_no_ids_from_those_that_are_still_to_g
         assert await site.store.cards.matching([f"text:{number}"])
 
 
-async def test_an_entry_that_goes_up_again_names_its_card_by_whichever_id_it_has_it(site, running, until):
+async def test_an_entry_that_goes_up_again_names_its_card_by_whichever_id_it_has_it(site, running):
     await site.backup()
     held = await site.store.pending_writes.hold(CARD_CREATE, None, {"number": "8800"}, now=site.now, sends=True)
     await site.go_up()
@@ -503,7 +504,7 @@ async def test_an_entry_that_goes_up_again_names_its_card_by_whichever_id_it_has
     await site.restore()
     for number in range(5):
         site.central.tables.cards.add({"number": f"47{number}", "status": "active"})
-    await reconcile(site, running, until)
+    await reconcile(site, running)
     await site.go_up()
     (card,) = [number for number, card in site.central.cards.items() if card.get("number") == "8800"]
     assert [entry["access_id"] for entry in site.central.entries] == [card]
@@ -643,7 +644,7 @@ async def settle_down(site):
 
 
 @pytest.mark.parametrize("when", ["waited for central", "made after the restore"])
-async def test_no_change_of_a_lost_card_reaches_the_card_that_has_its_id_now(site, store, running, until, when):
+async def test_no_change_of_a_lost_card_reaches_the_card_that_has_its_id_now(site, store, running, when):
     for _ in range(3):
         await site.passes()
     await site.go_up()
@@ -674,7 +675,7 @@ async def test_no_change_of_a_lost_card_reaches_the_card_that_has_its_id_now(sit
         await change()
     await settle_down(site)
     await noticed(site)
-    await reconcile(site, running, until)
+    await reconcile(site, running)
     await site.go_up()
     await site.down.pull()
     cards = site.central.cards
@@ -688,7 +689,7 @@ async def test_no_change_of_a_lost_card_reaches_the_card_that_has_its_id_now(sit
 
 
 @pytest.mark.parametrize("ids", ["given to others", "free"])
-async def test_an_exit_of_a_lost_entry_reaches_no_other_and_comes_with_the_entry(site, running, until, ids):
+async def test_an_exit_of_a_lost_entry_reaches_no_other_and_comes_with_the_entry(site, running, ids):
     for _ in range(3):
         await site.enters()
     await site.go_up()
@@ -712,7 +713,7 @@ async def test_an_exit_of_a_lost_entry_reaches_no_other_and_comes_with_the_entry
     await noticed(site)
     others = [entry for entry in site.central.entries if entry.get("plate") == "OTHER"]
     assert [entry.get("exit_at") for entry in others] == [None] * len(others)
-    await reconcile(site, running, until)
+    await reconcile(site, running)
     await site.go_up()
     others = [entry for entry in site.central.entries if entry.get("plate") == "OTHER"]
     assert [entry.get("exit_at") for entry in others] == [None] * len(others)

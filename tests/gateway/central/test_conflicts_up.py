@@ -7,6 +7,7 @@ import json
 
 import pytest
 from fresh_ids import fresh_ids
+from waiting import until
 from wired import down_sync, outbox_sender
 
 from gateway.demo.central import Faults
@@ -41,14 +42,13 @@ async def apart(central, client, store, writes, pull):
     )
     await central.stop()
 
+    async def sent():
+        await sender.send_due()
+        return not (await store.outbox.books()).waiting
+
     async def together():
         await central.start()
-        for _ in range(500):
-            if not (await store.outbox.books()).waiting:
-                return
-            await sender.send_due()
-            await asyncio.sleep(0.005)
-        raise AssertionError(await store.outbox.books())
+        await until(sent)
 
     return together
 
@@ -136,7 +136,7 @@ async def test_not_found_by_what_stands_before_central_loses_no_change(central, 
     )
     for _ in range(6):
         await sender.send_due()
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # the next try is due
     assert (await store.outbox.books()).waiting == 2
     assert (await store.cards.get(4001)).card.status is CardStatus.LOST
     client.call = real

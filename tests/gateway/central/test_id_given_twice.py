@@ -52,7 +52,7 @@ def set_back(table):
     """The newest record is gone, and its id is given again."""
     newest = max(table)
     table.remove(newest)
-    table._next_id = newest
+    table.next_id = newest
     return newest
 
 

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from structlog.testing import capture_logs
+from waiting import until
 
 from gateway.central.central_status import notices
 from gateway.central.client.state import CentralState
@@ -47,21 +48,23 @@ def gates(store):
 
 @pytest.fixture
 def commands(client, store, gates):
-    def make(**changed):
+    def make(*, up=3600.0, **changed):
+        """With it up for so many seconds."""
+        clock = changed.setdefault("clock", LaterClock())
         wanted = {
             "client": client,
             "lanes": gates,
             "commands": store.commands,
             "journal": store.journal,
-            "clock": SystemClock(),
             "meanings": MEANINGS,
             "gates": (102, 101),
             "zone": UTC,
             "every": 0.05,
             "fresh": 20.0,
         }
+        clock.ahead -= up
         made = LaneCommands(**(wanted | changed))
-        made._started -= 3600  # it has been up for an hour
+        clock.ahead += up
         return made
 
     return make
@@ -140,8 +143,7 @@ async def test_what_did_not_act_stays_undone_for_as_long_as_central_lists_it(sto
 
 
 async def test_what_was_commanded_before_the_start_is_not_carried_out(store, commands, gates, tell):
-    looking = commands()
-    looking._started += 3600
+    looking = commands(up=0)
     tell(101, OPEN, age=10)
     await looking.look()
     assert gates.given == []
@@ -177,7 +179,7 @@ def bend(central, monkeypatch):
 
 async def test_numbers_as_text_and_high_ids_command_too(central, commands, gates, tell, bend):
     bend(lambda record: {name: str(value) if isinstance(value, int) else value for name, value in record.items()})
-    central.tables.events._next_id = 2**53 - 200
+    central.tables.events.next_id = 2**53 - 200
     tell(102, CLOSE, category=4, subcategory=1, age=3)
     for _ in range(150):  # more than a page of what means nothing
         tell(101, 5, age=2)
@@ -256,7 +258,7 @@ async def test_events_that_are_old_are_not_walked_through(central, commands, tel
     assert sum(request.path == "/v1/event/list" for request in central.requests) == 1
 
 
-async def test_it_goes_on_when_central_is_back(central, commands, gates, tell, running, until):
+async def test_it_goes_on_when_central_is_back(central, commands, gates, tell, running):
     looking = commands()
     central.faults = Faults(down=True)
     with pytest.raises(CentralUnavailable):

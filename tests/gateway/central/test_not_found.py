@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from waiting import until
 from wired import central_writes, down_sync
 
 from gateway.demo.central import ErrorKind, Faults
@@ -32,13 +33,12 @@ async def writes(client, store):
 
 @pytest.fixture
 def go_up(store, sender):
+    async def sent():
+        await sender.send_due()
+        return not (await store.outbox.books()).waiting
+
     async def send():
-        for _ in range(500):
-            if not (await store.outbox.books()).waiting:
-                return
-            await sender.send_due()
-            await asyncio.sleep(0.005)
-        raise AssertionError(await store.outbox.books())
+        await until(sent)
 
     return send
 
@@ -79,7 +79,7 @@ async def test_new_records_wait_and_are_not_left_to_a_person(central, store, wri
     central.faults = UNROUTED
     for _ in range(5):
         await sender.send_due()
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # the next try is due
     books = await store.outbox.books()
     assert (books.waiting, books.parked) == (1, 0)
     central.faults = Faults()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from fresh_ids import fresh_ids
+from waiting import until
 from wired import outbox_sender
 
 from gateway.central.push.requests import delivery_request, given_id
@@ -95,6 +96,14 @@ async def test_camera_events_go_up_in_order_and_learn_centrals_id(central, store
     assert (books.accepted, books.delivered, books.waiting) == (3, 3, 0)
 
 
+async def all_sent(store, sender):
+    async def sent():
+        await sender.send_due()
+        return not (await balanced(store)).waiting
+
+    await until(sent)
+
+
 async def test_what_never_came_through_is_sent_again_with_the_same_key(central, store, sender, see):
     await see()
     central.faults = Faults(paths="/v1/camera/event", chances=Chances(lost_requests=1))
@@ -102,9 +111,7 @@ async def test_what_never_came_through_is_sent_again_with_the_same_key(central, 
     assert turn.wakes_on_new_rows is False
     assert not central.camera_events
     central.faults = Faults()
-    while (await balanced(store)).waiting:
-        await asyncio.sleep(0.01)
-        await sender.send_due()
+    await all_sent(store, sender)
     keys = [request.key for request in central.requests if request.method == "PUT"]
     assert len(keys) == 2
     assert len(set(keys)) == 1
@@ -119,9 +126,7 @@ async def test_central_away_keeps_everything_and_then_all_goes_in_order(central,
         await sender.send_due()
         assert (await balanced(store)).waiting == 6
     await central.start()
-    while (await balanced(store)).waiting:
-        await asyncio.sleep(0.01)
-        await sender.send_due()
+    await all_sent(store, sender)
     assert sorted(site_id_in(event["source_id"]) for event in central.camera_events) == ids
     assert (await balanced(store)).delivered == 6
 
@@ -224,9 +229,7 @@ async def test_a_denied_account_parks_nothing(central, store, sender, see):
     await sender.send_due()
     assert (await balanced(store)).waiting == 1
     central.faults = Faults()
-    while not (await balanced(store)).delivered:
-        await asyncio.sleep(0.01)
-        await sender.send_due()
+    await all_sent(store, sender)
     assert (await balanced(store)).parked == 0
 
 
@@ -349,7 +352,7 @@ async def test_a_row_that_a_clock_ahead_put_off_does_not_wait_behind_one_that_is
     assert waiting.id == near.id
 
 
-async def test_cancelled_in_the_middle_of_a_call_it_is_not_made_again(central, store, client, sender, see, until):
+async def test_cancelled_in_the_middle_of_a_call_it_is_not_made_again(central, store, client, sender, see):
     await see()
     central.faults = Faults(paths="/v1/camera/event", slow_body_seconds=5)
     async with asyncio.TaskGroup() as group:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
 from fresh_ids import fresh_ids
+from waiting import until
 from wired import central_writes, down_sync, outbox_sender, parked_rows
 
 from gateway.demo.central import Faults
@@ -39,14 +39,14 @@ def settle(client, store):
         ask_after=0,
     )
 
+    async def rests():
+        return (await sender.send_due()).wait > 1
+
     async def send():
-        for _ in range(200):
-            if (await sender.send_due()).wait > 1:
-                books = await store.outbox.books()
-                assert books.balance()
-                return books
-            await asyncio.sleep(0.005)
-        raise AssertionError(await store.outbox.books())
+        await until(rests)
+        books = await store.outbox.books()
+        assert books.balance()
+        return books
 
     return send
 

@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from waiting import until
 from wired import down_sync
 
 from gateway.central.central_status import pulled_text
@@ -313,7 +314,7 @@ async def test_of_many_cards_that_a_list_lacks_those_stay_that_central_still_has
     assert "still has" in report.problems[0]
 
 
-async def test_deletions_in_every_page_count_as_the_page_is_read(central, store, down, until):
+async def test_deletions_in_every_page_count_as_the_page_is_read(central, store, down):
     """Of a list by falling ids, and of one by rising ids, also where pages are as they were."""
     central.tables.page_cap = 50
     made_in_bulk(central, "card", 560)
@@ -369,7 +370,7 @@ async def test_a_walk_that_breaks_off_keeps_what_came_and_removes_nothing(centra
     assert '"note":"new"' in (await store.cards.get(10_149)).record
 
 
-async def test_the_next_page_is_fetched_while_one_is_taken_over(central, store, down, until):
+async def test_the_next_page_is_fetched_while_one_is_taken_over(central, store, down):
     """And no page beyond that one: what came waits in memory."""
     central.tables.page_cap = 25
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from fresh_ids import fresh_ids
+from waiting import until
 from wired import outbox_sender, parked_rows
 
 from gateway.demo.central import CentralAccount, ErrorKind, Faults
@@ -101,10 +100,13 @@ async def test_the_card_s_arrival_frees_what_waits_for_it_at_once(store, client,
     rows = {row.kind: row for row in await store.refused.page(refused=False)}
     assert rows["entry"].next_at > SystemClock().wall().micros + 200_000_000
     await store.unknown_outcomes.look_later(rows["access_card"], reason="", next_at=0)
-    async with asyncio.timeout(10):
-        while (books := await store.outbox.books()).waiting:
-            await asyncio.sleep(min((await sender.send_due()).wait, 0.01))
-    assert books.delivered == 2
+
+    async def sent():
+        await sender.send_due()
+        return not (await store.outbox.books()).waiting
+
+    await until(sent)
+    assert (await store.outbox.books()).delivered == 2
     assert [made["access_id"] for made in central.entries] == [card_of(central)]
 
 

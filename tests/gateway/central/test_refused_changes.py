@@ -6,6 +6,7 @@ import asyncio
 import json
 
 import pytest
+from waiting import until
 from wired import central_writes, down_sync
 
 from gateway.central.client.answers import CentralDenied
@@ -63,12 +64,13 @@ async def waiting(central, store, writes, sender, pull, refusing):
         await writes.write(CARD_UPDATE, {**await whole(store, card_id), "note": "a long note"})
         refusing(refusal, CARD_UPDATE)
         await central.start()
-        for _ in range(200):
+
+        async def judged():
             await sender.send_due()
-            books = await store.outbox.books()
-            if books.parked or refusal is DENIED:
-                break
-            await asyncio.sleep(0.005)
+            return refusal is DENIED or (await store.outbox.books()).parked
+
+        await until(judged)
+        books = await store.outbox.books()
         assert books.waiting + books.parked == 1
 
     await pull()
@@ -134,7 +136,7 @@ async def test_an_operation_that_central_does_not_have_is_no_word_on_the_record(
     await pull()
     for _ in range(5):
         await sender.send_due()
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # the next try is due
     found = await card(store, 4001)
     assert found is None if operation is CARD_DELETE else found.status is CardStatus.LOST
     assert (await store.outbox.books()).waiting == 1

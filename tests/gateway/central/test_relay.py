@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,6 +11,7 @@ import pytest
 from multidict import CIMultiDict
 from scripted_central import said, scripted_central, silent
 from stopwatch import Stopwatch
+from waiting import until
 
 from gateway.central.client.client import CentralClient
 from gateway.central.relay.relay import CentralRelay, RelayLimits, end_to_end
@@ -101,8 +101,7 @@ async def test_nothing_is_sent_a_second_time_when_the_line_breaks():
 
 async def test_a_body_of_unknown_length_comes_whole(central: Central):
     async with relaying(central.url, RelayLimits()) as relay:
-        client = CentralClient(url=central.url, username="gateway", password="right horse", clock=SystemClock())
-        token = await client._session.enter()
+        token = central.sessions.sign_in("gateway", "right horse").token
         content = bytes(range(256)) * 12_000
         form = (
             b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n', content, b"\r\n--x--\r\n"
@@ -114,7 +113,6 @@ async def test_a_body_of_unknown_length_comes_whole(central: Central):
         assert hashlib.sha256(content).hexdigest().encode() in answer
         status, back = await whole(relay, asked(method="GET", path="/v1/document/1/download", token=token))
         assert (status, back == content) == (200, True)
-        await client.close()
 
 
 async def test_a_compressed_answer_is_not_touched():
@@ -163,18 +161,18 @@ async def test_silence_ends_in_time_before_the_answer_and_within_it():
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
         while not writer.transport.is_closing():
             writer.write(b".")
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # the pace of a slow central
 
     for script, most in ((silent, 1.5), (half, 1.5), (slowly, 3.5)):
         async with scripted_central(script) as far, relaying(far.url) as relay:
-            began = time.monotonic()
+            watch = Stopwatch()
             assert await refusal(relay, asked()) is RelayRefusal.SILENT
-            assert time.monotonic() - began < most
+            assert watch.seconds() < most
 
 
 async def test_a_far_end_that_does_not_take_the_body_is_given_up():
     async def deaf(reader, writer):
-        await asyncio.sleep(10)
+        await asyncio.Event().wait()
 
     async with scripted_central(deaf) as far:
         limits = RelayLimits(body_bytes=64_000_000, idle_seconds=0.3, whole_seconds=10)
@@ -191,7 +189,7 @@ async def test_an_answer_before_the_body_is_sent_is_an_answer():
     async def endless() -> AsyncIterator[bytes]:
         while True:
             yield b"x" * 1000
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # the pace of a slow caller
 
     async with scripted_central(said(raw)) as far, relaying(far.url) as relay:
         assert await whole(relay, asked(endless())) == (413, b"no")
@@ -201,8 +199,7 @@ async def test_only_so_many_are_on_their_way_and_nobody_has_all_places():
     async with scripted_central(silent) as far, relaying(far.url) as relay:
         async with asyncio.TaskGroup() as group:
             waiting = [group.create_task(refusal(relay, asked(owner=owner))) for owner in ("ada", "ada", "bruno")]
-            while relay.on_their_way < 3:
-                await asyncio.sleep(0.005)
+            await until(lambda: relay.on_their_way >= 3)
             assert await refusal(relay, asked(owner="chloe")) is RelayRefusal.BUSY
             assert await refusal(relay, asked(owner="ada")) is RelayRefusal.BUSY
         assert [task.result() for task in waiting] == [RelayRefusal.SILENT] * 3
@@ -213,8 +210,7 @@ async def test_the_share_of_one_caller_is_bounded():
     async with scripted_central(silent) as far, relaying(far.url) as relay, asyncio.TaskGroup() as group:
         for _ in range(2):
             group.create_task(refusal(relay, asked()))
-        while relay.on_their_way < 2:
-            await asyncio.sleep(0.005)
+        await until(lambda: relay.on_their_way >= 2)
         assert await refusal(relay, asked()) is RelayRefusal.BUSY
         assert await refusal(relay, asked(owner="bruno")) is RelayRefusal.SILENT
 
@@ -228,7 +224,7 @@ async def test_a_fault_of_the_body_is_told_as_it_is():
         assert await refusal(relay, asked(broken(), length=100)) is RelayRefusal.LATE
 
 
-async def test_away_is_known_at_once_and_its_end_is_noticed(central: Central, until):
+async def test_away_is_known_at_once_and_its_end_is_noticed(central: Central):
     async with relaying(central.url) as relay:
         assert (await whole(relay, asked()))[0] == 500  # its session is not known, but it answers
         await central.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from itertools import pairwise
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fresh_ids import fresh_ids
+from waiting import until
 from wired import down_sync, outbox_sender, sync_loop
 
 from gateway.demo.central import Faults
@@ -79,9 +79,7 @@ class Watch:
 
 async def seconds_until(condition, most=60.0):
     began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < most, "it never happened"
-        await asyncio.sleep(0.005)
+    await until(condition, within=most)
     return time.monotonic() - began
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from fresh_ids import fresh_ids
 from stopwatch import Stopwatch
+from waiting import until
 from wired import down_sync, outbox_sender, sync_loop
 
 from gateway.central.central_status import CentralLink
@@ -110,7 +111,7 @@ async def names(store, *kinds):
     return [event.name for event in reversed(page.events)]
 
 
-async def test_a_new_row_goes_out_at_once(central, sync, down, see, running, until):
+async def test_a_new_row_goes_out_at_once(central, sync, down, see, running):
     async with running(sync.run()):
         await until(lambda: down.report is not None)
         watch = Stopwatch()
@@ -119,7 +120,7 @@ async def test_a_new_row_goes_out_at_once(central, sync, down, see, running, unt
         assert watch.seconds() < 1
 
 
-async def test_it_follows_central_away_and_back(central, client, store, sync, down, see, running, until):
+async def test_it_follows_central_away_and_back(central, client, store, sync, down, see, running):
     async with running(sync.run()):
         await until(lambda: down.report is not None)
         await central.stop()
@@ -133,9 +134,7 @@ async def test_it_follows_central_away_and_back(central, client, store, sync, do
         async def lost():
             return (await store.cards.get(4001)).card.status.value == "lost"
 
-        async with asyncio.timeout(30):
-            while not await lost():
-                await asyncio.sleep(0.02)
+        await until(lost)
         snapshot = await sync.snapshot()
         assert snapshot.books.balance()
         assert snapshot.central.reachable is True
@@ -144,7 +143,7 @@ async def test_it_follows_central_away_and_back(central, client, store, sync, do
     assert await names(store, *kinds) == ["Central reached", "Central lost", "Central reached"]
 
 
-async def test_a_pull_can_be_asked_for(central, client, store, running, until):
+async def test_a_pull_can_be_asked_for(central, client, store, running):
     clock = SystemClock()
     down = down_sync(client=client, store=store, clock=clock)
     sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
@@ -156,7 +155,7 @@ async def test_a_pull_can_be_asked_for(central, client, store, running, until):
         await until(lambda: down.report is not first)
 
 
-async def test_a_refresh_writes_everything_anew_and_tells_how_far_it_is(central, client, store, running, until):
+async def test_a_refresh_writes_everything_anew_and_tells_how_far_it_is(central, client, store, running):
     clock = SystemClock()
     down = down_sync(client=client, store=store, clock=clock)
     sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
@@ -184,7 +183,7 @@ async def test_a_refresh_writes_everything_anew_and_tells_how_far_it_is(central,
 
 
 async def test_a_refresh_that_central_breaks_off_goes_on_by_itself_until_all_was_looked_at(
-    central, client, store, running, until
+    central, client, store, running
 ):
     clock = SystemClock()
     down = down_sync(client=client, store=store, clock=clock)
@@ -213,7 +212,7 @@ async def test_a_refresh_that_central_breaks_off_goes_on_by_itself_until_all_was
     assert (down.report.anew, down.report.cards.changed) == (True, 40)
 
 
-async def test_what_is_still_to_be_fetched_anew_is_known_after_a_restart(central, client, store, running, until):
+async def test_what_is_still_to_be_fetched_anew_is_known_after_a_restart(central, client, store, running):
     clock = SystemClock()
     before = down_sync(client=client, store=store, clock=clock)
     await before.pull()
@@ -243,9 +242,9 @@ async def test_a_list_that_is_never_right_does_not_keep_a_refresh_for_ever(centr
     assert down.anew.left == ()
 
 
-async def test_a_technician_is_told_what_is_wrong_once(central, client, store, running, until):
+async def test_a_technician_is_told_what_is_wrong_once(central, connect, store, running):
     clock = Ahead(330)
-    client._clock = clock
+    client = connect(clock=clock)
     central.faults = Faults(deny="can_view_cameras")
     central.tables.cards.put({"id": 9000, "holder_name": "No card yet"})
     down = down_sync(client=client, store=store, clock=clock)
@@ -263,7 +262,7 @@ async def test_a_technician_is_told_what_is_wrong_once(central, client, store, r
     assert await names(store, EventKind.NOT_PERMITTED) == ["Not permitted at central"]
 
 
-async def test_away_from_central_it_does_not_wait_for_the_next_pull(central, client, store, running, until):
+async def test_away_from_central_it_does_not_wait_for_the_next_pull(central, client, store, running):
     clock = SystemClock()
     down = down_sync(client=client, store=store, clock=clock)
     sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
@@ -278,14 +277,14 @@ async def test_away_from_central_it_does_not_wait_for_the_next_pull(central, cli
         await until(lambda: down.report is not None)
 
 
-async def test_its_end_signs_out(central, sync, down, running, until):
+async def test_its_end_signs_out(central, sync, down, running):
     async with running(sync.run()):
         await until(lambda: down.report is not None)
         assert central.open_sessions == 1
     assert central.open_sessions == 0
 
 
-async def test_killed_between_sending_and_recording_it_makes_nothing_again(central, tmp_path, until):
+async def test_killed_between_sending_and_recording_it_makes_nothing_again(central, tmp_path):
     folder = tmp_path / "killed"
     folder.mkdir()
 
@@ -305,7 +304,7 @@ async def test_killed_between_sending_and_recording_it_makes_nothing_again(centr
     central.faults = OnlyNew(slow_body_seconds=30)
     process = await start(3)
     try:
-        await until(lambda: len(central.camera_events) == 1, 20)
+        await until(lambda: len(central.camera_events) == 1)
         process.send_signal(signal.SIGKILL)
         await process.wait()
         central.faults = Faults()

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 from fresh_ids import fresh_ids
+from waiting import until
 from wired import central_writes, down_sync, outbox_sender
 
 from gateway.demo.central import Chances, Faults
@@ -46,13 +47,12 @@ async def down(client, store):
 
 @pytest.fixture
 def go_up(sender, store):
+    async def sent():
+        await sender.send_due()
+        return not (await store.outbox.books()).waiting
+
     async def send():
-        for _ in range(200):
-            if not (await store.outbox.books()).waiting:
-                return
-            await sender.send_due()
-            await asyncio.sleep(0.005)
-        raise AssertionError(await store.outbox.books())
+        await until(sent)
 
     return send
 
@@ -283,11 +283,13 @@ async def test_a_refused_write_that_was_held_waits_for_a_person_and_is_shown(cen
     central.cards[4001]["number"] = TAKEN_UNHEARD
     made = await writes.write(CARD_CREATE, {**NEW, "number": TAKEN_UNHEARD})
     await central.start()
-    for _ in range(20):
+
+    async def refused():
         await sender.send_due()
-        await asyncio.sleep(0.005)
-    (waiting,) = await store.pending_writes.waiting("access_card", made.record_id)
-    assert "is already used" in waiting.refused
+        (waiting,) = await store.pending_writes.waiting("access_card", made.record_id)
+        return waiting.refused
+
+    assert "is already used" in await until(refused)
     await writes.write(CARD_DELETE, {"id": made.record_id})
     books = await store.outbox.books()
     assert books.balance()
@@ -314,12 +316,11 @@ def refused(central, store, writes, settle):
 def settle(sender, store):
     """Whatever can go up is gone up, or refused."""
 
+    async def rests():
+        return (await sender.send_due()).wait > 1
+
     async def send():
-        for _ in range(200):
-            if (await sender.send_due()).wait > 1:
-                return
-            await asyncio.sleep(0.005)
-        raise AssertionError(await store.outbox.books())
+        await until(rests)
 
     return send
 
@@ -487,18 +488,20 @@ async def test_a_change_that_central_fails_with_does_not_hold_up_a_lost_card(cen
 async def test_a_page_that_is_older_than_a_write_does_not_take_it_back(central, store, down, writes):
     real = central.tables.cards.page
 
+    pages = []
+
     def slow(*args, **kwargs):
         batch = real(*args, **kwargs)
         batch.records[:] = [dict(item) for item in batch.records]
+        pages.append(batch)
         return batch
 
     central.tables.cards.page = slow
     central.faults = Faults(paths="/v1/access/list", slow_body_seconds=0.3)
     async with asyncio.TaskGroup() as group:
         pulling = group.create_task(down.pull())
-        while not any(request.path == "/v1/access/list" for request in central.requests):
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.05)
+        await until(lambda: any(request.path == "/v1/access/list" for request in central.requests))
+        await until(lambda: pages)  # made, and on its way for a while
         await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})
         await writes.write(CARD_DELETE, {"id": 4002})
         await pulling
@@ -561,7 +564,7 @@ asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3] == "held"))
 """
 
 
-async def test_killed_between_centrals_answer_and_its_own_commit_it_makes_no_second_card(central, tmp_path, until):
+async def test_killed_between_centrals_answer_and_its_own_commit_it_makes_no_second_card(central, tmp_path):
     folder = tmp_path / "killed"
     folder.mkdir()
 
@@ -581,7 +584,7 @@ async def test_killed_between_centrals_answer_and_its_own_commit_it_makes_no_sec
     central.faults = OnlyNew(slow_body_seconds=30)
     process = await start("held")
     try:
-        await until(lambda: len(central.cards) == 41, 20)
+        await until(lambda: len(central.cards) == 41)
         process.send_signal(signal.SIGKILL)
         await process.wait()
         central.faults = Faults()

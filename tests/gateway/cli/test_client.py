@@ -75,7 +75,7 @@ def test_whatever_answers_is_told_in_a_sentence(said, told):
 
 
 def test_a_gateway_that_hangs_in_its_answer_is_told(monkeypatch):
-    monkeypatch.setattr(client, "_SECONDS", 0.2)
+    monkeypatch.setattr(client, "SECONDS", 0.2)
     go_on = threading.Event()
 
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -194,7 +194,7 @@ async def test_a_port_is_listened_to(tmp_path):
         async def speak():
             while True:
                 terminal.write(b"\x02card\x03")
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(0.1)  # the pace of the device
 
         async with asyncio.TaskGroup() as group:
             speaking = group.create_task(speak())

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 import serial
+from waiting import until
 
 from gateway.demo.devices import CardReaderFarEnd
 from gateway.demo.pseudo_terminal import PseudoTerminal
@@ -24,9 +25,7 @@ async def test_bytes_go_both_ways_unchanged(tmp_path):
         terminal.write(sent)
         assert await asyncio.to_thread(port.read, 256) == sent
         port.write(sent)
-        async with asyncio.timeout(30):
-            while len(heard) < 256:
-                await asyncio.sleep(0.005)
+        await until(lambda: len(heard) >= 256)
         assert bytes(heard) == sent
     terminal.unplug()
 

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+from waiting import until
 
 from gateway.domain.access import AccessRules, Coming, Reason, Stance
 from gateway.domain.credentials import Card, CardStatus, Credential, plate_alias, text_alias
@@ -114,9 +115,7 @@ async def open_store(folder):
             ],
             now=1,
         )
-        async with asyncio.timeout(30):
-            while not store.cards.is_indexed:
-                await asyncio.sleep(0.01)
+        await until(lambda: store.cards.is_indexed)
         yield store
     finally:
         for task in tasks:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 import pytest
 from far_end_site import GATE, INPUTS, READER, a_barrier, alive
 from set_machine import PushedMachine
+from waiting import until
 
 from drivers.contract import DeviceConnected, DeviceLost, GatePosition, PointState
 from gateway.demo.barrier import Wish
@@ -258,7 +258,10 @@ async def test_gate_that_warns_before_it_closes_is_opened_again_though_the_first
 
 async def commanded(modbus, wishes: list[Wish]) -> None:
     """Wait until the barrier's controller was sent these commands, and no other."""
-    async with asyncio.timeout(30):
-        while (sent := [one.wish for one in modbus.commands]) != wishes:
-            assert len(sent) <= len(wishes), sent
-            await asyncio.sleep(0.01)
+
+    def sent():
+        seen = [one.wish for one in modbus.commands]
+        assert len(seen) <= len(wishes), seen
+        return seen == wishes
+
+    await until(sent)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from lane_rules import changed
+from waiting import until
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
@@ -151,13 +152,11 @@ def incidents(lane, tmp_path):
 
 
 async def test_an_alarm_is_saved_once_with_what_follows(incidents, monkeypatch):
-    monkeypatch.setattr(saving, "_AFTER_SECONDS", 0.05)
+    monkeypatch.setattr(saving, "AFTER_SECONDS", 0.05)
     running = asyncio.get_running_loop().create_task(incidents.run())
     incidents.alarm("in")
     incidents.alarm("in")
-    async with asyncio.timeout(20):
-        while not (found := await incidents.saved()):
-            await asyncio.sleep(0.01)
+    found = await until(incidents.saved)
     incidents.alarm("in")
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -167,7 +166,7 @@ async def test_an_alarm_is_saved_once_with_what_follows(incidents, monkeypatch):
 
 
 async def test_the_newest_files_are_kept(incidents, monkeypatch):
-    monkeypatch.setattr(saving, "_MOST_FILES", 2)
+    monkeypatch.setattr(saving, "MOST_FILES", 2)
     names = []
     for _ in range(3):
         names.append((await incidents.save("in")).name)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from waiting import until
 
 from drivers.contract import (
     CardPresented,
@@ -164,17 +165,11 @@ class House:
 
     async def told(self, kind: E) -> str:
         """Wait until an event of this kind is on disk; its text."""
-        async with asyncio.timeout(30):
-            while True:
-                for event in await self.store.events.latest(limit=50):
-                    if event.type == kind:
-                        return event.description
-                await asyncio.sleep(0.01)
 
-    async def until(self, condition) -> None:
-        async with asyncio.timeout(30):
-            while not condition():
-                await asyncio.sleep(0.01)
+        async def texts() -> list[str]:
+            return [event.description for event in await self.store.events.latest(limit=50) if event.type == kind]
+
+        return (await until(texts))[0]
 
 
 @asynccontextmanager
@@ -228,7 +223,7 @@ async def test_a_person_stops_a_gate_that_can(tmp_path):
     async with alive(tmp_path) as house:
         house.report(GateMoved, GatePosition.OPENING)
         await house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard")
-        await house.until(lambda: house.gate.told == [GateAction.STOP])
+        await until(lambda: house.gate.told == [GateAction.STOP])
         house.report(GateMoved, GatePosition.STOPPED)
         assert await house.told(E.COMMAND_DONE) == "stop by guard"
         assert house.lane().can_stop
@@ -240,7 +235,7 @@ async def test_a_person_stops_a_gate_that_can(tmp_path):
 
 async def test_each_step_of_a_command_names_it(house):
     command = await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
-    await house.until(lambda: house.gate.told == [GateAction.OPEN])
+    await until(lambda: house.gate.told == [GateAction.OPEN])
     house.report(GateMoved, GatePosition.OPEN)
     await house.told(E.COMMAND_DONE)
     page = await house.store.events.page(EventFilter())
@@ -250,7 +245,7 @@ async def test_each_step_of_a_command_names_it(house):
 
 
 async def test_the_time_of_a_travel_is_on_disk_with_the_event_that_ends_it(house):
-    await house.until(lambda: house.lane().position is GatePosition.CLOSED)
+    await until(lambda: house.lane().position is GatePosition.CLOSED)
     before = house.clock.monotonic()
     await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
     await house.told(E.COMMAND_ACKNOWLEDGED)
@@ -287,7 +282,7 @@ async def test_a_person_opens_though_the_disk_refuses_and_it_is_recorded_later(h
     monkeypatch.setattr(house.store.journal, "record", refuse)
     command = await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
     assert not command.recorded
-    await house.until(lambda: house.gate.told == [GateAction.OPEN])
+    await until(lambda: house.gate.told == [GateAction.OPEN])
     monkeypatch.setattr(house.store.journal, "record", record)
     assert await house.told(E.COMMAND_RECORDED) == "open by guard"
     house.report(GateMoved, GatePosition.OPENING)
@@ -306,7 +301,7 @@ async def test_a_stop_waits_for_no_disk_and_its_record_comes_first(house, monkey
     async with asyncio.TaskGroup() as group:
         stop = house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard")
         asked = group.create_task(stop)
-        await house.until(lambda: house.gate.told == [GateAction.STOP])
+        await until(lambda: house.gate.told == [GateAction.STOP])
         assert not asked.done()
         disk_answers.set()
     assert asked.result().recorded
@@ -324,31 +319,33 @@ async def test_listed_plate_behind_one_that_is_like_it_is_decided_on(house):
     listed = {41: "FLT1041", 42: "FLT1042"}
     cards = [Card(number, plate, aliases=(plate_alias(plate),)) for number, plate in listed.items()]
     await house.store.cards.apply(put=[CardRecord(card, "{}") for card in cards], now=1)
-    await house.until(lambda: house.store.cards.at_once((plate_alias("FLT1042"),)))
+    await until(lambda: house.store.cards.at_once((plate_alias("FLT1042"),)))
     house.point("near", PointState.ON)
     read("FLT1041")
-    await house.until(lambda: house.gate.told == [GateAction.OPEN])
+    await until(lambda: house.gate.told == [GateAction.OPEN])
     house.report(GateMoved, GatePosition.OPEN)
     for name, state in (("under", "on"), ("near", "off"), ("under", "off"), ("near", "on")):
         house.point(name, PointState(state))
     await house.told(E.VEHICLE_PASSED)
     read("FLT1042")
-    await house.until(lambda: len(house.gate.told) == 2)
-    async with asyncio.timeout(30):  # the gate opens first, the record comes beside it
-        while "plate FLT1042" not in await house.told(E.ACCESS_GRANTED):
-            await asyncio.sleep(0.01)
+    await until(lambda: len(house.gate.told) == 2)
+
+    async def is_recorded():  # the gate opens first, the record comes beside it
+        return "plate FLT1042" in await house.told(E.ACCESS_GRANTED)
+
+    await until(is_recorded)
 
 
 async def test_far_loop_is_a_way_in_too_and_the_snapshot_shows_its_vehicle(house):
     house.point("far", PointState.ON)
-    await house.until(lambda: house.lane().phase is Phase.ARMED)
+    await until(lambda: house.lane().phase is Phase.ARMED)
     assert house.lane().vehicle is PointState.ON
     assert house.lane().direction == "two-way"
 
 
 async def test_fire_opens_and_the_lane_says_why(house):
     house.point("fire", PointState.ON)
-    await house.until(lambda: house.gate.told == [GateAction.OPEN])
+    await until(lambda: house.gate.told == [GateAction.OPEN])
     assert "fire input is active" in house.lane().troubles[0].text
     with pytest.raises(CommandRefused, match="fire"):
         await house.lanes.command(device_id=101, action=GateAction.CLOSE, source="user:x")
@@ -381,7 +378,7 @@ async def test_keys_reach_the_lane_and_appear_nowhere(house):
 
 async def test_lost_controller_leaves_nothing_known(house):
     house.report(DeviceLost, "unplugged")
-    await house.until(lambda: house.lane().phase is Phase.FAULT)
+    await until(lambda: house.lane().phase is Phase.FAULT)
     assert house.lane().position is GatePosition.UNKNOWN
 
 
@@ -390,30 +387,32 @@ async def test_the_newest_reason_of_a_loss_is_shown_and_who_refuses_is_not_calle
     assert await house.told(E.DEVICE_LOST) == "Barrier does not answer: hung up: [Errno 5]"
     at = house.clock.monotonic()
     house.lanes.report(LossExplained(101, "unit 1 refused reading: illegal data address", at, answers=True))
-    await house.until(lambda: "illegal data address" in house.lane().note)
+    await until(lambda: "illegal data address" in house.lane().note)
     assert house.lane().note == "the gate's controller is offline: unit 1 refused reading: illegal data address"
     assert house.lanes.devices()[0].detail == "unit 1 refused reading: illegal data address"
     with pytest.raises(CommandRefused, match=r"^Barrier cannot be used: unit 1 refused reading: illegal data address$"):
         await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:x")
     house.all_well()
-    await house.until(lambda: house.lane().phase is not Phase.FAULT)
+    await until(lambda: house.lane().phase is not Phase.FAULT)
     assert house.lane().note == ""
     assert (await house.events()).count(E.DEVICE_LOST) == 1
 
 
 async def test_of_commands_that_wait_for_the_line_the_newest_alone_goes_out(house):
     house.all_well()
-    await house.until(lambda: house.lane().position is GatePosition.CLOSED)
+    await until(lambda: house.lane().position is GatePosition.CLOSED)
     house.gate.free.clear()
     wanted = [GateAction.OPEN, GateAction.STOP, GateAction.OPEN, GateAction.STOP]
     for action in wanted:
         await house.lanes.command(device_id=101, action=action, source="user:x")
-    await house.until(lambda: house.gate.asked == wanted)
+    await until(lambda: house.gate.asked == wanted)
     house.gate.free.set()
-    await house.until(lambda: house.gate.told)
-    async with asyncio.timeout(30):
-        while (await house.events()).count(E.COMMAND_REFUSED) < 3:
-            await asyncio.sleep(0.01)
+    await until(lambda: house.gate.told)
+
+    async def are_refused():
+        return (await house.events()).count(E.COMMAND_REFUSED) >= 3
+
+    await until(are_refused)
     assert await house.told(E.COMMAND_REFUSED) == "open by x: replaced by stop before it was sent"
     assert house.gate.told == [GateAction.STOP]
 
@@ -424,14 +423,14 @@ async def test_lock_down_refuses_and_outlives_a_restart_until_it_is_ended(tmp_pa
         assert "locked down by chief: police" in await house.told(E.ORDER_BEGAN)
         assert house.lane().order == "lock_down"
     async with alive(tmp_path, "two") as house:
-        await house.until(lambda: house.lane().order == "lock_down")
+        await until(lambda: house.lane().order == "lock_down")
         with pytest.raises(CommandRefused, match="police"):
             await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
         await house.lanes.order(lane_id="main", kind=None, reason="", source="user:chief")
         await house.told(E.ORDER_ENDED)
     async with alive(tmp_path, "three") as house:
         await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
-        await house.until(lambda: house.gate.told == [GateAction.OPEN])
+        await until(lambda: house.gate.told == [GateAction.OPEN])
 
 
 async def test_what_a_person_stopped_stays_so_over_a_restart_until_an_order_ends_it(tmp_path):
@@ -440,15 +439,15 @@ async def test_what_a_person_stopped_stays_so_over_a_restart_until_an_order_ends
         await house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard")
         sentence = await house.told(E.STOP_BEGAN)
         assert sentence.startswith("guard stopped the gate, though the lane is held open by chief; it stays so until")
-        await house.until(lambda: [one.text for one in house.lane().troubles] == [sentence])
+        await until(lambda: [one.text for one in house.lane().troubles] == [sentence])
     async with alive(tmp_path, "two") as house:
-        await house.until(lambda: [one.text for one in house.lane().troubles] == [sentence])
+        await until(lambda: [one.text for one in house.lane().troubles] == [sentence])
         assert house.gate.told == []
         await house.lanes.order(lane_id="main", kind=None, reason="", source="user:chief")
         assert await house.told(E.STOP_ENDED) == "no longer stopped by guard: chief gives the lane an order"
     async with alive(tmp_path, "three") as house:
         house.report(GateMoved, GatePosition.OPEN)
-        await house.until(lambda: house.lane().position is GatePosition.OPEN)
+        await until(lambda: house.lane().position is GatePosition.OPEN)
         assert house.lane().troubles == ()
 
 
@@ -459,7 +458,7 @@ async def test_schedule_holds_the_lane_open(tmp_path):
     raw["lanes"][0]["hold_open_schedule"] = "always"
     async with alive(tmp_path, site=Site.model_validate(raw)) as house:
         assert await house.told(E.ORDER_BEGAN) == "the lane is held open by schedule: always"
-        await house.until(lambda: house.gate.told == [GateAction.OPEN])
+        await until(lambda: house.gate.told == [GateAction.OPEN])
 
 
 async def test_order_for_no_lane_is_refused(house):
@@ -499,7 +498,7 @@ def present(house: House, text: str) -> None:
 async def test_a_grant_opens_at_once_and_its_decision_names_it(house):
     grant = await granting(house).give(user_id="17", device_id=102, length=3_600_000_000, by="key:till")
     present(house, grant.access_id)
-    await house.until(lambda: GateAction.OPEN in house.gate.told)
+    await until(lambda: GateAction.OPEN in house.gate.told)
     assert "a grant lets the holder pass" in await house.told(E.ACCESS_GRANTED)
     event = next(one for one in await house.store.events.latest(limit=50) if one.type == E.ACCESS_GRANTED)
     assert '"grant":1' in event.data
@@ -576,7 +575,7 @@ async def test_a_revoked_grant_opens_nothing_at_once_and_after_a_restart(tmp_pat
     async with alive(tmp_path, boot="two") as house:
         assert [grant.access_id for grant in granting(house).current()] == [kept.access_id]
         present(house, kept.access_id)
-        await house.until(lambda: GateAction.OPEN in house.gate.told)
+        await until(lambda: GateAction.OPEN in house.gate.told)
 
 
 async def test_an_ended_grant_is_no_longer_listed_and_a_device_of_no_lane_is_named(house):
@@ -605,9 +604,9 @@ async def test_what_the_disk_refuses_is_not_granted_and_revoking_holds_all_the_s
 
 async def test_a_command_is_followed_until_the_gate_has_moved(house):
     command = await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
-    await house.until(lambda: house.lane().command and house.lane().command.state is CommandState.ACKNOWLEDGED)
+    await until(lambda: house.lane().command and house.lane().command.state is CommandState.ACKNOWLEDGED)
     house.report(GateMoved, GatePosition.OPENING)
-    await house.until(lambda: house.lane().command.state is CommandState.DONE)
+    await until(lambda: house.lane().command.state is CommandState.DONE)
     shown = house.lane().command
     assert (shown.id, shown.by, shown.action, shown.detail) == (command.command_id, "guard", GateAction.OPEN, "")
 
@@ -615,11 +614,11 @@ async def test_a_command_is_followed_until_the_gate_has_moved(house):
 async def test_of_two_commands_the_later_one_is_followed(house):
     house.gate.free.clear()
     await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
-    await house.until(lambda: house.gate.asked == [GateAction.OPEN])
+    await until(lambda: house.gate.asked == [GateAction.OPEN])
     stop = await house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard")
-    await house.until(lambda: house.lane().command.id == stop.command_id)
+    await until(lambda: house.lane().command.id == stop.command_id)
     house.gate.free.set()
-    await house.until(lambda: house.lane().command.state is CommandState.ACKNOWLEDGED)
+    await until(lambda: house.lane().command.state is CommandState.ACKNOWLEDGED)
     assert await house.told(E.COMMAND_REFUSED)
     assert house.lane().command.id == stop.command_id
 
@@ -627,7 +626,7 @@ async def test_of_two_commands_the_later_one_is_followed(house):
 async def test_points_of_a_lane_are_told_with_their_age(house):
     points = {point.role: point for point in house.lanes.points("main")}
     assert points.keys() == {"gate", "arming", "far", "closing", "fire", "local"}
-    await house.until(lambda: house.lanes.points("main")[1].state is PointState.OFF)
+    await until(lambda: house.lanes.points("main")[1].state is PointState.OFF)
     arming = house.lanes.points("main")[1]
     assert (arming.device_id, arming.name) == (101, "near")
     assert arming.age is not None

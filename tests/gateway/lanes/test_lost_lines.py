@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 from cut_lines import HoldingPort
+from stopwatch import Stopwatch
+from waiting import until
 
 from drivers.contract import GatePosition, PointState
 from drivers.modbus.messages import Read, Refusal, Table, Values
@@ -79,23 +81,18 @@ class SmallSite:
     def occupy(self, on):
         self.barrier.set_closing_loop(occupied=on, now=time.monotonic())
 
-    async def until(self, condition, within=30.0):
-        async with asyncio.timeout(within):
-            while not condition():
-                await asyncio.sleep(0.005)
-
     async def ask(self, action):
         """Ask as a person does, until it is not refused."""
-        async with asyncio.timeout(30):
-            while True:
-                try:
-                    return await self.lanes.command(device_id=101, action=action, source="user:guard")
-                except CommandRefused:
-                    await asyncio.sleep(0.02)
+
+        async def taken():
+            with suppress(CommandRefused):
+                return await self.lanes.command(device_id=101, action=action, source="user:guard")
+
+        return await until(taken)
 
     async def open(self):
         await self.ask(OPEN)
-        await self.until(lambda: self.lane().position is GatePosition.OPEN)
+        await until(lambda: self.lane().position is GatePosition.OPEN)
 
     async def restart(self, line, seconds):
         """Let the module restart: it is gone for so long, and its detector sees nothing for 2 s.
@@ -107,13 +104,13 @@ class SmallSite:
             self.inputs_end.hang_up()
         elif line == "converter":
             self.inputs_end.misbehave(1, Misbehaviour(deaf=True))
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(seconds)  # it is gone for so long
             self.inputs_end.misbehave(1, Misbehaviour())
         else:
             self.port.unplug()
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(seconds)  # it is gone for so long
             self.port.plug_in()
-        await asyncio.sleep(2.0)
+        await asyncio.sleep(2.0)  # its detector sees nothing yet
         self.module.detector_starts = False
 
 
@@ -153,7 +150,7 @@ async def small_site(folder, *, line="tcp", travel_seconds=1.2):
         working = await stack.enter_async_context(Supervisor(clock=clock))
         small.lanes.start(working)
         running.start(working, reports=small.lanes.report)
-        await small.until(lambda: small.lane().position is GatePosition.CLOSED)
+        await until(lambda: small.lane().position is GatePosition.CLOSED)
         yield small
 
 
@@ -200,15 +197,15 @@ async def test_a_gate_of_unit_255_follows_limit_switches_on_another_module(tmp_p
     async with small_site(tmp_path) as small:
         await small.open()
         await small.ask(CLOSE)
-        await small.until(lambda: small.lane().position is GatePosition.CLOSING)
-        await small.until(lambda: small.lane().position is GatePosition.CLOSED)
+        await until(lambda: small.lane().position is GatePosition.CLOSING)
+        await until(lambda: small.lane().position is GatePosition.CLOSED)
 
 
 async def test_without_the_module_of_its_limits_the_position_is_not_known(tmp_path):
     async with small_site(tmp_path) as small:
         await small.open()
         small.inputs_end.misbehave(1, Misbehaviour(deaf=True))
-        await small.until(lambda: small.lane().position is GatePosition.UNKNOWN)
+        await until(lambda: small.lane().position is GatePosition.UNKNOWN)
         with pytest.raises(CommandRefused):
             await small.lanes.command(device_id=101, action=CLOSE, source="user:guard")
 
@@ -218,12 +215,12 @@ async def test_a_restart_of_a_moment_is_a_loss_and_its_free_loop_is_not_believed
     async with small_site(tmp_path, line=line) as small:
         await small.open()
         small.occupy(True)
-        await small.until(lambda: small.lane().phase is Phase.PASSING)
+        await until(lambda: small.lane().phase is Phase.PASSING)
         await small.restart(line, seconds)
         assert small.closes() == [], "the vehicle is still under the gate"
-        await small.until(lambda: small.lane().under is PointState.ON)
+        await until(lambda: small.lane().under is PointState.ON)
         small.occupy(False)
-        await small.until(small.closes)
+        await until(small.closes)
 
 
 async def test_a_module_that_falls_silent_while_the_gate_closes_has_it_opened_again(tmp_path):
@@ -231,15 +228,15 @@ async def test_a_module_that_falls_silent_while_the_gate_closes_has_it_opened_ag
         await small.open()
         count = len(small.opens())
         await small.ask(CLOSE)
-        await small.until(lambda: small.lane().position is GatePosition.CLOSING)
-        await asyncio.sleep(0.5)
+        await until(lambda: small.lane().position is GatePosition.CLOSING)
+        await until(lambda: small.barrier.state(now=time.monotonic()).opening < 0.9)  # well on its way
         small.inputs_end.misbehave(1, Misbehaviour(deaf=True))
-        silent_at = time.monotonic()
-        await small.until(lambda: len(small.opens()) > count)
+        silent_at, watch = time.monotonic(), Stopwatch()
+        await until(lambda: len(small.opens()) > count)
         took = small.opens()[-1].at - silent_at
         print(f"opened again {took:.3f} s after the module fell silent")
-        assert took < 0.9
-        await small.until(lambda: small.lane().note.startswith("opened again while closing"))
+        assert took < 0.9 + watch.held_up()
+        await until(lambda: small.lane().note.startswith("opened again while closing"))
         assert await small.lanes.recorder.drained(within=10)
         kinds = [event.type for event in await small.store.events.latest(limit=20)]
         assert EventKind.GATE_REOPENED in kinds

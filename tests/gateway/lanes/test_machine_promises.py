@@ -441,7 +441,7 @@ def stop_is_forgotten_with_the_controller():
 
 
 def late_is_sent():
-    taken = machine._command_requested
+    taken = machine.command_requested
 
     def careless(lane, event):
         if lane.now.at >= event.deadline:
@@ -449,7 +449,7 @@ def late_is_sent():
         else:
             taken(lane, event)
 
-    return machine, "_command_requested", careless
+    return machine, "command_requested", careless
 
 
 def replayed():
@@ -465,7 +465,7 @@ def replayed():
 
 
 def sent_to_nobody():
-    taken = machine._command_requested
+    taken = machine.command_requested
 
     def careless(lane, event):
         if lane.state.inputs.gate_lost:
@@ -473,7 +473,7 @@ def sent_to_nobody():
         else:
             taken(lane, event)
 
-    return machine, "_command_requested", careless
+    return machine, "command_requested", careless
 
 
 def opens_for_everybody():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from waiting import until
 
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
@@ -66,9 +67,7 @@ async def test_a_disk_that_refuses_delays_and_loses_nothing(house):
     journal.broken = True
     recorder.put(entry("a"))
     recorder.put(entry("b"))
-    async with asyncio.timeout(30):
-        while not recorder.failing:
-            await asyncio.sleep(0.01)
+    await until(lambda: recorder.failing)
     assert not await recorder.drained(within=0.05)
     assert recorder.waiting == 2
     journal.broken = False
@@ -133,9 +132,7 @@ async def test_what_is_told_in_between_lets_nobody_seem_recorded_early(house):
     journal.broken = True
     for text in ("a", "b", "c"):
         recorder.put(entry(text))
-    async with asyncio.timeout(30):
-        while not recorder.failing:
-            await asyncio.sleep(0.01)
+    await until(lambda: recorder.failing)
     journal.broken = False
     assert await recorder.recorded(lost=recorder.lost, within=30)
     assert [text for text in await written(store) if len(text) == 1] == ["a", "b", "c"]
@@ -149,11 +146,11 @@ async def test_a_queue_that_never_empties_fails_nobody(house):
         while not ended.is_set():
             while recorder.waiting < 100:
                 recorder.put(entry("more"))
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.001)  # the pace of the others
 
     async with asyncio.TaskGroup() as group:
         group.create_task(talk())
-        await asyncio.sleep(0.05)
+        await until(lambda: recorder.waiting)
         recorder.put(entry("mine"))
         assert await recorder.recorded(lost=recorder.lost, within=30)
         ended.set()

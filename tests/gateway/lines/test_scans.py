@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
+from waiting import until
 
 from drivers.bus.bus import Bus
 from drivers.contract import DriverError
@@ -26,19 +27,13 @@ USED, NEW = 1, 5
 WITHIN = 30.0
 
 
-async def until(condition):
-    async with asyncio.timeout(WITHIN):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
 async def keep_polling(bus):
     session = Session(bus=bus, unit=USED, framing="rtu", timeout=0.2)
     while True:
         due = time.monotonic() + 0.2
         with suppress(DriverError):
             await session.read(Read(Table.DISCRETE_INPUT, 0, 6), deadline=due + 1)
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        await asyncio.sleep(max(0.0, due - time.monotonic()))  # the pace of somebody who polls
 
 
 @pytest.fixture

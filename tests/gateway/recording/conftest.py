@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,23 +49,6 @@ async def store(tmp_path):
 @pytest.fixture
 def clock():
     return SystemClock()
-
-
-@pytest.fixture
-def until():
-    """Wait for a condition, plain or asynchronous, with a deadline."""
-
-    async def wait(condition: Callable[[], object] | Callable[[], Awaitable[object]], *, within: float = 30.0):
-        async with asyncio.timeout(within):
-            while True:
-                found = condition()
-                if asyncio.iscoroutine(found):
-                    found = await found
-                if found:
-                    return found
-                await asyncio.sleep(0.02)
-
-    return wait
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import os
 import re
 
 import pytest
+from waiting import until
 
 from gateway.domain.errors import CameraUnavailable
 from gateway.recording.cached_files import CachedFiles, FileJobs
@@ -137,9 +138,7 @@ async def test_over_capacity_callers_are_told_when_to_ask_again_and_the_queue_dr
 
 
 async def until_done(tasks, count):
-    async with asyncio.timeout(10):
-        while sum(task.done() for task in tasks) < count:
-            await asyncio.sleep(0.01)
+    await until(lambda: sum(task.done() for task in tasks) >= count)
     return [task.result() for task in tasks if task.done()]
 
 

@@ -12,6 +12,7 @@ import threading
 from itertools import pairwise
 
 import pytest
+from waiting import until
 
 from drivers.rtsp.client.source import RtspSource
 from drivers.rtsp.server import testcard
@@ -87,7 +88,7 @@ def served_on(site, tmp_path):
 
 
 async def test_cameras_come_change_and_go_and_another_records_on_without_a_gap(
-    record, served_on, store, field, other, until, events_of, disk_and_rows_agree
+    record, served_on, store, field, other, events_of, disk_and_rows_agree
 ):
     site = served_on
     address = f"rtsp://recorder:word@127.0.0.1:{site.rtsp.port}/camera/7"
@@ -154,9 +155,7 @@ async def test_cameras_come_change_and_go_and_another_records_on_without_a_gap(
     await disk_and_rows_agree()
 
 
-async def test_a_camera_comes_before_the_disk_is_there_and_a_password_is_read_again(
-    record, site, until, tmp_path, events_of
-):
+async def test_a_camera_comes_before_the_disk_is_there_and_a_password_is_read_again(record, site, tmp_path, events_of):
     (first,) = site.cameras
     locked = first.model_copy(update={"id": 8, "name": "Yard", "username": "viewer", "password": "yard"})
     fault = "the media disk is not mounted"

@@ -8,6 +8,7 @@ import os
 import signal
 
 import pytest
+from waiting import until
 
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition
@@ -20,7 +21,7 @@ def events_only(site):
 
 
 async def test_only_what_events_pin_is_kept_through_the_death_of_a_worker_too(
-    record, events_only, store, pin, until, decode, tmp_path, clock, events_of, disk_and_rows_agree
+    record, events_only, store, pin, decode, tmp_path, clock, events_of, disk_and_rows_agree
 ):
     media = tmp_path / "media"
     files = lambda: list(media.glob("7/*/*"))  # noqa: E731
@@ -28,7 +29,7 @@ async def test_only_what_events_pin_is_kept_through_the_death_of_a_worker_too(
     async with record(events_only) as recording:
         recording_now = lambda: recording.cameras()[0].condition is CameraCondition.RECORDING  # noqa: E731
         await until(recording_now)
-        await asyncio.sleep(1.3)
+        await asyncio.sleep(1.3)  # so much is in memory, and segments of one second would be on disk
         assert files() == []
 
         event = await pin(7, before=1.2, after=1)
@@ -37,7 +38,7 @@ async def test_only_what_events_pin_is_kept_through_the_death_of_a_worker_too(
         assert found[0].started_at <= event.pinned_from
         assert found[-1].ended_at >= event.pinned_until
         assert await decode(await recording.clip(playing)) >= 2 * 12
-        await asyncio.sleep(1.1)
+        await asyncio.sleep(1.1)  # one more segment would be on disk
         assert len(await rows()) == len(found), "nothing more than that"
 
         later = await pin(7, before=1, after=60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from waiting import until
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind
@@ -26,7 +27,7 @@ def site_of(url: str) -> Site:
     )
 
 
-async def told(recording, store, until, event):
+async def told(recording, store, event):
     """Return what is missing of an event's footage, once it is known how much there will be."""
 
     async def ready():
@@ -41,7 +42,6 @@ async def test_a_codec_that_cannot_be_recorded_is_the_reason_and_an_event(
     record,
     store,
     pin,
-    until,
     events_of,
     gst_camera,  # noqa: F811
 ):
@@ -51,7 +51,7 @@ async def test_a_codec_that_cannot_be_recorded_is_the_reason_and_an_event(
         (lost,) = await until(lambda: events_of(EventKind.CAMERA_LOST))
         assert "neither H.264 nor H.265" in lost.description
         assert json.loads(lost.data)["reason"] == "unsupported"
-        event, missing = await told(recording, store, until, await pin(7, before=1, after=0))
+        event, missing = await told(recording, store, await pin(7, before=1, after=0))
         assert [gap.reason for gap in missing] == [GapReason.UNSUPPORTED]
         with pytest.raises(NotFoundError, match="a codec that cannot be recorded"):
             await recording.clip(event)
@@ -61,14 +61,13 @@ async def test_a_camera_that_never_delivered_is_told_from_one_that_is_away_now(
     record,
     store,
     pin,
-    until,
     gst_camera,  # noqa: F811
 ):
     camera = gst_camera()
     camera.off()
     async with record(site_of(camera.url())) as recording:
         await until(lambda: recording.cameras()[0].condition is CameraCondition.UNREACHABLE)
-        never, missing = await told(recording, store, until, await pin(7, before=1, after=0))
+        never, missing = await told(recording, store, await pin(7, before=1, after=0))
         assert [gap.why for gap in missing] == ["the camera has never delivered a picture"]
 
         camera.on()
@@ -78,7 +77,7 @@ async def test_a_camera_that_never_delivered_is_told_from_one_that_is_away_now(
 
         camera.off()
         await until(lambda: "nothing listens" in recording.cameras()[0].detail)
-        away, missing = await told(recording, store, until, await pin(7, before=0, after=1))
+        away, missing = await told(recording, store, await pin(7, before=0, after=1))
         assert [gap.why for gap in missing] == ["the camera cannot be reached now"]
         with pytest.raises(NotFoundError, match="cannot be reached now"):
             await recording.clip(away)
@@ -96,7 +95,7 @@ async def test_a_camera_that_never_delivered_is_told_from_one_that_is_away_now(
 
         recording.change_cameras(())
         gone = await pin(7, before=-1, after=2)
-        _, missing = await told(recording, store, until, gone)
+        _, missing = await told(recording, store, gone)
         assert missing[-1].why == "the camera was taken out of the site file"
 
 

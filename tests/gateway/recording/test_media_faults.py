@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from lacks import lacks
+from waiting import until
 
 from gateway.domain.errors import CameraUnavailable
 from gateway.domain.events import EventKind
@@ -50,7 +51,7 @@ def fill(place: Path) -> Path:
 
 
 async def test_each_fault_is_told_and_recording_resumes_when_it_is_over(
-    record, site, field, store, until, disk, tmp_path, events_of, disk_and_rows_agree
+    record, site, field, store, disk, tmp_path, events_of, disk_and_rows_agree
 ):
     media = tmp_path / "media"
     sentences = {MediaCondition.READY: ""}
@@ -79,14 +80,14 @@ async def test_each_fault_is_told_and_recording_resumes_when_it_is_over(
         assert mount("-o", "remount,bind,ro", media)
         await until(lambda: camera().detail == "read_only")
         field.stream.refuse_with = None
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # the camera comes back meanwhile, and the disk is looked at again
         assert camera().condition is CameraCondition.DISK_FAILED
         assert mount("-o", "remount,bind,rw", media)
         await until(lambda: has_resumed(camera().since))
 
         subprocess.run(["umount", "-l", str(media)], check=True)
         await until(lambda: camera().detail == "marker_missing")
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # pictures keep coming
         assert list(media.rglob("*")) == [], "nothing is written where the disk is not"
         assert mount("--bind", disk, media)
         await until(lambda: has_resumed(camera().since))
@@ -98,7 +99,7 @@ async def test_each_fault_is_told_and_recording_resumes_when_it_is_over(
 
 
 async def test_an_event_during_a_fault_of_the_disk_keeps_all_its_footage_where_only_events_are_recorded(
-    record, site, store, pin, until, tmp_path, clock, decode
+    record, site, store, pin, tmp_path, clock, decode
 ):
     camera = site.cameras[0].model_copy(update={"record": "events", "pre_roll_seconds": 10})
     events_only = site.model_copy(update={"cameras": (camera,)})
@@ -106,7 +107,7 @@ async def test_an_event_during_a_fault_of_the_disk_keeps_all_its_footage_where_o
     async with record(events_only, media_fault=lambda: told[0], look_seconds=0.1) as recording:
         condition = lambda: recording.cameras()[0].condition  # noqa: E731
         await until(lambda: condition() is CameraCondition.RECORDING)
-        await asyncio.sleep(2.2)
+        await asyncio.sleep(2.2)  # two seconds before the event are wanted
         told[0] = "its disk is not mounted"
         await until(lambda: condition() is CameraCondition.DISK_FAILED)
         event = await pin(7, before=2, after=1)
@@ -124,7 +125,7 @@ async def test_an_event_during_a_fault_of_the_disk_keeps_all_its_footage_where_o
 
 
 async def test_an_event_before_the_disk_is_there_for_the_first_time_keeps_its_footage_where_only_events_are_recorded(
-    record, site, field, store, pin, until, tmp_path, decode, clock
+    record, site, field, store, pin, tmp_path, decode, clock
 ):
     """And on the disk that is there instead, another gateway's, nothing is touched: not even what a worker left."""
     camera = site.cameras[0].model_copy(update={"record": "events", "pre_roll_seconds": 60})
@@ -155,7 +156,7 @@ async def test_an_event_before_the_disk_is_there_for_the_first_time_keeps_its_fo
         assert not left.exists(), "what a worker left is put right as soon as it may be"
 
 
-async def test_a_clip_of_a_disk_that_is_away_says_so(record, site, store, pin, until, tmp_path):
+async def test_a_clip_of_a_disk_that_is_away_says_so(record, site, store, pin, tmp_path):
     told = [""]
     async with record(site, media_fault=lambda: told[0], look_seconds=60) as recording:
         await until(lambda: recording.cameras()[0].condition is CameraCondition.RECORDING)
@@ -169,7 +170,7 @@ async def test_a_clip_of_a_disk_that_is_away_says_so(record, site, store, pin, u
             await recording.event_thumbnail(event)
 
 
-async def test_nobody_touches_a_file_of_a_disk_that_does_not_answer(record, site, store, pin, until):
+async def test_nobody_touches_a_file_of_a_disk_that_does_not_answer(record, site, store, pin):
     """Each would take one of the threads that all share with it."""
     answers = threading.Event()
     answers.set()
@@ -178,8 +179,7 @@ async def test_nobody_touches_a_file_of_a_disk_that_does_not_answer(record, site
         answers.wait(60)
         return ""
 
-    async with record(site, media_fault=fault, look_seconds=0.1) as recording:
-        recording._folder._answer_seconds = 0.1
+    async with record(site, media_fault=fault, look_seconds=0.1, answer_seconds=0.1) as recording:
         await until(lambda: recording.cameras()[0].last_segment_at)
         event = await pin(7, before=0, after=0.5)
         await until(lambda: _ready(store, event.id))

@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 import pytest
+from waiting import until
 
 from gateway.recording.media_folder import MediaFolder
 
@@ -30,7 +31,7 @@ def disk():
     disk.goes_on.set()
 
 
-async def test_a_disk_that_hangs_holds_one_thread_and_is_used_again_when_it_answers(disk, until):
+async def test_a_disk_that_hangs_holds_one_thread_and_is_used_again_when_it_answers(disk):
     opened, changes = [], []
 
     async def reopen() -> str:
@@ -44,7 +45,7 @@ async def test_a_disk_that_hangs_holds_one_thread_and_is_used_again_when_it_answ
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(folder.run())
         await until(lambda: not folder.answers)
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # some looks are due meanwhile
         assert disk.asked == 1
         disk.goes_on.set()
         await until(lambda: not folder.fault)

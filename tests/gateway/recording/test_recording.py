@@ -12,13 +12,16 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 from stopwatch import Stopwatch
+from waiting import until
 
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition
 from gateway.proof_package import chain_ends, check_chain, verify
-from gateway.web.status.proof_packages import ProofPackages, _entry, _Story
+from gateway.web.auth.callers import Caller
+from gateway.web.status.proof_packages import PROOF_PACKAGE, ProofPackages
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ def is_alive(pid: int) -> bool:
 
 
 async def test_an_event_has_a_clip_a_playlist_and_pictures_and_a_restart_brings_rows_and_files_together(
-    record, site, store, pin, until, footage, ffprobe, decode, events_of, tmp_path, clock, disk_and_rows_agree
+    record, site, store, pin, footage, ffprobe, decode, events_of, tmp_path, clock, disk_and_rows_agree
 ):
     async with record(site) as recording:
         assert recording.cameras()[0].condition is CameraCondition.STARTING
@@ -99,7 +102,7 @@ async def test_an_event_has_a_clip_a_playlist_and_pictures_and_a_restart_brings_
 
 
 async def test_killing_the_worker_costs_seconds_that_are_recorded_as_a_gap(
-    record, site, store, pin, until, footage, decode, ffprobe, events_of, clock, tmp_path, disk_and_rows_agree
+    record, site, store, pin, footage, decode, ffprobe, events_of, clock, tmp_path, disk_and_rows_agree
 ):
     async with record(site) as recording:
         await until(footage)
@@ -143,7 +146,7 @@ async def test_killing_the_worker_costs_seconds_that_are_recorded_as_a_gap(
     await disk_and_rows_agree()
 
 
-async def test_a_worker_that_hangs_is_killed_and_started_again(record, site, until, events_of, tmp_path, monkeypatch):
+async def test_a_worker_that_hangs_is_killed_and_started_again(record, site, events_of, tmp_path, monkeypatch):
     monkeypatch.setenv("EDGE_GATEWAY_SECRET_CENTRAL", "hush-hush")
     deep = tmp_path / ("d" * 60) / ("e" * 60)  # too long for a socket's path, which must not matter
     async with record(site, run_folder=deep) as recording:
@@ -160,10 +163,8 @@ async def test_a_worker_that_hangs_is_killed_and_started_again(record, site, unt
     assert not list(deep.glob("*.sock*"))
 
 
-async def test_a_camera_that_goes_away_is_told_once_and_again_when_it_is_back(
-    record, site, field, until, footage, events_of
-):
-    async with record(site) as recording:
+async def test_a_camera_that_goes_away_is_told_once_and_again_when_it_is_back(record, site, field, footage, events_of):
+    async with record(site, look_seconds=0.1) as recording:
         await until(footage)
         field.stream.refuse_with = 404
         field.stream.drop_viewers()
@@ -177,16 +178,16 @@ async def test_a_camera_that_goes_away_is_told_once_and_again_when_it_is_back(
         assert recording.cameras()[0].reconnects >= 1
 
         # The same, when there is no room for footage: nothing is read from the camera any more, until there is.
-        recording._starved(True)
+        recording.change_limits(site.storage.model_copy(update={"free_floor_gigabytes": 10**6}))
         await until(lambda: recording.cameras()[0].condition is CameraCondition.DISK_FAILED)
         await until(lambda: field.stream.viewers == 0)
         assert "pauses" in recording.cameras()[0].detail
-        recording._starved(False)
+        recording.change_limits(site.storage)
         await until(lambda: is_recording(recording))
     assert len(await events_of(EventKind.CAMERA_LOST)) == 2
 
 
-async def test_a_camera_without_its_password_is_told(record, site, until, events_of):
+async def test_a_camera_without_its_password_is_told(record, site, events_of):
     camera = site.cameras[0].model_copy(update={"username": "viewer", "password": "gate-camera"})
     async with record(site.model_copy(update={"cameras": (camera,)})) as recording:
         (lost,) = await until(lambda: events_of(EventKind.CAMERA_LOST))
@@ -194,7 +195,7 @@ async def test_a_camera_without_its_password_is_told(record, site, until, events
         assert recording.cameras()[0].condition is CameraCondition.REFUSED
 
 
-async def test_nothing_is_touched_in_a_media_folder_that_is_not_ours(record, site, store, until, tmp_path):
+async def test_nothing_is_touched_in_a_media_folder_that_is_not_ours(record, site, store, tmp_path):
     fault = "the media disk is not mounted"
     async with record(site, media_fault=lambda: fault) as recording:
         await until(lambda: recording.cameras()[0].condition is CameraCondition.DISK_FAILED)
@@ -203,7 +204,7 @@ async def test_nothing_is_touched_in_a_media_folder_that_is_not_ours(record, sit
     assert not (tmp_path / "media").exists()
 
 
-async def test_a_media_folder_that_cannot_be_used_is_told(record, site, until, tmp_path, events_of):
+async def test_a_media_folder_that_cannot_be_used_is_told(record, site, tmp_path, events_of):
     (tmp_path / "media").write_text("not a folder")
     async with record(site) as recording:
         await until(lambda: recording.cameras()[0].condition is CameraCondition.DISK_FAILED)
@@ -256,9 +257,8 @@ async def proof(store, recording, folder, camera_event, clock):
         site_name="Site",
         clock=clock,
     )
-    event = await store.events.get(camera_event.event_id)
     folder.mkdir()
-    clip = await maker._clip(camera_event)
-    story = _Story((_entry(event),), [clip], [])
-    await asyncio.to_thread(maker._write, folder / "proof.zip", _entry(event), story, ("now", "chief", True))
-    return verify(folder / "proof.zip")
+    (give,) = (route.handler for route in maker.routes() if route.operation is PROOF_PACKAGE)
+    number = str(camera_event.event_id)
+    await give(make_mocked_request("GET", f"/status/proof/{number}", match_info={"id": number}), Caller("chief"))
+    return verify(folder / "proof_packages" / f"event-{number}.zip")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,11 +64,12 @@ async def footage(store, media, clock):
 def keeper(store, media, clock):
     """Retention with these limits, and the index that it tells."""
 
-    def make(*, cap=10**12, floor=0, starved=lambda _: None, fault="", at=clock, boot_id="", **days):
+    def make(*, cap=10**12, floor=0, starved=lambda _: None, fault="", at=clock, boot_id="", first=None, **days):
         index = FootageIndex(segments=store.segments, journal=store.journal, media=media, clock=clock)
         retention = Retention(
             segments=store.segments, index=index, media=media, limits=StorageLimits(cap=cap, floor=floor, **days),
             clock=at, starved=starved, media_fault=lambda: fault, boot_id=boot_id,
+            first=None if first is None else lambda: first(index),
         )  # fmt: skip
         return retention, index
 
@@ -91,7 +94,9 @@ async def test_what_only_events_hold_is_never_deleted_and_told_once(store, foota
         await retention.look()
     assert len(await store.segments.paths()) == 20
     assert paused == [True] * 3
-    await index._write()
+    writing = asyncio.get_running_loop().create_task(index.run())
+    await index.flush()
+    writing.cancel()
     (low,) = await events_of(EventKind.STORAGE_LOW)
     assert "pause" in low.description
 
@@ -195,7 +200,7 @@ async def test_what_this_run_of_the_machine_recorded_is_as_old_as_the_run_at_mos
 
 async def test_an_event_of_this_run_of_the_machine_is_as_old_as_the_run_at_most(store, footage, keeper, three_classes):
     begin = footage[0].started_at
-    await store.segments._database.write(
+    await store.database.write(
         lambda connection: connection.execute(
             "UPDATE camera_event SET boot_id = 'run', clock_offset = ? WHERE NOT incident", (begin - 1_000_000_000,)
         )
@@ -302,16 +307,19 @@ async def test_footage_gets_its_true_time_before_anything_is_judged_old(
     ]  # fmt: skip
     await store.segments.add(wrong)
     clock = SetClock(50_000_000, trusted=False)
-    retention, index = keeper(at=clock, continuous_days=1)
     heard = []
-    correction = ClockCorrection(
-        corrections=store.clock_corrections,
-        index=index,
-        clock=clock,
-        boot_id="run",
-        moved=lambda: heard.append(index.covered_until(8)),
-    )
-    retention._first = correction.look
+
+    async def correct(index):
+        correction = ClockCorrection(
+            corrections=store.clock_corrections,
+            index=index,
+            clock=clock,
+            boot_id="run",
+            moved=lambda: heard.append(index.covered_until(8)),
+        )
+        await correction.look()
+
+    retention, index = keeper(at=clock, continuous_days=1, first=correct)
     for report in wrong:
         (media / report.path).parent.mkdir(parents=True, exist_ok=True)
         (media / report.path).write_bytes(b"x" * SIZE)
@@ -323,7 +331,6 @@ async def test_footage_gets_its_true_time_before_anything_is_judged_old(
     monkeypatch.setattr(clock, "monotonic", lambda: uptime / 1_000_000 + 40)
     clock.stamp = Stamp(true + 40_000_000, trusted=True)
     await index.look_again()
-    index._covered[8] = 40_000_000
     await retention.look()
     assert len(await store.segments.between(8, true, true + 40_000_000)) == 20
     assert heard == [true + 40_000_000]

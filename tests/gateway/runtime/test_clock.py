@@ -48,7 +48,7 @@ def test_trust_comes_from_the_kernel_or_the_mark_and_is_kept_a_while(monkeypatch
 
     monkeypatch.setattr(clock.ctypes, "CDLL", lambda *_args, **_options: Unsynchronised())
     mark = tmp_path / "synchronized"
-    monkeypatch.setattr(clock, "_MARKS", (mark,))
+    monkeypatch.setattr(clock, "MARKS", (mark,))
     system = SystemClock()
     assert not system.wall().trusted
     mark.touch()

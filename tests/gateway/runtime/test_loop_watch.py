@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 
+from waiting import until
+
 from gateway.runtime.loop_watch import LoopWatch
 
 _PAUSE = threading.Event()
@@ -20,9 +22,7 @@ def hold_until_seen(watch: LoopWatch) -> str:
 
 
 async def counted(watch: LoopWatch, task: str) -> int:
-    async with asyncio.timeout(30):
-        while task not in watch.held():
-            await asyncio.sleep(0.01)
+    await until(lambda: task in watch.held())
     return watch.held()[task]
 
 
@@ -37,9 +37,7 @@ async def held(watch: LoopWatch, name: str | None) -> str:
 
 async def watched(watch: LoopWatch) -> asyncio.Task[None]:
     task = asyncio.get_running_loop().create_task(watch.run())
-    async with asyncio.timeout(30):
-        while not watch.lag.count:
-            await asyncio.sleep(0.01)
+    await until(lambda: watch.lag.count)
     return task
 
 
@@ -67,9 +65,7 @@ async def test_names_are_bounded():
     for number in range(32):
         before = sum(watch.held().values())
         assert await held(watch, f"job {number}") == f"job {number}"
-        async with asyncio.timeout(30):
-            while sum(watch.held().values()) == before:
-                await asyncio.sleep(0.01)
+        await until(lambda before=before: sum(watch.held().values()) != before)
     assert watch.held()["others"] >= 2
     assert len(watch.held()) == 31
     watching.cancel()
@@ -90,9 +86,7 @@ async def test_long_holds_that_come_again_are_told_with_their_task_until_half_a_
         assert watch.held_again(loop.time()) is None
         async with asyncio.TaskGroup() as group:
             group.create_task(hold(), name="lane-main")
-        async with asyncio.timeout(30):
-            while watch.held().get("lane-main", 0) < number:
-                await asyncio.sleep(0.01)
+        await until(lambda number=number: watch.held().get("lane-main", 0) >= number)
     found = watch.held_again(loop.time())
     assert found is not None
     assert found.task == "lane-main"

@@ -110,7 +110,7 @@ async def test_leaving_cancels_and_waits_for_all():
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # its end takes a while
             tidied.append(1)
 
     async with asyncio.timeout(30), supervisor() as owner:

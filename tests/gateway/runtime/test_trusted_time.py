@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from set_machine import NOON, SetMachine
+from waiting import until
 
 from gateway.runtime.clock import Stamp, SystemClock, TrustedTime
 from gateway.runtime.supervision import Supervisor
@@ -75,13 +76,11 @@ async def test_trusted_time_is_kept_on_disk_and_an_untrusted_one_is_not(tmp_path
     clock = SystemClock(machine)
     async with Supervisor(clock=clock) as supervisor:
         supervisor.keep("keeper", TrustedTimeFile(folder=tmp_path, clock=clock, boot_id="boot", look=0.01).run)
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # some looks are due meanwhile
         assert read_trusted_time(tmp_path) is None
         machine.synchronised = True
         machine.wait(10)
-        async with asyncio.timeout(20):
-            while read_trusted_time(tmp_path) is None:
-                await asyncio.sleep(0.01)
+        await until(lambda: read_trusted_time(tmp_path) is not None)
     assert read_trusted_time(tmp_path) == TrustedTime("boot", 1_010_000_000, NOON + 10_000_000)
 
 

@@ -213,7 +213,7 @@ async def test_the_file_is_for_the_gateway_alone_and_does_not_grow_without_end(t
     assert long.st_size > short
     async with opened(tmp_path):
         assert path.stat().st_size == long.st_size
-    monkeypatch.setattr(access_log, "_MOST_OUT_OF_DATE", 10)
+    monkeypatch.setattr(access_log, "MOST_OUT_OF_DATE", 10)
     async with opened(tmp_path):
         assert path.stat().st_size <= short
 

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from waiting import until
 
 from gateway.domain.credentials import Card, CardStatus, near_alias, plate_alias
 from gateway.domain.errors import StoreError
@@ -13,6 +14,7 @@ from gateway.domain.plates import NearPlate, skeleton
 from gateway.store import CardChanges, CardRecord
 from gateway.store.cards.index import CardIndex
 from gateway.store.cards.rows import ready
+from gateway.store.engine.database import Database
 
 
 def card(number, *aliases, **fields):
@@ -87,9 +89,7 @@ async def test_notes_of_sweeps(store):
 
 
 async def indexed(store):
-    async with asyncio.timeout(30):
-        while not store.cards.is_indexed:
-            await asyncio.sleep(0.01)
+    await until(lambda: store.cards.is_indexed)
 
 
 FACTS = {"zones": ("7", "staff"), "schedules": ("day",), "owner": "9000", "first_person": True, "duress": True}
@@ -145,7 +145,7 @@ async def test_more_cards_than_a_statement_holds_and_some_of_them_twice(store):
         assert len(await store.cards.matching([alias])) == 1, alias
 
 
-async def test_a_page_of_cards_is_followed_without_reading_it_anew(store):
+async def test_a_page_of_cards_is_followed_without_reading_it_anew(store, monkeypatch):
     """In its order with what comes right after it: while some of it is not followed, the file is asked."""
     await indexed(store)
     page = [ready(card(n, f"text:{n}")) for n in range(1, 800)]
@@ -155,10 +155,11 @@ async def test_a_page_of_cards_is_followed_without_reading_it_anew(store):
         store.cards.apply(put=[card(3, "text:new-3")], now=3),
     )
     assert store.cards.at_once(["text:2", "text:799", "text:3"]) in (None, ())
-    reads, real = [], store.cards._database.read
-    store.cards._database.read = lambda *args, **more: reads.append(args) or real(*args, **more)
+    reads, real = [], Database.read
+    monkeypatch.setattr(Database, "read", lambda *args, **more: reads.append(args) or real(*args, **more))
     await indexed(store)
     assert reads == []
+    monkeypatch.undo()
     for alias in ("text:1", "text:2", "text:3", "text:new-3", "text:400", "text:798", "text:799"):
         assert store.cards.at_once([alias]) == await store.cards.matching([alias]), alias
 

@@ -76,10 +76,10 @@ async def test_what_another_run_of_the_machine_stamped_stays(store, entry, momen
 
 
 async def test_a_correction_cut_short_is_finished_in_the_next_run(store, entry, moment, monkeypatch):
-    monkeypatch.setattr(clock_corrections, "_AT_A_TIME", 4)
+    monkeypatch.setattr(clock_corrections, "AT_A_TIME", 4)
     await store.segments.add([segment(n) for n in range(10)])
-    await store.database.write(lambda connection: clock_corrections._move_pins(connection, IS))
-    await store.database.write(lambda connection: clock_corrections._move_some(connection, boot_id="run"))
+    await store.database.write(lambda connection: clock_corrections.move_pins(connection, IS))
+    await store.database.write(lambda connection: clock_corrections.move_some(connection, boot_id="run"))
     assert await store.clock_corrections.correct(ClockOffset("later", TRUE, trusted=True)) == 6
     rows = await store.segments.between(7, 0, 2**60)
     assert [row.started_at for row in rows] == [TRUE + n * 2 * SECOND for n in range(10)]

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from gateway.store.engine.connection import Connection
 
@@ -85,7 +86,7 @@ async def test_a_cancelled_callers_job_runs_all_the_same_and_close_waits_for_it(
     with pytest.raises(asyncio.CancelledError):
         await running
     closing = asyncio.get_running_loop().create_task(connection.close())
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)  # a close that did not wait would be done
     assert not closing.done()
     go.set()
     await closing
@@ -108,6 +109,4 @@ async def test_a_connector_that_fails_leaves_no_thread(tmp_path):
     connection = Connection(lambda: sqlite3.connect(tmp_path / "gone" / "x.db"), name="write-gone")
     with pytest.raises(sqlite3.OperationalError, match="unable to open"):
         await connection.open()
-    async with asyncio.timeout(20):
-        while threading.active_count() > before:
-            await asyncio.sleep(0.001)
+    await until(lambda: threading.active_count() <= before)

@@ -5,6 +5,7 @@ import sqlite3
 import threading
 
 import pytest
+from waiting import until
 
 from gateway.domain.errors import StoreError
 from gateway.store.engine import database as database_module
@@ -140,7 +141,7 @@ async def test_a_reader_cannot_write(database):
 
 
 async def test_close_commits_what_is_queued_and_refuses_what_found_no_room(tmp_path, monkeypatch):
-    monkeypatch.setattr(database_module, "_QUEUE", 5)
+    monkeypatch.setattr(database_module, "QUEUE", 5)
     database = Database(path=tmp_path / "x.db", steps=STEPS)
     await database.open()
     loop = asyncio.get_running_loop()
@@ -187,7 +188,7 @@ async def test_use_of_a_file_that_is_not_open_is_refused_at_once(tmp_path, when)
         await database.close()
     for use in (database.write(insert(1)), database.read(numbers)):
         with pytest.raises(StoreError, match=r"x\.db is not open"):
-            await asyncio.wait_for(use, 5)
+            await asyncio.wait_for(use, 30)
     await database.close()
 
 
@@ -206,14 +207,12 @@ async def test_no_thread_is_left_after_close_or_a_failed_open(tmp_path):
 
 async def threads_have_ended(file):
     """Wait for the threads of a file that were told to end."""
-    async with asyncio.timeout(20):
-        while any(file in thread.name.split("-") for thread in threading.enumerate()):
-            await asyncio.sleep(0.001)
+    await until(lambda: not any(file in thread.name.split("-") for thread in threading.enumerate()))
 
 
 async def test_overlapping_readers_do_not_let_the_wal_grow_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(database_module, "_TEND_SECONDS", 0.02)
-    monkeypatch.setattr(database_module, "_LONG_WAL_PAGES", 200)
+    monkeypatch.setattr(database_module, "TEND_SECONDS", 0.02)
+    monkeypatch.setattr(database_module, "LONG_WAL_PAGES", 200)
     monkeypatch.setattr(opening_module, "WAL_PAGES", 50)
     database = Database(path=tmp_path / "x.db", steps=STEPS)
     await database.open()
@@ -242,13 +241,11 @@ async def test_overlapping_readers_do_not_let_the_wal_grow_without_end(tmp_path,
 
 
 async def test_tending_is_the_writers_progress(tmp_path, monkeypatch):
-    monkeypatch.setattr(database_module, "_TEND_SECONDS", 0.01)
+    monkeypatch.setattr(database_module, "TEND_SECONDS", 0.01)
     database = Database(path=tmp_path / "x.db", steps=STEPS)
     await database.open()
     tending = asyncio.get_running_loop().create_task(database.run())
-    async with asyncio.timeout(30):
-        while database.commits < 3:
-            await asyncio.sleep(0.01)
+    await until(lambda: database.commits >= 3)
     tending.cancel()
     await asyncio.gather(tending, return_exceptions=True)
     await database.close()

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from gateway.domain.errors import StoreError
 from gateway.store import EventFilter
@@ -54,7 +55,7 @@ async def until_refused(store, entry, acknowledged):
 
 
 async def test_a_full_disk_refuses_clearly_loses_nothing_and_recovers_by_itself(small_disk, opened, entry, monkeypatch):
-    monkeypatch.setattr(database_module, "_TEND_SECONDS", 0.05)
+    monkeypatch.setattr(database_module, "TEND_SECONDS", 0.05)
     acknowledged: set[int] = set()
     async with opened(small_disk) as store:
         acknowledged.update((await store.journal.record(entry())).event_ids)
@@ -66,9 +67,7 @@ async def test_a_full_disk_refuses_clearly_loses_nothing_and_recovers_by_itself(
         await asyncio.sleep(0.2)  # tended some times meanwhile
         assert store.failing
         ballast.unlink()
-        async with asyncio.timeout(30):
-            while store.failing:
-                await asyncio.sleep(0.01)
+        await until(lambda: not store.failing)
         recorded = await store.journal.record(entry())
         assert recorded.event_ids[0] == max(acknowledged) + 1
         acknowledged.update(recorded.event_ids)
@@ -92,15 +91,13 @@ async def test_a_disk_that_is_full_at_the_end_loses_nothing(small_disk, opened, 
 
 
 async def until_written(store):
-    async with asyncio.timeout(30):
-        while store.failing:
-            await asyncio.sleep(0.01)
+    await until(lambda: not store.failing)
 
 
 async def test_a_disk_that_is_full_at_the_start_is_read_and_written_as_soon_as_it_can_be(
     small_disk, opened, entry, monkeypatch
 ):
-    monkeypatch.setattr(database_module, "_TEND_SECONDS", 0.05)
+    monkeypatch.setattr(database_module, "TEND_SECONDS", 0.05)
     async with opened(small_disk) as store:
         first = await store.journal.record(entry())
     ballast = fill(small_disk)
@@ -124,7 +121,7 @@ async def test_a_disk_that_is_full_at_the_start_is_read_and_written_as_soon_as_i
 
 
 async def test_readers_beside_the_taking_up_see_one_moment_each(small_disk, opened, entry, monkeypatch):
-    monkeypatch.setattr(database_module, "_TEND_SECONDS", 0.05)
+    monkeypatch.setattr(database_module, "TEND_SECONDS", 0.05)
     async with opened(small_disk) as store:
         await asyncio.gather(*(store.journal.record(entry(description="x" * 500)) for _ in range(400)))
     ballast = fill(small_disk)
@@ -139,7 +136,7 @@ async def test_readers_beside_the_taking_up_see_one_moment_each(small_disk, open
     async with opened(small_disk) as store, asyncio.TaskGroup() as group:
         for _ in range(4):
             group.create_task(look(store))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # they have looked, and go on looking
         ballast.unlink()
         await until_written(store)
         for _ in range(10):
@@ -175,7 +172,7 @@ async def test_no_room_to_save_a_damaged_file_says_so_and_leaves_it_as_it_is(sma
 
 @pytest.mark.parametrize("end", ["clean", "killed"])
 async def test_a_read_only_folder_is_read(small_disk, opened, entry, monkeypatch, end):
-    monkeypatch.setattr(database_module, "_TEND_SECONDS", 0.05)
+    monkeypatch.setattr(database_module, "TEND_SECONDS", 0.05)
     async with opened(small_disk) as store:
         await store.journal.record(entry())
         if end == "killed":

@@ -260,7 +260,7 @@ async def test_a_newer_schema_is_refused_with_its_sentence_and_left_alone(opened
 
 
 async def test_a_locked_file_is_not_taken_for_a_damaged_one(opened, used, monkeypatch):
-    monkeypatch.setattr("gateway.store.engine.salvage._OTHER_PROGRAM_SECONDS", 0.1)
+    monkeypatch.setattr("gateway.store.engine.salvage.OTHER_PROGRAM_SECONDS", 0.1)
     with closing(sqlite3.connect(used / "site.db", isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN IMMEDIATE")

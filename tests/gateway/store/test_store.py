@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from gateway.domain.errors import StoreError
 from gateway.store import Store
@@ -29,9 +30,8 @@ async def test_nothing_is_left_after_close(opened, tmp_path, entry):
         assert open_files(tmp_path)
     await store.close()
     gc.collect()
-    async with asyncio.timeout(20):  # a thread that has told of its end may still be on its way out
-        while threading.active_count() > threads:
-            await asyncio.sleep(0.01)
+    # a thread that has told of its end may still be on its way out
+    await until(lambda: threading.active_count() <= threads)
     assert open_files(tmp_path) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "access.log",

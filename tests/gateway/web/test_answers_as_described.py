@@ -73,7 +73,7 @@ class Described:
     def __init__(self, gateway, description) -> None:
         self._gateway = gateway
         self._paths = description["paths"]
-        self._schemas = {name: closed(schema) for name, schema in description["components"]["schemas"].items()}
+        self.schemas = {name: closed(schema) for name, schema in description["components"]["schemas"].items()}
         self.compared = set()
 
     async def asked(self, operation, path, *, user="chief", body=None, data=None, headers=None):
@@ -99,7 +99,7 @@ class Described:
             )
             return None
         told = json.loads(raw)
-        schema = {"components": {"schemas": self._schemas}, **content["application/json"]["schema"]}
+        schema = {"components": {"schemas": self.schemas}, **content["application/json"]["schema"]}
         faults = [
             f"{'.'.join(str(part) for part in fault.instance_path)}: {fault.message}"
             for fault in jsonschema_rs.Draft202012Validator(schema).iter_errors(told)
@@ -266,6 +266,6 @@ async def test_a_comparison_finds_what_is_missing_wrong_or_not_told(gateway):
         {"properties": {"success": {"const": True}, "device": {"type": "string"}}},
         {"properties": {"success": {"const": True}}},
     ):
-        description._schemas["DeviceAnswer"] |= change
+        description.schemas["DeviceAnswer"] |= change
         with pytest.raises(AssertionError):
             await description.asked("POST /v1/device", DEVICE, body={"id": 101})

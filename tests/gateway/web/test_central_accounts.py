@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
+from waiting import until
 
 from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
@@ -92,7 +93,7 @@ async def test_an_account_of_central_signs_in_with_its_role(gateway, central):
 
 async def test_no_token_and_no_password_of_central_is_on_disk(gateway, central, tmp_path):
     await signed_in(gateway)
-    tokens = [token.encode() for token in central._sessions._open]
+    tokens = [token.encode() for token in central.sessions.open]
     assert tokens
     for path in tmp_path.glob("*.db*"):
         content = path.read_bytes()
@@ -140,9 +141,11 @@ async def test_an_account_that_was_never_seen_waits_for_central_and_is_not_locke
     _, listed = await sent(gateway, await gateway.sign_in(), "/v1/event/list", {"types": [EventKind.SIGN_IN_REFUSED]})
     assert listed["count"] == 0
     await central.start()
-    async with asyncio.timeout(20):
-        while (await login(gateway))[0] != 200:
-            await asyncio.sleep(0.1)
+
+    async def is_let_in():
+        return (await login(gateway))[0] == 200
+
+    await until(is_let_in)
 
 
 async def test_a_second_factor_is_not_given_up_while_central_is_away(gateway, central):
@@ -186,9 +189,11 @@ async def test_a_code_cannot_be_judged_while_central_is_away(gateway, central):
         assert (status, refused["error"]) == (503, "central does not answer, and only it can judge the code")
     await central.start()
     code = totp(SECRET, SystemClock().wall().micros // 1_000_000)
-    async with asyncio.timeout(20):
-        while (await sent(gateway, headers, "/v1/auth/mfa", {"token": code}))[0] != 200:
-            await asyncio.sleep(0.1)
+
+    async def is_judged():
+        return (await sent(gateway, headers, "/v1/auth/mfa", {"token": code}))[0] == 200
+
+    await until(is_judged)
 
 
 async def test_a_password_that_central_refuses_is_forgotten_at_once(gateway, central):
@@ -294,9 +299,7 @@ async def test_a_slow_central_keeps_no_account_of_the_site_out(gateway, central)
     central.faults = Faults(latency_seconds=1.5)
     async with asyncio.TaskGroup() as group:
         storm = [group.create_task(login(gateway, f"nobody-{number}", "x")) for number in range(30)]
-        async with asyncio.timeout(30):
-            while not any(task.done() for task in storm):  # those beyond what is asked for at once are refused
-                await asyncio.sleep(0.01)
+        await until(lambda: any(task.done() for task in storm))  # those beyond what is asked for at once are refused
         assert (await login(gateway, "chief", "chief"))[0] == 200
         assert not all(task.done() for task in storm)
     assert {task.result()[0] for task in storm} == {404, 503}
@@ -307,9 +310,7 @@ async def test_what_has_ended_here_ends_at_central(gateway, central):
     assert (await sent(gateway, headers, "/v1/device/list"))[0] == 200
     assert central.open_sessions == 1
     gateway.stop()
-    async with asyncio.timeout(30):
-        while central.open_sessions:
-            await asyncio.sleep(0.01)
+    await until(lambda: not central.open_sessions)
 
 
 async def test_after_a_restart_a_session_goes_on_without_central(open_gateway, central):

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from aiohttp import ClientSession, TCPConnector
+from stopwatch import Stopwatch
 
 from gateway.runtime.clock import SystemClock
 from gateway.web.http import connection_limits
@@ -58,7 +59,7 @@ class Attack:
             for address in self._addresses:
                 with contextlib.suppress(ConnectionError):
                     await self._take(address)
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.005)  # the pace of the attack
 
     def end(self) -> None:
         for writer in self._lines:
@@ -103,10 +104,10 @@ async def test_two_addresses_with_half_open_requests_keep_nobody_out(gateway, se
     await attack.hold()
     storm = asyncio.get_running_loop().create_task(attack.again())
     try:
-        began = time.monotonic()
+        watch = Stopwatch()
         assert (await Stranger(gateway.url, "127.0.0.1").status())[0] == 200
-        assert time.monotonic() - began < 1
-        await asyncio.sleep(connection_limits._SLOW_SECONDS)
+        assert watch.seconds() < 1
+        await asyncio.sleep(connection_limits.SLOW_SECONDS)  # the half-open requests count as slow from then on
         for _ in range(20):
             status, again = await Stranger(gateway.url, "127.0.0.4").status()
             assert status == 200 or (status == 503 and int(again) > 0)
@@ -118,7 +119,7 @@ async def test_two_addresses_with_half_open_requests_keep_nobody_out(gateway, se
 
 
 async def test_an_address_from_which_somebody_signed_in_keeps_its_places(gateway, monkeypatch):
-    monkeypatch.setattr(connection_limits, "_SLOW_SECONDS", 60)
+    monkeypatch.setattr(connection_limits, "SLOW_SECONDS", 60)
     headers = await gateway.sign_in()
     connector = TCPConnector(local_addr=("127.0.0.5", 0))
     listing = f"{gateway.url}/v1/device/list"
@@ -137,13 +138,13 @@ async def test_an_address_from_which_somebody_signed_in_keeps_its_places(gateway
 
 
 async def test_who_has_no_place_is_told_so_and_not_cut_off(gateway, monkeypatch):
-    monkeypatch.setattr(connection_limits, "_SLOW_SECONDS", 60)
+    monkeypatch.setattr(connection_limits, "SLOW_SECONDS", 60)
     attack = Attack(gateway.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
     await attack.hold()
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", attack.port, local_addr=("127.0.0.4", 0))
         writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        answer = await asyncio.wait_for(reader.read(), 5)
+        answer = await asyncio.wait_for(reader.read(), 30)
         writer.close()
     finally:
         attack.end()
@@ -156,11 +157,11 @@ async def test_the_slowest_head_goes_first_and_hears_why(gateway):
     port = int(gateway.url.rpartition(":")[2])
     reader, first = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
     first.write(HALF_A_HEAD)
-    await asyncio.sleep(connection_limits._SLOW_SECONDS)
+    await asyncio.sleep(connection_limits.SLOW_SECONDS)  # the first counts as slow from then on
     attack = Attack(gateway.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
     await attack.hold(100)
     try:
-        assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 503 ")
+        assert (await asyncio.wait_for(reader.read(), 30)).startswith(b"HTTP/1.1 503 ")
     finally:
         first.close()
         attack.end()
@@ -177,7 +178,7 @@ async def test_a_head_that_does_not_come_in_time_is_told(gateway, monkeypatch):
 
 async def test_a_kept_connection_lives_as_long_as_its_header_says(gateway, monkeypatch):
     monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 0.2)
-    monkeypatch.setattr(connection_limits, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(connection_limits, "LOOK_SECONDS", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     for pause in (1.5, 0):
         writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -186,7 +187,7 @@ async def test_a_kept_connection_lives_as_long_as_its_header_says(gateway, monke
         assert b"\r\nKeep-Alive: timeout=75\r\n" in head
         length = next(line for line in head.splitlines() if line.lower().startswith(b"content-length"))
         await reader.readexactly(int(length.split(b":")[1]))
-        await asyncio.sleep(pause)
+        await asyncio.sleep(pause)  # longer than a head may take
     gateway.clock.pushed += 76
     writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")

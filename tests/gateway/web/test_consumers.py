@@ -10,6 +10,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from waiting import until
 
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
@@ -28,14 +29,12 @@ def on_disk(gateway) -> dict[tuple[str, str, str], int]:
 
 
 async def comes_to(gateway, mark: int, *, account: str = "chief", name: str = "event", which: str = "") -> None:
-    async with asyncio.timeout(WITHIN):
-        while on_disk(gateway).get((account, name, which)) != mark:
-            await asyncio.sleep(0.01)
+    await until(lambda: on_disk(gateway).get((account, name, which)) == mark)
 
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch):
-    monkeypatch.setattr("gateway.web.read_cursors._WRITE_SECONDS", 0.01)
+    monkeypatch.setattr("gateway.web.read_cursors.WRITE_SECONDS", 0.01)
 
 
 class Program:
@@ -82,7 +81,7 @@ async def test_a_consumer_by_cursor_misses_no_event_whoever_writes_meanwhile(gat
                 for _ in range(chance.randint(1, 4))
             )
             written.update((await gateway.store.journal.record(Entry(events=events))).event_ids)
-            await asyncio.sleep(chance.random() * 0.005)
+            await asyncio.sleep(chance.random() * 0.005)  # writers come between the pages of the readers
 
     async def read(writers: asyncio.Task) -> None:
         while not writers.done():
@@ -177,7 +176,7 @@ async def test_an_answer_that_nobody_takes_moves_no_mark(gateway):
 
 async def test_the_next_request_on_a_connection_waits_for_no_clock(gateway, monkeypatch):
     """It shows by itself that the answer before was taken."""
-    monkeypatch.setattr("gateway.web.http.acknowledged._FIRST_LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("gateway.web.http.acknowledged.FIRST_LOOK_SECONDS", 3600.0)
     for number in range(60):
         await gateway.happened(f"Number {number}. {'x' * 900}")
     program = Program(gateway, page=50)
@@ -238,8 +237,7 @@ async def test_marks_live_on_and_a_consumer_goes_on_where_it_was(open_gateway):
 
 
 async def test_a_late_event_is_told_as_late_and_comes_at_the_end_of_the_cursors_order(open_gateway):
-    async with open_gateway() as gateway:
-        gateway.store.journal._now = lambda: gateway.clock.wall().micros
+    async with open_gateway(tells_late=True) as gateway:
         program = Program(gateway)
         await program.walk()
         at_once = await gateway.happened("Now.")
@@ -272,10 +270,10 @@ async def test_entries_and_camera_events_are_read_by_cursor_too(gateway):
 
 
 async def test_one_program_with_ever_other_filters_takes_no_other_ones_mark(gateway, monkeypatch):
-    monkeypatch.setattr("gateway.web.read_cursors._MOST_CONSUMERS", 4)
+    monkeypatch.setattr("gateway.web.read_cursors.MOST_CONSUMERS", 4)
     await gateway.happened("Something.")
     consumers = Consumers(read_cursors=gateway.store.read_cursors, changes=gateway.store.changes, clock=gateway.clock)
-    assert await consumers._recall()
+    assert await consumers.recall()
     page = PageAnswered(cursor=0, newest=1, following=1, is_end=False)
     central = Consumer("central", "event")
     await consumers.answered(central, page)

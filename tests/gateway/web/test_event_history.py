@@ -53,7 +53,7 @@ async def test_events_are_found_by_day_lane_kind_severity_and_text(gateway):
 
 
 async def test_pages_follow_each_other_without_gap_or_overlap(gateway, monkeypatch):
-    monkeypatch.setattr(event_history, "_PAGE", 4)
+    monkeypatch.setattr(event_history, "PAGE", 4)
     wanted = [f"Passage {number}." for number in range(11)]
     for text in wanted:
         await gateway.happened(text)
@@ -66,8 +66,8 @@ async def test_pages_follow_each_other_without_gap_or_overlap(gateway, monkeypat
 
 
 async def test_a_lane_that_is_rare_is_looked_for_some_pages_at_a_time(gateway, monkeypatch):
-    monkeypatch.setattr(event_history, "_PAGE", 2)
-    monkeypatch.setattr(event_history, "_MOST_SCANNED", 4)
+    monkeypatch.setattr(event_history, "PAGE", 2)
+    monkeypatch.setattr(event_history, "MOST_SCANNED", 4)
     for number in range(9):
         await gateway.happened(f"Passage {number}.")
     _, answer = await history(gateway, lane="exit")

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import FormData
 from structlog.testing import capture_logs
+from waiting import until
 
 from gateway.domain.events import EventKind
 from gateway.recording.evidence_files import FOLDER
@@ -212,13 +213,9 @@ async def test_an_upload_that_breaks_off_leaves_nothing(gateway, tmp_path):
     _, writer = await asyncio.open_connection(place.hostname, place.port)
     writer.write(head.encode() + b"x" * 1_500_000)
     await writer.drain()
-    async with asyncio.timeout(30):
-        while not any((tmp_path / FOLDER).iterdir()):
-            await asyncio.sleep(0.01)
+    await until(lambda: any((tmp_path / FOLDER).iterdir()))
     writer.close()
-    async with asyncio.timeout(30):
-        while any((tmp_path / FOLDER).iterdir()):
-            await asyncio.sleep(0.01)
+    await until(lambda: not any((tmp_path / FOLDER).iterdir()))
     assert await gateway.store.evidence.all() == ()
 
 

@@ -32,7 +32,7 @@ async def keep_polling(bus):
         due = time.monotonic() + 0.2
         with suppress(DriverError):
             await session.read(Read(Table.DISCRETE_INPUT, 0, 6), deadline=due + 1)
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        await asyncio.sleep(max(0.0, due - time.monotonic()))  # the pace of somebody who polls
 
 
 @asynccontextmanager

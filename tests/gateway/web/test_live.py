@@ -122,7 +122,7 @@ async def test_a_storm_of_changes_is_thinned_and_its_last_state_shown(gateway):
         began, count = time.monotonic(), 0
         for number in range(200):
             gateway.board.show(note=f"number {number}")
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.005)  # the pace of the changes
         while True:
             count += (await live.next())[0] == "change"
             if live.state["lanes"][0]["note"] == "number 199":
@@ -164,7 +164,7 @@ async def test_streams_are_bounded(gateway):
 
 
 async def test_a_client_that_does_not_read_is_dropped_and_holds_up_nobody(gateway, monkeypatch):
-    monkeypatch.setattr("gateway.web.status.live._WRITE_SECONDS", 0.2)
+    monkeypatch.setattr("gateway.web.status.live.WRITE_SECONDS", 0.2)
     headers = await gateway.sign_in()
     host, port = gateway.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port), limit=1024)

@@ -51,7 +51,7 @@ async def test_the_network_is_not_let_in_for_saying_localhost(gateway):
 
 
 async def test_a_stream_goes_on_as_long_as_it_is_read(gateway, tmp_path, monkeypatch):
-    monkeypatch.setattr("gateway.web.status.live._CHECK_SECONDS", 0.0)
+    monkeypatch.setattr("gateway.web.status.live.CHECK_SECONDS", 0.0)
     connector = UnixConnector(str(socket_of(tmp_path)))
     async with (
         ClientSession(connector=connector) as client,

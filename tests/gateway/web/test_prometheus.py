@@ -15,6 +15,7 @@ import pytest
 import yaml
 from aiohttp import ClientConnectionError, ClientSession
 from lacks import lacks
+from waiting import until
 
 from gateway.domain.problems import ProblemKind
 from gateway.problems.problem import Part, Problem
@@ -99,12 +100,10 @@ async def hold_up(watch: LoopWatch) -> None:
     """Have the watch over the loop count one hold."""
     watching = asyncio.get_running_loop().create_task(watch.run())
     async with asyncio.timeout(30):
-        while not watch.lag.count:
-            await asyncio.sleep(0.01)
+        await until(lambda: watch.lag.count)
         while not watch.guilty:
             threading.Event().wait(0.01)
-        while not watch.held():
-            await asyncio.sleep(0.01)
+        await until(watch.held)
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
 
@@ -132,8 +131,7 @@ async def test_a_real_prometheus_reads_all_that_the_alerts_and_the_dashboard_ask
     )
     await hold_up(gateway.loop)
     async with prometheus(tmp_path, gateway.url.removeprefix("http://")) as ask, asyncio.timeout(60):
-        while not await ask("edge_gateway_ready == 1"):
-            await asyncio.sleep(0.1)
+        await until(lambda: ask("edge_gateway_ready == 1"))
         for expression in asked:
             await ask(expression)
         names = {name for expression in asked for name in NAME.findall(expression)}

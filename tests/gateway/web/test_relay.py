@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from io import BytesIO
 from urllib.parse import urlsplit
 
@@ -14,17 +13,11 @@ import pytest
 from aiohttp import ClientPayloadError, FormData
 from scripted_central import said, scripted_central, silent
 from stopwatch import Stopwatch
+from waiting import until
 
 from gateway.central.relay.relay import RelayLimits
 from gateway.domain.writes import CARD_CREATE
 from gateway.web.relayed import OPERATIONS as RELAYED
-
-
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not await condition():
-        assert time.monotonic() < end, "the condition never came true"
-        await asyncio.sleep(0.02)
 
 
 async def raw(gateway, request: bytes, *, within: float = 30.0, quiet: float = 0.4) -> bytes:
@@ -334,9 +327,7 @@ async def test_a_client_that_goes_away_frees_its_place(relayed):
         head = f"POST /v1/companies/list HTTP/1.1\r\nHost: localhost\r\nSessionID: {headers['SessionID']}\r\n"
         _, writer = await asyncio.open_connection("127.0.0.1", urlsplit(gateway.url).port)
         writer.write(f"{head}Content-Length: 9\r\n\r\nhalf".encode())
-        async with asyncio.timeout(30):
-            while not far.heard:
-                await asyncio.sleep(0.01)
+        await until(lambda: far.heard)
         status, answer = await gateway.call("/v1/companies/list", {}, user="boss")
         assert (status, answer["companies"]) == (503, None)
         writer.transport.abort()
@@ -362,7 +353,7 @@ async def test_every_operation_that_central_answers_gets_there(relayed, far_cent
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(relayed, monkeypatch):
-    monkeypatch.setattr("gateway.web.relayed.relay._IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("gateway.web.relayed.relay.IDLE_SECONDS", 0.2)
     async with scripted_central(silent) as far, relayed(far.url) as gateway:
         session = (await gateway.sign_in("boss"))["SessionID"]
         head = (
@@ -375,7 +366,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(relayed, monkeypatch)
 
 
 async def test_a_client_that_does_not_read_frees_its_place(relayed, monkeypatch):
-    monkeypatch.setattr("gateway.web.relayed.relay._IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("gateway.web.relayed.relay.IDLE_SECONDS", 0.2)
     long = b"HTTP/1.1 200 OK\r\nContent-Length: 40000000\r\n\r\n" + b"x" * 40_000_000
     async with scripted_central(said(long)) as far, relayed(far.url, RelayLimits(at_once=1)) as gateway:
         headers = await gateway.sign_in("boss")

@@ -1,11 +1,13 @@
 import asyncio
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from waiting import until
 
 from gateway.domain.errors import NotFoundError
 from gateway.web.http import segments as module
@@ -70,6 +72,14 @@ def open_files():
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def is_open(path: Path) -> bool:
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            if descriptor.readlink() == path:
+                return True
+    return False
+
+
 async def test_few_are_open_and_not_for_long(served, monkeypatch):
     client, files, folder = served
     before = open_files()
@@ -82,9 +92,8 @@ async def test_few_are_open_and_not_for_long(served, monkeypatch):
     monkeypatch.setattr(module, "KEPT_SECONDS", 0.05)
     for number in range(5):
         assert (await client.get(f"/{number}.ts")).status == 200
-    async with asyncio.timeout(30):
-        while files.count or open_files() > before + 4:  # the client's connection, and the server's
-            await asyncio.sleep(0.02)
+    # the client's connection, and the server's, stay open
+    await until(lambda: not files.count and open_files() <= before + 4)
 
 
 async def test_whoever_receives_slowly_gets_all_of_it_though_it_is_kept_open_no_more(served):
@@ -104,14 +113,13 @@ async def test_whoever_receives_slowly_gets_all_of_it_though_it_is_kept_open_no_
 async def test_who_leaves_in_the_middle_holds_nothing_open(served):
     client, files, folder = served
     (folder / "1.ts").write_bytes(os.urandom(7_500_000))
-    _, writer = await asyncio.open_connection(client.host, client.port, limit=4_096)
+    reader, writer = await asyncio.open_connection(client.host, client.port, limit=4_096)
     writer.write(b"GET /1.ts HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    async with asyncio.timeout(30):
-        while not any(one.users for one in files._open.values()):
-            await asyncio.sleep(0.01)
-        writer.transport.abort()
-        while any(one.users for one in files._open.values()):
-            await asyncio.sleep(0.01)
+    await reader.readuntil(b"\r\n\r\n")
+    await files.close(client.app)
+    assert is_open(folder / "1.ts"), "it is being sent"
+    writer.transport.abort()
+    await until(lambda: not is_open(folder / "1.ts"))
     assert (await client.get("/1.ts")).status == 200
 
 

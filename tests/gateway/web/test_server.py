@@ -11,6 +11,8 @@ import pytest
 import structlog
 from aiohttp import ClientSession, UnixConnector, web
 from loop_watch import watch_callbacks
+from stopwatch import Stopwatch
+from waiting import until
 
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
@@ -23,7 +25,7 @@ from gateway.web.status.page_files import STATIC
 
 
 async def test_a_taken_port_is_told_tried_again_and_the_local_socket_served_meanwhile(tmp_path, monkeypatch):
-    monkeypatch.setattr("gateway.web.http.server._SERVE_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("gateway.web.http.server.SERVE_AGAIN_SECONDS", 0.01)
 
     async def hello(_: web.Request) -> web.Response:
         return web.Response(text="here")
@@ -57,24 +59,19 @@ async def test_a_taken_port_is_told_tried_again_and_the_local_socket_served_mean
 
 
 async def test_a_request_under_way_is_answered_at_the_end(open_gateway):
-    entered = asyncio.Event()
+    entered, stopping = asyncio.Event(), asyncio.Event()
 
     async def slow(request, caller):
         entered.set()
-        await asyncio.sleep(0.5)
+        await stopping.wait()
         return success(done=True)
 
     async with open_gateway((Route(Operation("GET", "/slow", OPEN), slow),)) as gateway:
         asking = asyncio.get_running_loop().create_task(gateway.call("/slow", method="GET", user=""))
         await entered.wait()
         gateway.stop()
+        asyncio.get_running_loop().call_later(0.1, stopping.set)  # the server ends meanwhile
         assert await asking == (200, {"success": True, "done": True})
-
-
-async def until(condition):
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_whoever_leaves_amid_an_answer_is_no_failure(open_gateway):
@@ -148,11 +145,11 @@ async def test_a_huge_body_is_refused_before_it_comes(gateway, path, length):
     reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nSessionID: {session}\r\nContent-Length: {length}\r\n"
     for expecting in ("", "Expect: 100-continue\r\n"):
-        began = gateway.clock.monotonic()
+        watch = Stopwatch()
         writer.write(f"{head}{expecting}\r\n".encode())
-        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 3)
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
         assert answer.startswith((b"HTTP/1.1 413 ", b"HTTP/1.1 404 ")), answer
-        assert gateway.clock.monotonic() - began < 2
+        assert watch.seconds() < 2
         writer.close()
         reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     writer.close()
@@ -208,8 +205,11 @@ async def test_connections_are_bounded_and_room_comes_back(gateway):
         assert (await held[-1][0].read()).startswith(b"HTTP/1.1 503 ")
         for _, writer in held:
             writer.close()
-        while (await gateway.call("/health/live", method="GET", user=""))[0] != 200:
-            await asyncio.sleep(0.05)
+
+    async def is_let_in():
+        return (await gateway.call("/health/live", method="GET", user=""))[0] == 200
+
+    await until(is_let_in)
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ class Served:
 @pytest_asyncio.fixture(loop_scope="module")
 async def site(tmp_path):
     async with a_house(tmp_path) as house:
-        await house.sees(lambda: house.gateway._port)
-        yield Served(house, f"http://127.0.0.1:{house.gateway._port}")
+        await house.sees(lambda: house.gateway.interface.port)
+        yield Served(house, f"http://127.0.0.1:{house.gateway.interface.port}")
 
 
 async def called(site, path, body=None, *, username="chief"):
@@ -47,8 +47,8 @@ async def called(site, path, body=None, *, username="chief"):
 
 
 async def told(house, kind):
-    assert await house.gateway._lanes.recorder.drained(within=10)
-    return [event for event in await house.gateway._store.events.latest(limit=200) if event.type == kind]
+    assert await house.gateway.lanes.recorder.drained(within=10)
+    return [event for event in await house.gateway.store.events.latest(limit=200) if event.type == kind]
 
 
 async def test_a_hold_open_time_is_changed_and_kept(site, browser_page):
@@ -89,8 +89,8 @@ async def test_a_name_and_a_holiday_return_by_themselves(site, browser_page, mon
         changes = page.get_by_role("list", name="What would change")
         await expect(changes).to_contain_text("holiday 2027-12-25 (Christmas) was added")
         await page.get_by_role("button", name="Apply for a minute").click()
-        await site.house.sees(lambda: site.house.gateway._site.site.name == "Renamed")
-        await site.house.sees(lambda: site.house.gateway._site.site.name == "Small")
+        await site.house.sees(lambda: site.house.gateway.site.site.name == "Renamed")
+        await site.house.sees(lambda: site.house.gateway.site.site.name == "Small")
         await expect(page.locator("#site")).to_have_text("Small")
     assert site.house.path.read_bytes() == before
 
@@ -130,7 +130,7 @@ async def test_accounts_by_the_rules_of_the_register(site, browser_page):
 
 async def test_the_interface_renames_a_device_in_the_site_file(site):
     house = site.house
-    runner, driver = house.runner("entry"), house.gateway._field.field.gates[101]
+    runner, driver = house.runner("entry"), house.gateway.field.field.gates[101]
     async with aiohttp.ClientSession() as client:
         signed = await client.post(f"{site.url}/v1/auth/login", json={"username": "chief", "password": PASSWORD})
         headers = {"SessionID": (await signed.json())["session"]}
@@ -149,7 +149,7 @@ async def test_the_interface_renames_a_device_in_the_site_file(site):
     assert house.path.read_text().count('name = "North barrier"') == 1
     assert house.device(101).name == "North barrier"
     assert house.runner("entry") is not runner  # its safety point is told by the name of its device
-    assert house.gateway._field.field.gates[101] is driver
+    assert house.gateway.field.field.gates[101] is driver
     assert (await house.site_file.outcome()).confirmed
     (changed,) = await told(house, EventKind.SITE_CHANGED)
     assert "user:chief" in changed.data

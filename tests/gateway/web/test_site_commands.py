@@ -73,7 +73,7 @@ async def test_a_gate_is_opened_closed_and_stopped_by_the_name_of_its_lane(gatew
 
 
 async def test_a_gate_that_does_not_get_there_is_told(gateway, call, monkeypatch):
-    monkeypatch.setattr(lanes, "_MOVE_SECONDS", 0.1)
+    monkeypatch.setattr(lanes, "MOVE_SECONDS", 0.1)
 
     monkeypatch.setattr(gateway.board, "show", lambda **_: None)
     with pytest.raises(GatewayError, match="Main entry is closed after 0 s: gate closed, idle"):
@@ -138,7 +138,7 @@ async def test_events_are_listed_filtered_and_exported(gateway, call, tmp_path):
 
 
 async def test_a_long_list_of_events_is_read_to_its_end_once_each(gateway, call, monkeypatch):
-    monkeypatch.setattr("gateway.cli.events._PAGE", 3)
+    monkeypatch.setattr("gateway.cli.events.PAGE", 3)
     ids = [await gateway.happened(f"Passage {number}.") for number in range(10)]
     _, out = await call("events", "list", "--search", "Passage", "--json")
     assert [json.loads(line)["id"] for line in out.splitlines()] == ids[::-1]

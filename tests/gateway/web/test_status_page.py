@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 from page_visitor import sign_in
 from playwright.async_api import expect
+from waiting import until
 
 from drivers.contract import GatePosition, PointState
 from gateway.demo.gateway import DEMO_PRESENT
@@ -157,9 +158,7 @@ async def test_a_clip_plays_in_the_page(gateway, browser_page):
     async with browser_page() as page:
         await sign_in(page, gateway)
         await page.get_by_role("button", name="Play Vehicle passed, Entry overview").click()
-        async with asyncio.timeout(30):
-            while await page.evaluate("document.querySelector('#video').currentTime") < 0.3:
-                await asyncio.sleep(0.05)
+        await until(lambda: page.evaluate("document.querySelector('#video').currentTime >= 0.3"))
         assert await page.evaluate("document.querySelector('#video').duration") == pytest.approx(2, abs=0.2)
         await expect(page.locator(".clip img")).to_be_visible()
         await page.keyboard.press("Escape")

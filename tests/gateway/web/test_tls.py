@@ -8,12 +8,12 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 
 import pytest
 from aiohttp import ClientSession
 from certificates import write_pair
 from running_gateway import PASSWORD, SECRETS, RunningGateway, typed
+from stopwatch import Stopwatch
 
 from gateway.web.http import served_certificate
 
@@ -168,13 +168,13 @@ async def test_a_handshake_that_never_ends_is_closed_and_keeps_nobody_out(encryp
     monkeypatch.setattr("gateway.web.http.connection_limits.HEAD_SECONDS", 0.5)
     port = int(encrypted.url.rpartition(":")[2])
     silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
-    began = time.monotonic()
+    watch = Stopwatch()
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     async with ClientSession() as client, client.get(f"{encrypted.url}/health/live", ssl=trusting) as answer:
         assert answer.status == 200
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         for reader, writer in silent:
             assert await reader.read() == b""
             writer.close()
-    assert time.monotonic() - began < 8
+    assert watch.seconds() < 8

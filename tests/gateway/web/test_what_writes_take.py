@@ -417,7 +417,7 @@ async def test_the_first_moment_of_all_is_a_moment(gateway):
 async def test_too_much_that_waits_is_refused_in_one_sentence_and_told_once(gateway_at, monkeypatch):
     async with gateway_at("away") as gateway:
         waiting = (await gateway.store.backlog.usage()).bytes
-        monkeypatch.setattr(gateway.store.backlog, "_most", waiting + 2_000)
+        monkeypatch.setattr(gateway.store.backlog, "most", waiting + 2_000)
         while (await write(gateway, "device changed", description="x"))[0] == 200:
             pass
         gateway.clock.pushed += 3601

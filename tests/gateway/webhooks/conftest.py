@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from waiting import until
 
 from gateway.domain.announcements import AnnouncedType, Places
 from gateway.domain.events import Event, EventKind
@@ -56,15 +57,13 @@ class Receiver:
     answer: Callable[[Received, int], int | tuple[int, dict[str, str]] | None] = lambda _got, _count: 204
     wait: float = 0.0
     answered: dict[str, int] = field(default_factory=dict)
-    arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         got = Received(request.path, dict(request.headers), await request.read())
         self.got.append(got)
         said = self.answer(got, len(self.got))
         if self.wait:
-            await asyncio.sleep(self.wait)
-        self.arrived.set()
+            await asyncio.sleep(self.wait)  # a slow receiver
         if said is None:
             assert request.transport is not None
             request.transport.abort()
@@ -73,14 +72,6 @@ class Receiver:
         if 200 <= status < 300:
             self.answered[got.id] = self.answered.get(got.id, 0) + 1
         return web.Response(status=status, headers=headers)
-
-    async def until(self, condition: Callable[[], bool], within: float = 30.0) -> None:
-        async with asyncio.timeout(within):
-            while not condition():
-                self.arrived.clear()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(0.05):
-                        await self.arrived.wait()
 
 
 @pytest.fixture
@@ -138,18 +129,13 @@ class Site:
         assert found.books.balance(), found.books
         return found
 
-    async def until(self, condition, within: float = 30.0) -> None:
-        async with asyncio.timeout(within):
-            while not await condition():
-                await asyncio.sleep(0.02)
-
     async def settled(self, webhook: Webhook) -> Webhook:
         """Wait until nothing waits for it any more."""
 
         async def empty() -> bool:
             return (await self.known(webhook)).books.waiting == 0
 
-        await self.until(empty)
+        await until(empty)
         return await self.known(webhook)
 
 

@@ -27,7 +27,7 @@ async def main(folder: Path) -> None:
             recorded = await store.journal.record(Entry(events=(event,)))
             sys.stdout.write(f"recorded {recorded.event_ids[0]}\n")
             sys.stdout.flush()
-            await asyncio.sleep(0.003)
+            await asyncio.sleep(0.003)  # the pace of the site
 
     async with asyncio.TaskGroup() as group:
         group.create_task(sender.run())

@@ -10,6 +10,7 @@ import json
 import random
 
 from stopwatch import Stopwatch
+from waiting import until
 
 from gateway.domain.events import EventKind
 from gateway.store.webhooks import queue
@@ -20,7 +21,7 @@ async def test_an_announcement_is_as_the_interface_says_and_signed_in_both_ways(
     receiver = await receiving()
     await site.hook(receiver.url)
     event_id = await site.happened(user_id="17", card_id=4)
-    await receiver.until(lambda: receiver.got)
+    await until(lambda: receiver.got)
     got = receiver.got[0]
     body = json.loads(got.body)
     assert set(body) == {"id", "type", "timestamp", "data"}
@@ -75,7 +76,7 @@ async def test_tries_end_after_eight_and_what_was_given_up_is_replayed_under_its
     async def given_up() -> bool:
         return (await site.known(webhook)).books.failed == 1
 
-    await site.until(given_up)
+    await until(given_up)
     assert len(receiver.got) == 8
     known = await site.known(webhook)
     assert (known.failing, known.tries) == ("the receiver answered 500", 8), "also once nothing waits any more"
@@ -92,14 +93,14 @@ async def test_a_slow_receiver_delays_no_other(site, receiving):
     slow_hook, quick_hook = await site.hook(slow.url), await site.hook(quick.url)
     for number in range(20):
         await site.happened(description=f"card {number}")
-    await quick.until(lambda: len(quick.answered) == 20, within=2)
+    await until(lambda: len(quick.answered) == 20)
     await site.settled(quick_hook)
     assert (await site.known(slow_hook)).books.waiting == 20
 
     async def timed_out() -> bool:
         return "no answer within 1 s" in (await site.known(slow_hook)).error
 
-    await site.until(timed_out)
+    await until(timed_out)
 
 
 async def test_a_receiver_that_is_only_slow_gets_each_event_once_and_loses_nothing(opened, receiving, tmp_path):
@@ -124,7 +125,7 @@ async def test_410_disables_and_enabling_goes_on_with_what_waits(site, receiving
     async def disabled() -> bool:
         return bool((await site.known(webhook)).disabled)
 
-    await site.until(disabled)
+    await until(disabled)
     await site.happened(description="while it is disabled")
     assert len(receiver.got) == 1
     told = await site.store.events.latest(limit=5)
@@ -143,9 +144,9 @@ async def test_429_holds_back_the_whole_queue_for_as_long_as_the_receiver_wishes
         webhook = await site.hook(receiver.url)
         for number in range(5):
             await site.happened(description=f"card {number}")
-        await receiver.until(lambda: receiver.got)
+        await until(lambda: receiver.got)
         begun = site.clock.monotonic()
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # without the wish, the others would have come
         assert len(receiver.got) == 1
         await site.settled(webhook)
         assert site.clock.monotonic() - begun > 0.5
@@ -153,7 +154,7 @@ async def test_429_holds_back_the_whole_queue_for_as_long_as_the_receiver_wishes
 
 
 async def test_what_waits_is_tried_at_once_when_a_receiver_is_back_after_long(opened, receiving, tmp_path, monkeypatch):
-    monkeypatch.setattr(sender, "_LONG_FAILURE", 0.2)
+    monkeypatch.setattr(sender, "LONG_FAILURE", 0.2)
     async with opened(tmp_path, pace=float) as site:
         receiver = await receiving()
         webhook = await site.hook(receiver.url)
@@ -163,8 +164,8 @@ async def test_what_waits_is_tried_at_once_when_a_receiver_is_back_after_long(op
         receiver.answer = lambda _got, _count: 500
         for number in range(3):
             await site.happened(description=f"card {number}")
-        await receiver.until(lambda: len(receiver.got) == 4)
-        await asyncio.sleep(0.25)
+        await until(lambda: len(receiver.got) == 4)
+        await asyncio.sleep(0.25)  # it has failed for long from then on
         receiver.answer = lambda _got, _count: 200
         await site.happened(description="it is back")
         watch = Stopwatch()
@@ -189,7 +190,7 @@ async def test_what_waits_is_sent_after_a_restart(opened, receiving, tmp_path):
         receiver.answer = lambda _got, _count: 500
         webhook = await site.hook(receiver.url)
         sent = {await site.happened(description=f"card {number}") for number in range(5)}
-        await receiver.until(lambda: len(receiver.got) >= 2)
+        await until(lambda: len(receiver.got) >= 2)
     receiver.answer = lambda _got, _count: 200
     async with opened(tmp_path) as site:
         await site.settled(webhook)
@@ -256,7 +257,7 @@ async def test_five_days_of_failure_disable_and_silence_does_not(opened, receivi
                 # An earlier message, tried again, may be what is too much: then this one is not sent any more.
                 return len(receiver.got) > before or bool((await site.known(webhook)).disabled)
 
-            await site.until(tried)
+            await until(tried)
             stamp = clock.wall().micros
 
             async def noted() -> bool:
@@ -264,7 +265,7 @@ async def test_five_days_of_failure_disable_and_silence_does_not(opened, receivi
                 return bool(known.disabled) or (known.failed_at or 0) >= stamp - 1_000_000
 
             if clock.trusted:
-                await site.until(noted)
+                await until(noted)
 
         await fails_once_more()
         clock.days = 9.0  # nothing was tried for nine days: the count begins anew
@@ -277,7 +278,7 @@ async def test_five_days_of_failure_disable_and_silence_does_not(opened, receivi
         async def disabled() -> bool:
             return "five days" in (await site.known(webhook)).disabled
 
-        await site.until(disabled)
+        await until(disabled)
 
 
 async def test_the_secret_is_in_no_text_of_a_webhook(site, receiving):

@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 import aiohttp
 import pytest
 from pydantic import ValidationError
+from waiting import until
 
 from gateway.demo.central import Chances, Faults
 from gateway.demo.central.fate import Before, Bend, fate_of
@@ -73,8 +74,7 @@ async def test_a_connection_stays_open_without_a_word(ask, central, kind):
     central.faults = Faults(chances=Chances(**{kind: 1}), half_open_seconds=3600)
     async with asyncio.TaskGroup() as group:
         asking = group.create_task(ask("PATCH", "/v1/access", {"id": 4001, "note": "x"}))
-        while not central.happened:
-            await asyncio.sleep(0.005)
+        await until(lambda: central.happened)
         assert not asking.done()
         asking.cancel()
     assert central.cards[4001]["note"] == ("x" if kind == "silent_answers" else "")
@@ -153,7 +153,7 @@ async def test_keys_count_for_a_central_that_honours_them_and_for_no_other(ask, 
     for _ in range(2):
         await ask("PUT", "/v1/camera/event", event(1), headers=headers)
     assert len(central.camera_events) == 2
-    central._keys._honoured = True
+    central.keys.honoured = True
     answers = [await ask("PUT", "/v1/camera/event", event(2), headers=headers) for _ in range(2)]
     assert answers[0] == answers[1]
     assert len(central.camera_events) == 3

@@ -24,7 +24,7 @@ def hashes() -> tuple[tuple[KnownAccount, ...], str]:
 def hashed() -> tuple[tuple[KnownAccount, ...], str]:
     """The same at the least cost there is: a hash says its own, and nearly every test signs in."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gateway.web.auth.site_file_accounts._HASHER", LEAST)
+        patch.setattr("gateway.web.auth.site_file_accounts.HASHER", LEAST)
         return hashes()
 
 

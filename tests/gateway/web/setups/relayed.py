@@ -27,7 +27,7 @@ class Letter:
         self._central = central
 
     async def sign_in(self, username: str, password: str) -> CentralAdmission:
-        session = self._central._sessions.sign_in(username, password)
+        session = self._central.sessions.sign_in(username, password)
         if session is None:
             raise CentralRefused("no")
         return CentralAdmission(
@@ -42,7 +42,7 @@ class Letter:
         raise CentralRefused("no")
 
     async def sign_out(self, token: str) -> None:
-        self._central._sessions.end(token)
+        self._central.sessions.end(token)
 
 
 CENTRAL_ACCOUNTS = (

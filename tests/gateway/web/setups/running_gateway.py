@@ -222,10 +222,13 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         more_lines: tuple[SiteLine, ...] = (),
         redaction: Redaction | None = None,
         log: Sequence[str] = (),
+        *,
+        tells_late: bool = False,
     ) -> AsyncIterator[Gateway]:
         loop = asyncio.get_running_loop()
         clock = SetClock()
-        store = Store(folder=tmp_path, site_name=SITE.site.name, sends=True)
+        now = (lambda: clock.wall().micros) if tells_late else None
+        store = Store(folder=tmp_path, site_name=SITE.site.name, sends=True, now=now)
         await store.open()
         committing = loop.create_task(store.run())
         board, central = FieldInMemory(store=store, clock=clock), CentralInMemory()
