@@ -9,7 +9,7 @@ PLAYER := tests/player/node_modules/.package-lock.json
 SUITES ?= bookworm trixie
 PREVIOUS ?= HEAD~1
 
-.PHONY: run test gather check wheel deb install-trial bench rounds cuts power-cuts outage outage-month seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
+.PHONY: run test gather check wheel deb sbom coverage install-trial bench rounds cuts power-cuts outage outage-month seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -54,11 +54,21 @@ check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-wheel:  ## build the wheel, install it in a new environment elsewhere, and run it there
+wheel:  ## build the wheel twice, equal; install it in a new environment elsewhere, and run it there
 	@PYTHON=$(PYTHON) tests/installation/try-wheel
 
-deb:  ## the Debian packages, in build/deb: each in a clean root of its release (root, debootstrap); SUITES=bookworm
+deb:  ## the Debian packages, in build/deb, with checksums: each in a clean root (root, debootstrap); SUITES=bookworm SIGN_KEY=
 	@for suite in $(SUITES); do packaging/deb/build $$suite || exit 1; done
+	@SIGN_KEY=$(SIGN_KEY) packaging/sums build/deb
+
+sbom: $(RUN_STAMP)  ## the bill of materials, in CycloneDX: build/sbom.cdx.json
+	$(BIN)/python scripts/bill_of_materials.py build/sbom.cdx.json
+
+coverage: $(STAMP)  ## branch coverage by package, printed; TESTS=tests/gateway/lanes narrows it
+	$(BIN)/coverage erase
+	-$(BIN)/coverage run -m pytest -q -n 0 -p no:randomly $(TESTS)
+	$(BIN)/coverage combine -q
+	$(BIN)/python scripts/coverage_by_package.py
 
 install-trial:  ## install, set up, try, upgrade and purge the package in a bare root with systemd; SUITES= PREVIOUS=commit
 	@for suite in $(SUITES); do \
@@ -106,6 +116,9 @@ docs: $(STAMP)  ## the pages that are made from the catalogue and the events
 	$(BIN)/python scripts/event_numbers.py
 	$(BIN)/python scripts/troubleshooting.py
 	$(BIN)/python scripts/log_codes.py
+	$(BIN)/python scripts/site_file_reference.py
+	$(BIN)/python scripts/authorisation.py
+	$(BIN)/python scripts/bill_of_materials.py
 
 format: $(STAMP)
 	$(BIN)/ruff format .
