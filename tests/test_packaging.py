@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gzip
 import importlib.util
+import os
 import re
 import shlex
 import shutil
@@ -19,7 +20,8 @@ from gateway.cli.commands import NAMED
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGING = ROOT / "packaging"
-BASH = [PACKAGING / "environment", *(PACKAGING / "deb" / name for name in ("build", "build-inside", "clean-root"))]
+_OWN, _OF_DEB = ("environment", "sums", "wheel"), ("build", "build-inside", "clean-root")
+BASH = [*(PACKAGING / name for name in _OWN), *(PACKAGING / "deb" / name for name in _OF_DEB)]
 SH = [PACKAGING / "deb" / name for name in ("preinst", "postinst", "prerm", "postrm")]
 
 
@@ -92,6 +94,40 @@ def library(folder, name, code, *needs):
     run("ld", "-shared", "-soname", name, "-rpath", "$ORIGIN", "-o", folder / name, compiled, *linked)
     source.unlink()
     compiled.unlink()
+
+
+def test_checksums_are_written_and_signed(tmp_path):
+    if shutil.which("gpg") is None:
+        lacks("gpg is missing (Debian: gpg)")
+    home, packages = tmp_path / "keys", tmp_path / "packages"
+    home.mkdir(mode=0o700)
+    packages.mkdir()
+    (packages / "edge-gateway_1_amd64.deb").write_bytes(b"one")
+    (packages / "sbom.cdx.json").write_text("{}")
+    environ = {**os.environ, "GNUPGHOME": str(home)}
+
+    def asked(*words, **more):
+        return subprocess.run(words, capture_output=True, text=True, timeout=50, check=False, env={**environ, **more})
+
+    made = asked("gpg", "--batch", "--passphrase", "", "--quick-gen-key", "packager@example.com", "ed25519", "sign")
+    assert made.returncode == 0, made.stderr
+    unsigned = asked(PACKAGING / "sums", packages)
+    assert (unsigned.returncode, unsigned.stderr) == (0, "not signed: SIGN_KEY names no key\n")
+    assert not (packages / "SHA256SUMS.asc").exists()
+    signed = asked(PACKAGING / "sums", packages, SIGN_KEY="packager@example.com")
+    assert signed.returncode == 0, signed.stderr
+    assert len((packages / "SHA256SUMS").read_text().splitlines()) == 2
+    check = (
+        "sh",
+        "-c",
+        f"cd '{packages}' && gpg --verify SHA256SUMS.asc SHA256SUMS && sha256sum -c --strict SHA256SUMS",
+    )
+    assert asked(*check).returncode == 0
+    (packages / "edge-gateway_1_amd64.deb").write_bytes(b"another")
+    assert asked(*check).returncode != 0
+    (packages / "SHA256SUMS").write_text((packages / "SHA256SUMS").read_text().replace("sbom", "boms"))
+    assert "BAD signature" in asked(*check).stderr
+    asked("gpgconf", "--kill", "all")
 
 
 def test_every_command_has_a_page_that_man_can_show(tmp_path):
