@@ -5,6 +5,7 @@ Run it as `python scripts/site_file_reference.py`.
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Iterator
 from enum import Enum
@@ -85,7 +86,7 @@ def _written(value: object) -> str:
         case Enum():
             return f'`"{value.value}"`'
         case str():
-            return f'`"{value}"`'
+            return f"`{json.dumps(value, ensure_ascii=False)}`"
         case tuple() | list() | frozenset() | set() | dict():
             return "none" if not value else ", ".join(_written(one) for one in value)
         case _:
