@@ -6,10 +6,9 @@ import asyncio
 import getpass
 import json
 import os
-import sys
-from pathlib import Path
 
 import pytest
+from running_gateway import PROGRAM, typed
 from typer.testing import CliRunner
 
 from gateway.cli.sync import app
@@ -17,7 +16,11 @@ from gateway.domain.central_status import CentralNotice
 from gateway.domain.problems import ProblemKind
 from gateway.domain.writes import CARD_UPDATE
 
-PROGRAM = Path(sys.executable).with_name("edge-gateway")
+
+async def told(folder, *words):
+    """Exit status and output of a command that is not followed."""
+    ended = await asyncio.to_thread(typed, "sync", *words, "--data", folder, cwd=folder)
+    return ended.returncode, ended.stdout, ended.stderr
 
 
 async def begin(folder, command, *options):
@@ -48,7 +51,7 @@ async def test_the_state_is_told(gateway, folder):
             ),
         )
     )
-    status, out, err = await ended(await begin(folder, "status"))
+    status, out, err = await told(folder, "status")
     assert (status, err) == (0, "")
     assert out.splitlines()[0].startswith("central answers, since ")
     assert "40 access cards, 3 devices, 1 cameras" in out
@@ -64,7 +67,7 @@ async def test_books_that_do_not_balance_are_told_and_are_the_exit_status(gatewa
     await gateway.store.database.write(
         lambda connection: connection.execute("DELETE FROM outbox WHERE record_id = 4001")
     )
-    status, out, err = await ended(await begin(folder, "status"))
+    status, out, err = await told(folder, "status")
     assert (status, "central answers" in out) == (1, True)
     assert f"the books do not balance: {books.accepted} were accepted for central, {books.accepted - 1} are" in err
 
@@ -93,7 +96,7 @@ async def test_a_refresh_that_central_did_not_give_all_of_ends_with_1(gateway, f
 
 async def test_a_refresh_without_central_says_so(gateway, folder):
     gateway.central.show(reachable=False, error="POST /v1/auth/login: no answer within 15 s")
-    status, out, err = await ended(await begin(folder, "refresh"))
+    status, out, err = await told(folder, "refresh")
     assert (status, out) == (1, "")
     assert "no answer within 15 s; everything is fetched again as soon as it does" in err
 
@@ -109,14 +112,14 @@ async def test_comparing_with_central_is_followed_to_its_end(gateway, folder):
 
 async def test_comparing_without_central_says_so(gateway, folder):
     gateway.central.show(reachable=False, error="no answer within 15 s")
-    status, _, err = await ended(await begin(folder, "reconcile"))
+    status, _, err = await told(folder, "reconcile")
     assert status == 1
     assert "the comparison continues as soon as it answers" in err
 
 
 @pytest.mark.parametrize("days", ["0", "401"])
 async def test_days_that_are_none_are_refused(gateway, folder, days):
-    status, _, err = await ended(await begin(folder, "reconcile", "--days", days))
+    status, _, err = await told(folder, "reconcile", "--days", days)
     assert (status, gateway.central.asked_by) == (2, [])
     assert "days" in err
 
