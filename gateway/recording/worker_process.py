@@ -41,8 +41,9 @@ class WorkerProcess:
     async def __aenter__(self) -> Self:
         """Start it. Raises OSError when the machine cannot."""
         self._socket.unlink(missing_ok=True)
+        where = ("--socket", str(self._socket), "--parent", str(os.getpid()))
         self._process = await start_child(
-            (sys.executable, "-m", "gateway.camera_worker", "--socket", str(self._socket)),
+            (sys.executable, "-m", "gateway.camera_worker", *where),
             stderr=subprocess.PIPE,
             environ={key: value for key, value in self._environ.items() if not key.startswith(_NOT_HANDED_ON)},
         )
