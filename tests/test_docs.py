@@ -143,3 +143,12 @@ def test_a_name_of_nothing_is_found():
     assert all(
         map(is_there, ("docs/relay.md", "gateway.app.gateway", "drivers/child_process", "make check", "SITE.toml"))
     )
+
+
+NAMED_TESTS = sorted(set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (ROOT / "docs" / "faults.md").read_text())))
+
+
+@pytest.mark.parametrize(("file", "name"), NAMED_TESTS, ids=lambda part: part.rpartition("/")[2])
+def test_the_fault_table_names_tests_that_are_there(file, name):
+    text = (ROOT / file).read_text()
+    assert not name or re.search(rf"^(async )?def {name}\(", text, re.MULTILINE)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic_core import from_json
 
-from drivers.contract import ProtocolViolation
+from drivers.contract import DeviceFault, ProtocolViolation
 from drivers.discovery.ws_discovery import camera_of
 from drivers.hikvision.isapi import check_answer, read_position
 from drivers.modbus.frames import decode_request, encode_reply, encode_request, parse_reply
@@ -417,9 +417,7 @@ PARSERS = (
         ),
         4096,
     ),
-    Parser(
-        "barrier-xml", _barrier_xml, (ProtocolViolation, *_DEVICE_ERRORS), (b"\0" + _XML, b"\1" + _XML, b"\2" + _XML)
-    ),
+    Parser("barrier-xml", _barrier_xml, (ProtocolViolation, DeviceFault), (b"\0" + _XML, b"\1" + _XML, b"\2" + _XML)),
     Parser("onvif", lambda data: camera_of(data, message="m"), (), (_XML,)),
     Parser("api-bodies", _body, (RequestRefused,), (b"\0" + _CARD, b'\1{"id": 1, "page": 2}')),
     Parser("central-json", _central_json, (), (_CARD, b'{"cards": [' + _CARD + b'], "next_cursor": 1.5e3}')),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from drivers.contract import CardPresented, DeviceConnected, DeviceLost
 from drivers.link import LinkSpec
+from drivers.serial_line import unasked_lines
 from drivers.serial_line.reader import SerialReader
 from gateway.demo.devices import CardReaderFarEnd
 from gateway.domain.credentials import h10301_bits
@@ -20,6 +23,10 @@ def far_end(tmp_path):
     reader.plug_in()
     yield reader
     reader.unplug()
+
+
+def open_descriptors():
+    return len(tuple(Path("/proc/self/fd").iterdir()))
 
 
 def texts(listener):
@@ -166,3 +173,31 @@ async def test_the_first_line_after_a_silence_is_a_card(tcp_reader, running, lis
             await listener.until(lambda count=count: len(texts(listener)) == count)
             await tcp_reader.drop()
         assert reader.refused_lines == 0
+
+
+@pytest.mark.timeout(180)
+async def test_an_adapter_that_is_unplugged_for_long_is_told_once_costs_nothing_and_comes_back(
+    far_end, running, listener, monkeypatch
+):
+    tries = 0
+
+    def at_once(failures, *, longest):
+        nonlocal tries
+        tries += 1
+        return 0.0
+
+    monkeypatch.setattr(unasked_lines, "reconnect_wait", at_once)
+    reader = SerialReader(device_id=201, spec=LinkSpec(far_end.url))
+    async with running(reader.run(listener)):
+        await listener.until(lambda: listener.of(DeviceConnected))
+        far_end.unplug()
+        await listener.until(lambda: tries >= 3, within=60)
+        held, threads = open_descriptors(), threading.active_count()
+        await listener.until(lambda: tries >= 15, within=120)
+        assert open_descriptors() <= held
+        assert threading.active_count() <= threads
+        assert len(listener.of(DeviceLost)) == 1
+        far_end.plug_in()
+        await listener.until(lambda: len(listener.of(DeviceConnected)) == 2)
+        far_end.present("CARD-7")
+        await listener.until(lambda: texts(listener) == ["CARD-7"])

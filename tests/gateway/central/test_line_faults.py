@@ -6,6 +6,7 @@ import asyncio
 import errno
 import socket
 import ssl
+import threading
 
 import aiohttp
 import pytest
@@ -64,6 +65,34 @@ async def test_nobody_is_there(connect, unused_tcp_port):
         CentralUnavailable, match=r"^GET /: nothing answers at 127\.0\.0\.1: the connection was refused$"
     ):
         await client.look()
+
+
+async def test_a_name_that_is_not_known(connect, monkeypatch):
+    def resolve(host, *_, **__):
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    client = connect(url="http://central.example:8080")
+    with pytest.raises(CentralUnavailable) as raised:
+        await client.look()
+    assert "the name central.example is not known: check its spelling and this machine's DNS" in str(raised.value)
+
+
+async def test_a_name_server_that_never_answers_is_not_waited_for(connect, monkeypatch):
+    over = threading.Event()
+
+    def resolve(host, *_, **__):
+        over.wait(30)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    client = connect(url="http://central.example:8080", timeout_seconds=0.2)
+    try:
+        with pytest.raises(CentralUnavailable):
+            await client.look()
+        assert not over.is_set()
+    finally:
+        over.set()
 
 
 async def test_a_plain_central_where_tls_is_expected(connect):

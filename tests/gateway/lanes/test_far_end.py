@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from far_end_site import GATE, INPUTS, READER, a_barrier, alive
@@ -265,3 +268,30 @@ async def commanded(modbus, wishes: list[Wish]) -> None:
         return seen == wishes
 
     await until(sent)
+
+
+async def test_shared_threads_that_all_hang_delay_no_vehicle(far_end, tmp_path):
+    """Names that no server resolves and disks that hang hold them; lanes, drivers and the store need none of them."""
+    barrier, _, port = far_end
+    over = threading.Event()
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(4) as shared:
+        async with alive(tmp_path, barrier=barrier, port=port, cards=(card("1"),)) as lane:
+            await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
+            loop.set_default_executor(shared)
+            hanging = [loop.run_in_executor(None, over.wait, 50) for _ in range(40)]
+            try:
+                lane.arming(occupied=True)
+                await lane.sees(lambda shown: shown.vehicle is PointState.ON)
+                lane.present("1")
+                await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
+                lane.under(occupied=True)
+                await lane.sees(lambda shown: shown.under is PointState.ON)
+                lane.arming(occupied=False)
+                await lane.sees(lambda shown: shown.vehicle is PointState.OFF)
+                lane.under(occupied=False)
+                await lane.passed(1)
+                assert not any(one.done() for one in hanging)
+            finally:
+                over.set()
+                await asyncio.gather(*hanging)
