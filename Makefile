@@ -9,7 +9,7 @@ PLAYER := tests/player/node_modules/.package-lock.json
 SUITES ?= bookworm trixie
 PREVIOUS ?= HEAD~1
 
-.PHONY: run test gather check wheel deb sbom coverage install-trial bench rounds cuts power-cuts outage outage-month seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
+.PHONY: run test gather check wheel deb sbom coverage install-trial bench rounds cuts power-cuts soak outage outage-month seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -86,6 +86,9 @@ cuts: $(STAMP)  ## lines cut while a gate is to be closed: nothing of a command 
 
 power-cuts: $(STAMP)  ## the power fails at any moment of real traffic, on a disk that tears and reorders; CUTS=10000 SEED=
 	$(BIN)/python tests/simulators/power_cuts.py --cuts $(or $(CUTS),10000) $(if $(SEED),--seed $(SEED))
+
+soak: $(STAMP)  ## dense traffic at a real gateway; what it takes must not grow, and build/soak.svg draws it; MINUTES=20
+	$(BIN)/python tests/simulators/soak.py --minutes $(or $(MINUTES),20)
 
 outage: $(STAMP)  ## a bad line to central and kill -9, over real sockets and processes; SECONDS_OF_IT=240 SEED=
 	$(BIN)/python tests/simulators/outage_rounds.py --seconds $(or $(SECONDS_OF_IT),240) $(if $(SEED),--seed $(SEED))
