@@ -115,6 +115,36 @@ def test_what_a_document_links_to_is_there(document):
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 
+def anchors(path: Path) -> set[str]:
+    """The places of a page that a link can name: its headings."""
+    text = re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.DOTALL)
+    headings = re.findall(r"^#+ (.+?)\s*$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_place_in_a_page_that_a_link_names_is_there(document):
+    path = ROOT / document
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", path.read_text("utf-8"))
+    assert [link for link in links if link[1] not in anchors(path.parent / link[0] if link[0] else path)] == []
+
+
+def test_the_index_names_every_page():
+    text = (ROOT / "docs/README.md").read_text("utf-8")
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert {page for page in pages if f"({page})" not in text} == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_a_test_that_a_document_names_is_there(document):
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / document).read_text("utf-8"))
+    assert [
+        (file, name)
+        for file, name in named
+        if not re.search(rf"def {name}\(", (ROOT / file).read_text("utf-8") if (ROOT / file).exists() else "")
+    ] == []
+
+
 def test_the_architecture_is_short_enough_to_be_read():
     assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").split()) <= 2500
 

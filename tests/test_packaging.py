@@ -96,6 +96,20 @@ def library(folder, name, code, *needs):
     compiled.unlink()
 
 
+def test_the_image_runs_as_a_user_without_rights_on_files_that_are_there():
+    text = (PACKAGING / "Containerfile").read_text().replace("\\\n", " ")
+    steps = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
+    built = [words for word, words in steps if word == "COPY" and not words.startswith("--from")]
+    assert [name for words in built for name in words.split()[:-1] if not (ROOT / name).exists()] == []
+    last = steps[max(place for place, (word, _) in enumerate(steps) if word == "FROM") :]
+    words = [word for word, _ in last]
+    assert dict(last)["USER"] == "10001:10001"
+    assert "RUN" not in words[words.index("USER") :]
+    assert "ADD" not in [word for word, _ in steps]
+    assert "--read-only" in (ROOT / "docs/install.md").read_text()
+    assert dict(last)["VOLUME"] == '["/etc/edge-gateway", "/var/lib/edge-gateway"]'
+
+
 def test_checksums_are_written_and_signed(tmp_path):
     if shutil.which("gpg") is None:
         lacks("gpg is missing (Debian: gpg)")

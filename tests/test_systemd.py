@@ -74,6 +74,13 @@ def test_the_unit_restarts_for_ever_and_is_watched():
     assert values("StateDirectory") == ["edge-gateway"]
 
 
+def test_a_process_that_runs_wild_takes_neither_the_box_nor_the_lanes_along():
+    assert values("OOMPolicy") == ["continue"]
+    assert (values("MemoryHigh"), values("MemoryMax"), values("TasksMax")) == (["70%"], ["80%"], ["1024"])
+    assert values("Nice") == ["-5"]
+    assert "setpriority" in values("SystemCallFilter")
+
+
 @pytest.mark.parametrize(("program", "file"), [("systemd-sysusers", "sysusers"), ("systemd-tmpfiles", "tmpfiles")])
 def test_systemd_makes_the_user_and_the_folders(program, file, tmp_path):
     (tmp_path / "etc").mkdir()

@@ -13,7 +13,7 @@ from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
 from gateway.runtime.data_folder import DataFolder
 from gateway.runtime.logs import Logs
-from gateway.runtime.process_memory import give_memory_back, set_aside
+from gateway.runtime.process_memory import give_memory_back, set_aside, write_no_core_dump
 from gateway.runtime.redaction import Redaction
 from gateway.site import Secrets, doubtful, load_whole, secrets_folder
 from gateway.site.line_locks import LineLocks
@@ -39,6 +39,7 @@ def run(
     """
     os.umask(os.umask(0o077) | 0o027)  # databases, footage and keys: nothing for other users, whoever starts this
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it means to read the site file again: it never ends this
+    write_no_core_dump()
     give_memory_back()
     notify = Notify.take_from()
     redaction = Redaction()

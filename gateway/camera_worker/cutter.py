@@ -9,12 +9,17 @@ import errno
 import sys
 from pathlib import Path
 
-from gateway.camera_worker.parent import do_without_rich, tie_to_parent
+from gateway.camera_worker.parent import do_without_rich, stand_behind, tie_to_parent
+
+_NICENESS = 10
+_OUT_OF_MEMORY = 600
+"""A clip is cut again when somebody asks; footage of a camera that is not recorded is lost."""
 
 
 def main() -> None:
     """Serve until stdin ends."""
     tie_to_parent()
+    stand_behind(niceness=_NICENESS, out_of_memory=_OUT_OF_MEMORY)
     do_without_rich()
     from gateway.camera_worker.clip import cut_clip  # noqa: PLC0415  # slow; see above
     from gateway.camera_worker.cutting import BEGUN, CutOrder, CutOutcome  # noqa: PLC0415

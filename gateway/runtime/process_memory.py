@@ -1,12 +1,23 @@
-"""This process's memory: small, because a small box has better use for it, and quick for Python to look through."""
+"""This process's memory: small, quick for Python to look through, and in no core dump.
+
+A small box has better use for what is not needed.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
+import resource
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # mallopt(3)
 _LARGE_BYTES = 131_072
+
+
+def write_no_core_dump() -> None:
+    """Make the kernel write no core dump of this process and of those that it starts: memory holds secrets."""
+    with contextlib.suppress(OSError, ValueError):  # the shipped unit has the same limit, and forbids to set one
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def give_memory_back() -> None:
