@@ -81,6 +81,11 @@ class SupportBundle:
         pack = partial(self._packed, values, name=name, at=stamp.micros // 1_000_000)
         return Bundle(name=f"{name}.tar.gz", content=await asyncio.to_thread(pack))
 
+    async def log_tail(self, most: int) -> tuple[str, ...]:
+        """Return the last lines of the log, oldest first, as a bundle has them."""
+        lines = self.log()[-most:]
+        return await asyncio.to_thread(lambda: tuple(map(self.masking.log_line, lines)))
+
     async def _incidents(self) -> tuple[SavedIncident, ...]:
         try:
             return await self.incidents.saved()

@@ -372,7 +372,11 @@ class Interface:
             ).routes(),
             *StatusTravels(lanes=self.lanes, events=store.events).routes(),
             *StatusTrends(
-                state=self.site_state, day_counts=store.day_counts, clock=self.clock, zone=self._zone
+                state=self.site_state,
+                day_counts=store.day_counts,
+                events=store.events,
+                clock=self.clock,
+                zone=self._zone,
             ).routes(),
             *StatusLane(lanes=self.lanes, cards=store.cards, events=store.events, states=self._event_states).routes(),
             *StatusOutbox(actions=self.outbox, outbox=store.outbox, refused=store.refused).routes(),

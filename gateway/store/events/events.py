@@ -101,6 +101,16 @@ class Events:
         """Return the newest events, by descending id, without counting the rest."""
         return await self._database.rows(f"SELECT {COLUMNS} FROM event ORDER BY id DESC LIMIT ?", (limit,), of=event_of)
 
+    async def extent(self) -> tuple[int, int | None]:
+        """Return how many events there are, and the moment of the oldest, without counting them."""
+
+        def query(connection: sqlite3.Connection) -> tuple[int, int | None]:
+            (count,) = connection.execute("SELECT coalesce(sum(count), 0) FROM event_range WHERE span = 17").fetchone()
+            oldest = connection.execute("SELECT date_at FROM event NOT INDEXED ORDER BY id LIMIT 1").fetchone()
+            return count, oldest[0] if oldest else None
+
+        return await self._database.read(query)
+
     async def newest(self, *, types: Iterable[int], lane_id: str) -> RecordedEvent | None:
         """Return the newest event of a lane that is of one of these types, or None."""
 

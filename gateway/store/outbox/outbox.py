@@ -56,7 +56,7 @@ class Books:
     """accepted = delivered + replaced + dropped + waiting + parked.
 
     `replaced` rows lost nothing: newer content of the same record, or its deletion, took their place. `dropped` rows
-    never reach central.
+    never reach central. `oldest_at`: since when the oldest row waits (wall micros), None for none.
     """
 
     accepted: int
@@ -65,6 +65,7 @@ class Books:
     waiting: int
     parked: int
     replaced: int = 0
+    oldest_at: int | None = None
 
     def balance(self) -> bool:
         """Return whether nothing is missing and nothing is there twice."""
@@ -296,6 +297,9 @@ class Outbox:
             waiting, parked = connection.execute(
                 "SELECT count(*) FILTER (WHERE parked = 0), count(*) FILTER (WHERE parked = 1) FROM outbox"
             ).fetchone()
+            oldest = connection.execute(
+                f"SELECT created_at FROM outbox {_BY_ID} WHERE parked = 0 ORDER BY id LIMIT 1"
+            ).fetchone()
             return Books(
                 accepted=counts["accepted"],
                 delivered=counts["delivered"],
@@ -303,6 +307,7 @@ class Outbox:
                 replaced=counts["replaced"],
                 waiting=waiting,
                 parked=parked,
+                oldest_at=oldest[0] if oldest else None,
             )
 
         return await self._database.read(query)

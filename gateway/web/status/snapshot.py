@@ -20,6 +20,7 @@ from gateway.lanes.snapshots import AreaSnapshot, DeviceSnapshot, LaneSnapshot
 from gateway.problems.problem import Part, Problem
 from gateway.recording import CameraSnapshot
 from gateway.recording.forecast import StorageForecast
+from gateway.runtime.clock import iso_utc
 from gateway.store import Books
 from gateway.web.auth.callers import Caller
 from gateway.web.operations.camera_events.operations import CAMERA_EVENT
@@ -147,9 +148,10 @@ class UserState:
 _REASONS = frozenset(Reason)
 
 
-def books_fields(books: Books) -> dict[str, int]:
+def books_fields(books: Books) -> dict[str, int | str | None]:
     """Return the outbox's books with whether they balance."""
-    return {**asdict(books), "balance": books.balance()}
+    oldest = None if books.oldest_at is None else iso_utc(books.oldest_at)
+    return {**asdict(books), "oldest_at": oldest, "balance": books.balance()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

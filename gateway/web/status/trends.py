@@ -12,8 +12,9 @@ from aiohttp import web
 
 from gateway.domain.day_counts import FAILED, DayCount, Measure, day_of, unit_part
 from gateway.problems.found import SiteState
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import Clock, iso_utc
 from gateway.store.events.day_counts import DayCounts
+from gateway.store.events.events import Events
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.envelope import success
@@ -31,11 +32,13 @@ Amounts = Mapping[tuple[Measure, str], Sequence[int]]
 class StatusTrends:
     """`/status/trends`: an amount for each of the last 28 days, the last of which is today, of each part of the site.
 
-    `since` is the first day of which anything is known. Failures of a unit are by their kind.
+    `since` is the first day of which anything is known. Failures of a unit are by their kind. `events`: how many are
+    kept, and of when the oldest is.
     """
 
     state: Callable[[], SiteState]
     day_counts: DayCounts
+    events: Events
     clock: Clock
     zone: ZoneInfo
 
@@ -47,8 +50,9 @@ class StatusTrends:
         today = date.fromisoformat(day_of(self.clock.wall().micros, self.zone))
         days = [(today - timedelta(days=back)).isoformat() for back in reversed(range(_DAYS))]
         amounts = _by_part(await self.day_counts.since(days[0]), days)
-        site = self.state()
+        site, (kept, oldest) = self.state(), await self.events.extent()
         trends = {
+            "events": {"kept": kept, "oldest": None if oldest is None else iso_utc(oldest)},
             "days": days,
             "since": await self.day_counts.first_day(),
             "lanes": [

@@ -46,9 +46,10 @@ export function showBooks({ books, user }) {
   askWhy();
 }
 
-function inWords({ waiting, parked }) {
+function inWords({ waiting, parked, oldest_at: oldest }) {
   const parts = [];
-  if (waiting) parts.push(waiting === 1 ? "1 record waits for central" : `${waiting} records wait for central`);
+  const since = oldest === null ? "" : waiting === 1 ? `, since ${clock(oldest)}` : `, the oldest since ${clock(oldest)}`;
+  if (waiting) parts.push((waiting === 1 ? "1 record waits for central" : `${waiting} records wait for central`) + since);
   if (parked) parts.push(parked === 1 ? "1 record was refused and waits for a person" : `${parked} records were refused and wait for a person`);
   return parts.length ? `${parts.join("; ")}.` : "Everything is with central.";
 }

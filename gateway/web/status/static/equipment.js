@@ -10,6 +10,12 @@ const CONDITIONS = {
   refused: ["Refused", "bad"], unsupported: ["No usable video", "bad"], stalled: ["Stalled", "warn"], disk_failed: ["Disk failed", "bad"],
 };
 let last = null;
+let kept = null; // how many events there are, in words
+
+export function tellKept(words) {
+  kept = words;
+  ageEquipment();
+}
 
 export function setUpEquipment() {
   byId("central-refresh").addEventListener("click", async () => {
@@ -45,6 +51,7 @@ export function ageEquipment() {
     ["Time zone", gateway.timezone, ""],
     ...(last.storage ? [["Footage", last.storage.text, last.storage.short ? "bad" : ""]] : []),
     ["Database", gateway.store_failing || "working", gateway.store_failing ? "bad" : ""],
+    ...(kept === null ? [] : [["Events", kept, ""]]),
   ];
   byId("bundle").hidden = !(last.user.edit_settings && last.user.view_events && last.user.view_devices);
   const list = byId("facts");

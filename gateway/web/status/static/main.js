@@ -20,6 +20,8 @@ import { ageConsumers, showConsumers } from "./consumers.js";
 import { forgetSettings, setUpSettings, showSettings } from "./settings.js";
 import { ageEquipment, setUpEquipment, showEquipment } from "./equipment.js";
 import { clock, follow } from "./time.js";
+import { setUpLog, showLog } from "./log.js";
+import { setUpReceivers, showReceivers } from "./receivers.js";
 import { setUpTrends, showTrends } from "./trends.js";
 import { setUpViews, show } from "./views.js";
 import { followDocument } from "./words.js";
@@ -83,6 +85,8 @@ function showRest(snapshot) {
   showRefused(snapshot);
   showConsumers(snapshot);
   showTrends(snapshot);
+  showReceivers(snapshot);
+  showLog(snapshot);
   showSettings(snapshot);
 }
 
@@ -151,6 +155,8 @@ setUpCards();
 setUpLines();
 setUpSettings();
 setUpTrends();
+setUpReceivers();
+setUpLog();
 setUpViews({ before: endRest });
 setUpEquipment();
 setUpBooks();

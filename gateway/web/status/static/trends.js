@@ -2,7 +2,8 @@
 import { Refused, call } from "./api.js";
 import { bars, count, total } from "./bars.js";
 import { byId, make, setText } from "./dom.js";
-import { lasting } from "./time.js";
+import { tellKept } from "./equipment.js";
+import { clock, lasting } from "./time.js";
 import { travelFigure } from "./travels.js";
 import { onEnter } from "./views.js";
 
@@ -38,6 +39,7 @@ async function look() {
   try {
     const [{ travels }, { trends }] = await Promise.all([call("GET", "/status/gate/travels"), call("GET", "/status/trends")]);
     setText(byId("trends-fault"), "");
+    tellKept(trends.events.oldest ? `${count(trends.events.kept)}, since ${clock(trends.events.oldest)}` : "none yet");
     byId("travels").replaceChildren(...lanes.map((lane) => laneCard(lane, travels[lane.lane_id], trends)));
     byId("line-trends").replaceChildren(...lineCards(trends));
     byId("camera-trends").replaceChildren(...trends.cameras.map((camera) => cameraCard(camera, trends)));

@@ -21,8 +21,8 @@ export function setUpViews({ before }) {
 }
 
 export function onEnter(view, act, leave) {
-  entered[view] = act;
-  left[view] = leave;
+  (entered[view] ??= []).push(act);
+  if (leave) (left[view] ??= []).push(leave);
 }
 
 export function go(address) {
@@ -41,7 +41,7 @@ export function show() {
     if (link.getAttribute("href") === BASE + (["now", "lanes", "commissioning"].includes(view) ? "" : name)) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  if (shown !== view) left[shown]?.();
+  if (shown !== view) for (const leave of left[shown] ?? []) leave();
   shown = view;
-  entered[view]?.(decodeURIComponent(id));
+  for (const act of entered[view] ?? []) act(decodeURIComponent(id));
 }
