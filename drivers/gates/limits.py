@@ -18,6 +18,7 @@ from drivers.contract import (
     Reports,
 )
 from drivers.gates.polls import limit_position
+from drivers.gates.profile_parts import LimitPosition
 
 _NEVER = float("-inf")
 
@@ -28,6 +29,21 @@ class LimitPoint:
 
     device_id: int
     point: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A gate's limit switches: which input is on while it is closed, and which while it is open."""
+
+    closed: LimitPoint
+    opened: LimitPoint
+
+
+def limits_of(device_id: int, source: object) -> Limits | None:
+    """Return the limit switches of a device whose profile has its position from `source`; None for another source."""
+    if not isinstance(source, LimitPosition):
+        return None
+    return Limits(LimitPoint(device_id, source.closed_point), LimitPoint(device_id, source.open_point))
 
 
 class LimitedGate:
@@ -47,6 +63,7 @@ class LimitedGate:
             (closed, opened), (PointState.UNKNOWN, _NEVER)
         )
         self._closed, self._opened = closed, opened
+        self.limits = Limits(closed, opened)
         self._known = GatePosition.UNKNOWN
         self._commanded: GatePosition | None = None
 

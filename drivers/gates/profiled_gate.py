@@ -18,6 +18,7 @@ from drivers.contract import (
     NotPermitted,
     Reports,
 )
+from drivers.gates.limits import Limits
 from drivers.gates.pace import PollPace
 from drivers.gates.polls import Watch
 from drivers.gates.pulses import HeldOutput, HostPulses
@@ -31,6 +32,8 @@ Pulse = TypeVar("Pulse")
 class ProfiledGate(ABC, Generic[Command, Pulse]):
     """A gate with the commands of its profile, polls at a pace, and pulses that the host ends.
 
+    `limits`: its own limit switches, None where its position comes from something else.
+
     Args:
         device_id: the id that its reports carry.
         name: the profile's, for people.
@@ -39,6 +42,8 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
         release: switches off what a pulse switched on; see `HostPulses`.
         monotonic: the clock of deadlines and stamps.
     """
+
+    limits: Limits | None
 
     def __init__(
         self,

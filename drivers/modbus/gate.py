@@ -20,6 +20,7 @@ from drivers.contract import (
     Report,
     Reports,
 )
+from drivers.gates.limits import limits_of
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.gates.profiled_gate import ProfiledGate
 from drivers.gates.pulses import RELEASE_AGAIN_SECONDS, RELEASE_SECONDS, HeldOutput
@@ -80,6 +81,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._profile = profile
+        self.limits = limits_of(device_id, profile.position)
         self._session = Session(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
         self._unit = PolledUnit(session=self._session, profile=profile, monotonic=monotonic)
         super().__init__(

@@ -15,6 +15,7 @@ from drivers.contract import (
     Report,
     Reports,
 )
+from drivers.gates.limits import limits_of
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.gates.profiled_gate import ProfiledGate
 from drivers.serial_line.profile import Command, GateProfile, Query
@@ -47,6 +48,7 @@ class SerialGate(ProfiledGate[Command, Command]):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._profile = profile
+        self.limits = limits_of(device_id, profile.position)
         self._session = Session(bus=bus, profile=profile, unit=unit)
         super().__init__(
             device_id=device_id,

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from drivers.bus.bus import Bus
 from drivers.contract import Driver, Gate, ShowingReader
-from drivers.gates.limits import LimitedGate, LimitPoint
+from drivers.gates.limits import LimitedGate, LimitPoint, Limits
 from drivers.gates.profiled_gate import ProfiledGate
 from drivers.hikvision.barrier import HikvisionBarrier
 from drivers.http_session import Account
@@ -85,6 +85,12 @@ class Field:
     def lines(self) -> Mapping[str, Bus | OsdpLine]:
         """The lines that devices share, by the id of their link."""
         return {**self.buses, **self.osdp_lines}
+
+    @property
+    def limits(self) -> Mapping[int, Limits]:
+        """The limit switches of the gates that have some, by the gate's id."""
+        known = ((gate, gate.limits) for gate in self.gates.values() if isinstance(gate, ProfiledGate | LimitedGate))
+        return {gate.device_id: limits for gate, limits in known if limits is not None}
 
 
 _NO_FIELD = Field({}, {}, {}, (), {}, {}, frozenset(), ())

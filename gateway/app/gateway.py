@@ -199,6 +199,7 @@ class Gateway:
             site=self.site,
             site_file=self.site_file,
             lines=self.field.field.lines,
+            limits=self.field.field.limits,
             lanes=self.lanes,
             recording=self._recording,
             central=self._central.parts.link,
@@ -206,6 +207,7 @@ class Gateway:
             clock=self._clock,
             interface_fault=lambda: self.interface.fault,
             machine=self._machine_state,
+            site_file_accounts=lambda: self.interface.site_accounts,
         )
 
     def _machine_state(self) -> MachineState:
@@ -392,7 +394,8 @@ class Gateway:
             await self._central.start_anew()
         elif self._central.parts.sync is not None:
             await self._central.parts.sync.trust_anew()
-        self._site_state.change(site, lines=self.field.field.lines, central=self._central.parts.link)
+        field, link = self.field.field, self._central.parts.link
+        self._site_state.change(site, lines=field.lines, limits=field.limits, central=link)
         if found.interface and self._services is not None:
             self._services.once("interface anew", self._serve_anew(self._services))
 

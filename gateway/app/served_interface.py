@@ -33,6 +33,7 @@ class ServedInterface:
         make: makes it for the site file's accounts.
         fault: why the interface is not served, "" while it is.
         port: that of the interface; 0 until it is served.
+        site_accounts: the site file's accounts that sign in, None before the first run.
     """
 
     site: Site
@@ -43,11 +44,13 @@ class ServedInterface:
     make: Callable[[SiteFileAccounts], Interface]
     fault: str = "the interface is not served yet"
     port: int = field(default=0, init=False)
+    site_accounts: SiteFileAccounts | None = field(default=None, init=False)
 
     async def run(self) -> None:
         """Serve until cancelled. A port that the system chose is kept from run to run."""
         api = self.site.api
         accounts = await hash_accounts(api.accounts, self.secrets.get, await self._known_hashes())
+        self.site_accounts = accounts
         await serve(
             self.make(accounts).build(),
             host=api.listens_on,

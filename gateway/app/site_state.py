@@ -9,11 +9,13 @@ from urllib.parse import urlsplit
 import structlog
 
 from drivers.bus.bus import Bus
+from drivers.gates.limits import Limits
 from drivers.osdp.line import OsdpLine
 from gateway.central.central_status import CentralLink
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.travels import TRAVEL_EVENTS, SlowGate, most_travels, slow_gates
 from gateway.lanes import Lanes
+from gateway.problems.accounts import WeakAccounts, weak_accounts
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
 from gateway.problems.machine import MachineState
@@ -23,6 +25,7 @@ from gateway.site import ModbusDevice, OsdpReaderDevice, SerialGateDevice, Seria
 from gateway.site.certificates import ends_at
 from gateway.site.running import RunningSite
 from gateway.store import Store
+from gateway.web.auth.site_file_accounts import Accounts as SiteFileAccounts
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +44,7 @@ class SiteStateReader:
         site: Site,
         site_file: RunningSite,
         lines: Mapping[str, Bus | OsdpLine],
+        limits: Mapping[int, Limits],
         lanes: Lanes,
         recording: Recording,
         central: CentralLink | None,
@@ -48,16 +52,19 @@ class SiteStateReader:
         clock: Clock,
         interface_fault: Callable[[], str],
         machine: Callable[[], MachineState],
+        site_file_accounts: Callable[[], SiteFileAccounts | None],
     ) -> None:
-        """`central` is None for a site that stands alone; `lines` are by the id of their link."""
+        """`central`: None for a site that stands alone. `lines` are by the id of their link, `limits` by the gate's."""
         self._site_file = site_file
-        self.change(site, lines=lines, central=central)
+        self.change(site, lines=lines, limits=limits, central=central)
         self._lanes = lanes
         self._recording = recording
         self._store = store
         self._clock = clock
         self._interface_fault = interface_fault
         self._machine = machine
+        self._site_file_accounts = site_file_accounts
+        self._weak_accounts = WeakAccounts()
         self._refused_records = 0
         self._disabled_webhooks: tuple[tuple[str, str], ...] = ()
         self._failing_webhooks: tuple[tuple[str, str], ...] = ()
@@ -66,8 +73,16 @@ class SiteStateReader:
         self._travels_read_at = float("-inf")
         self._refreshed_at = float("-inf")
 
-    def change(self, site: Site, *, lines: Mapping[str, Bus | OsdpLine], central: CentralLink | None) -> None:
+    def change(
+        self,
+        site: Site,
+        *,
+        lines: Mapping[str, Bus | OsdpLine],
+        limits: Mapping[int, Limits],
+        central: CentralLink | None,
+    ) -> None:
         """Read the parts of a changed site from now on."""
+        self._limits = limits
         self._site = site
         self._lines = {name: (line, _units_of(site, name)) for name, line in lines.items()}
         self._central = central
@@ -87,6 +102,7 @@ class SiteStateReader:
             interface_fault=self._interface_fault(),
             site_notices=self._site_file.notices(),
             machine=self._machine(),
+            weak_accounts=self._weak_accounts,
             clock_trusted=wall.trusted,
             now=wall.micros,
             list_old_seconds=old,
@@ -95,6 +111,7 @@ class SiteStateReader:
             failing_webhooks=self._failing_webhooks,
             certificate_ends=self._certificate_ends,
             slow_gates=self._slow_gates,
+            limits=self._limits,
             lines=tuple(SiteLine(line.quality(), units) for line, units in self._lines.values()),
         )
 
@@ -107,6 +124,7 @@ class SiteStateReader:
         try:
             self._refused_records = (await self._store.outbox.books()).parked
             hooks = await self._store.webhooks.all()
+            self._weak_accounts = await self._weak_now()
             if now >= self._travels_read_at + _TRAVELS_SECONDS:
                 self._travels_read_at = now
                 self._slow_gates = await self._slow_now()
@@ -122,6 +140,13 @@ class SiteStateReader:
                 self._certificate_ends = await asyncio.to_thread(ends_at, tls)
             except ConfigError as error:
                 log.debug("certificate_not_read", error=str(error))  # what is served goes on with what it has read
+
+    async def _weak_now(self) -> WeakAccounts:
+        if not self._site.api.is_reached_from_elsewhere:
+            return WeakAccounts()
+        own = self._site_file_accounts()
+        site_file, guessable = ({}, {}) if own is None else (own.hashes(), own.guessable())
+        return weak_accounts(await self._store.accounts.all(), site_file=site_file, guessable=guessable)
 
     async def _slow_now(self) -> tuple[SlowGate, ...]:
         events = await self._store.events.lately(types=TRAVEL_EVENTS, limit=most_travels(len(self._site.lanes)))

@@ -6,11 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from drivers.contract import PointState
+from drivers.gates.limits import LimitPoint, Limits
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.domain.travels import SlowGate
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
+from gateway.problems.accounts import WeakAccounts, problems_of_accounts
 from gateway.problems.cameras import problem_of_worker, problems_of_camera
 from gateway.problems.lines import SiteLine, is_garbled, problem_of_line, problems_beside
 from gateway.problems.machine import MachineState, problems_of_machine
@@ -18,6 +21,8 @@ from gateway.problems.problem import Part, Problem, Verdict
 from gateway.recording import CameraSnapshot, RestartingWorker
 from gateway.recording.forecast import StorageForecast
 
+_OSDP = "osdp-reader"
+"""A reader that answers and does not count opens no secure channel, or has another key: there is no other way."""
 _MOVES = {EventKind.GATE_OPENED: "opens", EventKind.GATE_CLOSED: "closes"}
 _SECOND = 1_000_000
 _HOUR = 3600
@@ -39,8 +44,10 @@ class SiteState:
         refused_records: records that central refused and that wait for a person.
         disabled_webhooks: their names, and why nothing is sent to them.
         failing_webhooks: those whose receiver does not take what is sent, and why.
+        limits: the limit switches of the gates that have some, by the gate's id.
         slow_gates: gates that move more slowly than they used to.
         machine: disks, memory, processor and clock.
+        weak_accounts: accounts that are easily taken over; none where nobody but this machine reaches the interface.
         restarting_workers: camera workers that stop again and again.
         certificate_ends: wall micros at which the certificate of the interface ends; None where it has none.
     """
@@ -61,9 +68,11 @@ class SiteState:
     failing_webhooks: tuple[tuple[str, str], ...] = ()
     certificate_ends: int | None = None
     slow_gates: tuple[SlowGate, ...] = ()
+    limits: Mapping[int, Limits] = field(default_factory=dict)
     lines: tuple[SiteLine, ...] = ()
     restarting_workers: tuple[RestartingWorker, ...] = ()
     machine: MachineState = field(default_factory=MachineState)
+    weak_accounts: WeakAccounts = field(default_factory=WeakAccounts)
 
 
 def verdict(site: SiteState) -> Verdict:
@@ -78,9 +87,10 @@ def _problems(site: SiteState) -> Iterator[Problem]:
     offline = {device.device_id for device in site.devices if device.online is False}
     hindered: defaultdict[int, list[str]] = defaultdict(list)
     for lane in site.lanes:
+        both_on = _both_limits_on(site, lane.gate_id)
         for trouble in lane.troubles:
-            yield _of_lane(lane, trouble, stops=False)
-        for trouble in lane.unable:
+            yield _of_lane(lane, _explained(trouble, both_limits_on=both_on), stops=False)
+        for trouble in (_explained(one, both_limits_on=both_on) for one in lane.unable):
             if trouble.device_id in offline:
                 hindered[trouble.device_id].append(lane.name)
             else:
@@ -93,6 +103,30 @@ def _problems(site: SiteState) -> Iterator[Problem]:
         yield problem_of_worker(worker, site.cameras)
     if site.central is not None:
         yield from _of_central(site, site.central)
+
+
+def _both_limits_on(site: SiteState, gate_id: int) -> bool:
+    limits = site.limits.get(gate_id)
+    if limits is None:
+        return False
+    on = {
+        LimitPoint(device.device_id, point.name)
+        for device in site.devices
+        for point in device.points
+        if point.state is PointState.ON
+    }
+    return {limits.closed, limits.opened} <= on
+
+
+def _explained(trouble: LaneTrouble, *, both_limits_on: bool) -> LaneTrouble:
+    """Return the trouble with its cause where a position is unknown because both limit switches are on.
+
+    A position is unknown once it has been so for as long as the gate takes to travel: a switch may stick for a moment.
+    """
+    if not both_limits_on or trouble.kind is not ProblemKind.GATE_POSITION_UNKNOWN:
+        return trouble
+    text = "both limit switches are on, as if the gate were open and closed at once"
+    return replace(trouble, kind=ProblemKind.GATE_LIMITS_BOTH_ON, text=text)
 
 
 def _of_slow_gates(site: SiteState) -> Iterator[Problem]:
@@ -141,6 +175,7 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
         left = (site.certificate_ends - site.now) / _SECOND
         text = f"the certificate of the interface ends in {_span(left)}" if left > 0 else "the certificate has ended"
         yield _gateway(ProblemKind.CERTIFICATE_ENDS, text)
+    yield from problems_of_accounts(site.weak_accounts)
     for name, why in site.disabled_webhooks:
         yield _gateway(ProblemKind.WEBHOOK_DISABLED, f"nothing is sent to {name}: {why}", subject=name)
     for name, why in site.failing_webhooks:
@@ -183,7 +218,7 @@ def _of_device(device: DeviceSnapshot, lanes: tuple[str, ...], *, is_gate: bool,
     elif is_garbled:
         kind, text = ProblemKind.UNIT_GARBLED, f"what {device.name} answers cannot be understood"
     elif device.answers:
-        kind = ProblemKind.DEVICE_UNUSABLE
+        kind = ProblemKind.READER_NOT_SECURE if device.kind == _OSDP else ProblemKind.DEVICE_UNUSABLE
     elif is_gate:
         kind = ProblemKind.GATE_OFFLINE
     yield replace(_device(kind, device, text), lanes=lanes, since=device.since)

@@ -119,6 +119,25 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
         K.SITE_FILE_NOTICE: Advice(
             "Site file", Severity.NOTICE, "Lanes work by the site file of the last start.", ("Read the notice above.",)
         ),
+        K.ACCOUNT_GUESSABLE: Advice(
+            "Default or trivial password",
+            Severity.WARNING,
+            "Lanes work; whoever tries the usual passwords signs in, and may open gates.",
+            (
+                "Give each of these accounts another password: `edge-gateway users password`.",
+                "That of an account of the site file is in its secret file; reload or restart the gateway after that.",
+            ),
+        ),
+        K.ACCOUNT_SINGLE_FACTOR: Advice(
+            "Account without second factor",
+            Severity.NOTICE,
+            "Lanes work; whoever learns one of these passwords may open gates or change the site.",
+            (
+                "Set up an authenticator for each of these accounts: `edge-gateway users mfa`.",
+                "Disable accounts that nobody uses: `edge-gateway users disable`.",
+                "Give those that only look a role that only looks: `edge-gateway users role`.",
+            ),
+        ),
         K.CERTIFICATE_ENDS: Advice(
             "Certificate near its end",
             Severity.WARNING,

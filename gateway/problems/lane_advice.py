@@ -37,6 +37,17 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "If it stays unknown, check the limit switches and their wires.",
             ),
         ),
+        K.GATE_LIMITS_BOTH_ON: Advice(
+            "Both limit switches on",
+            Severity.ALARM,
+            "The gate is not closed: nobody can tell whether it is open.",
+            (
+                "Look how the gate stands. One of the two switches is stuck, or its wire has a short circuit.",
+                "Move the gate by hand or its key switch, and watch the page: one of the two inputs does not change.",
+                "Free or replace that switch: dirt, ice and a bent actuator hold it.",
+                "If both change, check in the profile that the right inputs are named, and which of them are inverted.",
+            ),
+        ),
         K.GATE_DOES_NOT_MOVE: Advice(
             "Gate does not move",
             Severity.ALARM,

@@ -109,6 +109,16 @@ LINE_ADVICE: Mapping[K, Advice] = MappingProxyType(
             "The parts that it serves do not work.",
             ("Read what it answers, above.", "Check its driver, profile and key in the site file."),
         ),
+        K.READER_NOT_SECURE: Advice(
+            "Reader off its secure channel",
+            Severity.ALARM,
+            "No card at this reader counts: nobody could tell its messages from forged ones.",
+            (
+                "If the reader was replaced or reset, give it its key: `edge-gateway osdp provision`.",
+                "If not, check that the site file names the key that the reader was given.",
+                "If nobody worked at it, go and look: somebody may have put another device in its place.",
+            ),
+        ),
         K.DEVICE_TAMPERED: Advice(
             "Housing open",
             Severity.ALARM,

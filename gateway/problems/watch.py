@@ -24,6 +24,7 @@ _TOLD_BY_OWNER = frozenset(
     {
         K.GATE_OFFLINE,
         K.GATE_POSITION_UNKNOWN,
+        K.GATE_LIMITS_BOTH_ON,
         K.GATE_STOPPED,
         K.GATE_HELD_OPEN,
         K.GATE_FORCED_OPEN,
@@ -37,6 +38,7 @@ _TOLD_BY_OWNER = frozenset(
         K.DEVICE_OFFLINE,
         K.DEVICE_UNUSABLE,
         K.DEVICE_TAMPERED,
+        K.READER_NOT_SECURE,
         K.READERS_OFFLINE,
         K.CAMERA_UNREACHABLE,
         K.CAMERA_REFUSED,

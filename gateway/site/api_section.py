@@ -70,6 +70,11 @@ class ApiSection(Section):
             return self.host
         return "::1" if ":" in self.host else "127.0.0.1"
 
+    @property
+    def is_reached_from_elsewhere(self) -> bool:
+        """Whether others than this machine reach the interface, themselves or by a proxy."""
+        return not is_loopback(self.listens_on) or self.public_url is not None or bool(self.trusted_proxies)
+
     def proxies(self) -> tuple[Network, ...]:
         """Return `trusted_proxies` as networks; a single address is a network of one."""
         return networks(self.trusted_proxies, whose="your proxies")

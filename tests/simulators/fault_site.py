@@ -42,6 +42,7 @@ _TRAVEL_SECONDS = 0.3
 _START_SECONDS = 30.0
 _CAMERA = Credentials("viewer", "demo")
 _OSDP_KEY = "00112233445566778899aabbccddeeff"
+_ANOTHER_KEY = "ffeeddccbbaa99887766554433221100"
 
 LANES = (
     "plain",
@@ -57,6 +58,7 @@ LANES = (
     "readers",
     "modules",
     "blocked",
+    "limits",
 )
 """One lane for each part that a fault strikes."""
 LINES = ("down", "silent", "garbled", "echo", "strays", "twins", "loose", "slow")
@@ -75,7 +77,8 @@ class FarLane:
         self.gate, self.inputs = 100 + 10 * index, 101 + 10 * index
         self.barrier = Barrier(travel_seconds=_TRAVEL_SECONDS, closes_itself=False)
         self.module = ProfileWiring(profile=_INPUTS_PROFILE, barrier=self.barrier)
-        self.controller = ModbusFarEnd(units={1: ProfileWiring(profile=_GATE_PROFILE, barrier=self.barrier)})
+        self.wiring = ProfileWiring(profile=_GATE_PROFILE, barrier=self.barrier)
+        self.controller = ModbusFarEnd(units={1: self.wiring})
         self.modules = ModbusFarEnd(units={1: self.module})
         self.ports = (0, 0)
 
@@ -362,6 +365,11 @@ key = "osdp-key"
         lanes = "".join(lane.sections(**lane_settings.get(lane.name, {})) for lane in self.lanes.values())
         lines = "".join(line.sections for line in self.lines.values())
         (self.folder / "site.toml").write_text(head + lanes + lines + self.cameras.sections)
+
+    async def give_reader_key(self, *, another: bool) -> None:
+        """Put a reader with another key in the place of the OSDP reader, or the right one again."""
+        await self.osdp.unplug()
+        await self.osdp.plug_in({"address": 1, "key": _ANOTHER_KEY if another else _OSDP_KEY})
 
     async def _start(self) -> None:
         with self.log.open("ab") as log:

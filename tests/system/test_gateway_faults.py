@@ -95,6 +95,7 @@ class BareGateway:
 name = "Bare"
 [api]
 port = {self.taken.getsockname()[1]}
+public_url = "https://bare.example"
 {self.pair.section()}
 [webhooks]
 private_receivers = ["127.0.0.1"]
@@ -126,6 +127,13 @@ free_floor_gigabytes = 0.002
             make=lambda: self._reload(broken),
             mend=lambda: self._reload(text),
         )
+        single = Fault(
+            kind=K.ACCOUNT_SINGLE_FACTOR,
+            part=Part.GATEWAY,
+            make=lambda: self._account(do="add", password="never guessed 7", role="operator"),
+            mend=lambda: self._account(do="disable"),
+            after=2.0,  # rows are read so often
+        )
         read_only = Fault(kind=K.DISK_READ_ONLY, part=Part.GATEWAY, make=self._make_read_only, mend=self._make_writable)
         held = Fault(
             kind=K.LOOP_HELD,
@@ -147,7 +155,12 @@ free_floor_gigabytes = 0.002
             mend=lambda: self._enable(text),
             after=3.0,  # until the file's problem is an event
         )
-        return [[port], [certificate], [file, failing, hook], [read_only], [held]]
+        return [[port], [certificate], [file, failing, hook], [read_only], [held], [single]]
+
+    async def _account(self, **change: str) -> None:
+        body = {"username": "ada", **change}
+        async with self.http.post("/status/settings/account", json=body) as answer:
+            assert answer.status == 200, await answer.text()
 
     async def _stand_still(self) -> None:
         """Let the gateway have no processor for a second, three times."""

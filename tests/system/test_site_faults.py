@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from fault_rounds import Fault, Looking, all_tried, faulty
 from fault_site import FarLine, FaultSite
+from waiting import until
 
 from gateway.demo.central.faults import ErrorKind, Faults
 from gateway.demo.modbus_far_end import Misbehaviour
@@ -41,8 +42,15 @@ def of_lanes(site: FaultSite) -> dict[str, list[Fault]]:
         return time.monotonic()
 
     async def command(path: str, **body: object) -> None:
-        async with site.http.post(path, json=body) as answer:
-            assert answer.status == 200, await answer.text()
+        """Ask until it is done: where the machine kept the far end from answering in time, the gate is away."""
+
+        async def done() -> bool:
+            async with site.http.post(path, json=body) as answer:
+                said = await answer.text()
+            assert answer.status == 200 or "does not answer" in said, said
+            return answer.status == 200
+
+        await until(done)
 
     def open_(name: str) -> Awaitable[None]:
         return command("/v1/device/open", id=lanes[name].gate)
@@ -99,6 +107,16 @@ def of_lanes(site: FaultSite) -> dict[str, list[Fault]]:
                 lambda: None,  # it stands half-way from the start on
                 lambda: open_("still"),  # as the steps say; the gateway closes it then
                 stops=("still",),
+            ),
+        ],
+        "limits": [
+            lane(
+                "limits",
+                K.GATE_LIMITS_BOTH_ON,
+                lambda: lanes["limits"].wiring.turn("open_limit", on=True),
+                lambda: lanes["limits"].wiring.turn("open_limit", on=False),
+                after=2.0,
+                stops=("limits",),
             ),
         ],
         "pushed": [
@@ -333,8 +351,16 @@ def of_the_rest(site: FaultSite) -> dict[str, list[Fault]]:
         make=lambda: site.osdp.live(1, alive=False),
         mend=lambda: site.osdp.live(1, alive=True),
     )
+    off_its_channel = Fault(
+        kind=K.READER_NOT_SECURE,
+        part=Part.DEVICE,
+        id="801",
+        make=lambda: site.give_reader_key(another=True),
+        mend=lambda: site.give_reader_key(another=False),
+        after=5.0,  # until the new line is open, and the handshake has failed
+    )
     return {
-        "osdp": [tampered, switched_off],
+        "osdp": [tampered, switched_off, off_its_channel],
         "away": [camera("away", K.CAMERA_UNREACHABLE, site.cameras.go, site.cameras.come)],
         "refusing": [camera("refusing", K.CAMERA_REFUSED, lambda: refuses(on=True), lambda: refuses(on=False))],
         "stalling": [

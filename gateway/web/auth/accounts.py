@@ -80,7 +80,10 @@ class Roster:
         account = self.get(username)
         usable = account is not None and not account.disabled
         right = await self._site.matches(account.password_hash if account and usable else None, password)
-        return account if right else None
+        if account is None or not right:
+            return None
+        self._site.signed_in(account, password)
+        return account
 
     async def matches(self, password_hash: str | None, password: str) -> bool:
         """Return whether the password is the one of this hash. None, for nobody's, takes as long as a wrong one."""

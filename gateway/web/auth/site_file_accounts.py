@@ -11,6 +11,7 @@ import structlog
 from argon2 import PasswordHasher
 from argon2.exceptions import HashingError, InvalidHashError, VerificationError, VerifyMismatchError
 
+from gateway.domain.guessable import is_guessable
 from gateway.site.api_section import Account
 from gateway.web.http.errors import RequestRefused
 
@@ -42,8 +43,12 @@ class KnownAccount:
 class Accounts:
     """The site file's accounts. One hash is computed at a time, in a thread: guessing cannot take the machine."""
 
-    def __init__(self, *, accounts: Iterable[KnownAccount], nobody_hash: str) -> None:
+    def __init__(
+        self, *, accounts: Iterable[KnownAccount], nobody_hash: str, guessable: Iterable[KnownAccount] = ()
+    ) -> None:
+        """`guessable`: those whose password is among the first that are tried."""
         self._accounts = {account.username: account for account in accounts}
+        self._guessable = {account.username: account.password_hash for account in guessable}
         self._nobody_hash = nobody_hash
         self._one = asyncio.Semaphore(1)
 
@@ -58,6 +63,20 @@ class Accounts:
     def hashes(self) -> dict[str, str]:
         """Return their passwords' hashes by name."""
         return {name: account.password_hash for name, account in self._accounts.items()}
+
+    def guessable(self) -> dict[str, str]:
+        """Return the accounts, by name, that have a password that is guessed first, with its hash.
+
+        The password of an account of the register is known only while its owner signs in.
+        """
+        return dict(self._guessable)
+
+    def signed_in(self, account: KnownAccount, password: str) -> None:
+        """Judge the password that was right. It is kept nowhere."""
+        if is_guessable(account.username, password):
+            self._guessable[account.username] = account.password_hash
+        else:
+            self._guessable.pop(account.username, None)
 
     async def matches(self, password_hash: str | None, password: str) -> bool:
         """Return whether the password is the one of this hash. None, for nobody's, takes as long as a wrong one.
@@ -95,19 +114,21 @@ async def hash_accounts(
     `known` are hashes of before, by name: one that fits the password still is kept, so that a change can be seen.
     """
 
-    def hashed() -> tuple[list[KnownAccount], str]:
-        found = [
-            KnownAccount(
+    def hashed() -> Accounts:
+        found, guessable = [], []
+        for account in accounts:
+            password = password_of(account.password)
+            one = KnownAccount(
                 username=account.username,
-                password_hash=_kept_or_new(known.get(account.username), password_of(account.password)),
+                password_hash=_kept_or_new(known.get(account.username), password),
                 permissions=frozenset(account.permissions),
             )
-            for account in accounts
-        ]
-        return found, hash_password("")
+            found.append(one)
+            if is_guessable(account.username, password):
+                guessable.append(one)
+        return Accounts(accounts=found, nobody_hash=hash_password(""), guessable=guessable)
 
-    found, nobody = await asyncio.to_thread(hashed)
-    return Accounts(accounts=found, nobody_hash=nobody)
+    return await asyncio.to_thread(hashed)
 
 
 def _kept_or_new(known: str | None, password: str) -> str:

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from drivers.contract import GatePosition, PointState
+from drivers.gates.limits import LimitPoint, Limits
 from gateway.domain.central_status import CentralNotice, CentralStatus
 from gateway.domain.events import Severity
 from gateway.domain.footage import CameraCondition, StreamFault
 from gateway.domain.problems import ProblemKind as K
-from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble, Phase
+from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble, Phase, PointSnapshot
 from gateway.problems.found import SiteState, verdict
 from gateway.problems.machine import MachineState
 from gateway.problems.problem import ADVICE
@@ -281,6 +282,35 @@ def test_a_webhook_that_fails_is_a_problem():
 def test_each_problem_of_the_machine(state, kind, text):
     (problem,) = verdict(replace(WELL, machine=MachineState(**state))).problems
     assert (problem.kind, problem.part, problem.text) == (kind, "gateway", text)
+
+
+def with_limits(*, opened):
+    points = (PointSnapshot("closed_limit", PointState.ON), PointSnapshot("open_limit", opened))
+    unknown = LaneTrouble(K.GATE_POSITION_UNKNOWN, "the position is not known")
+    return replace(
+        WELL,
+        lanes=(replace(ENTRY, unable=(unknown,), troubles=(unknown,)), EXIT),
+        devices=(replace(WELL.devices[0], points=points), *WELL.devices[1:]),
+        limits={GATE: Limits(LimitPoint(GATE, "closed_limit"), LimitPoint(GATE, "open_limit"))},
+    )
+
+
+def test_a_position_that_is_unknown_because_both_limits_are_on_says_so():
+    (problem,) = verdict(with_limits(opened=PointState.ON)).problems
+    assert (problem.kind, problem.id, problem.lanes) == (K.GATE_LIMITS_BOTH_ON, "entry", ("Entry",))
+    assert problem.text == "both limit switches are on, as if the gate were open and closed at once"
+
+
+@pytest.mark.parametrize("opened", [PointState.OFF, PointState.UNKNOWN])
+def test_a_position_that_is_unknown_otherwise_is_just_unknown(opened):
+    assert kinds(with_limits(opened=opened)) == [K.GATE_POSITION_UNKNOWN]
+
+
+def test_an_osdp_reader_that_answers_without_its_key_is_off_its_secure_channel():
+    away = device(READER, "Reader", online=False, detail="answers, but has another key", answers=True)
+    (problem,) = verdict(replace(WELL, devices=(replace(away, kind="osdp-reader"),))).problems
+    assert (problem.kind, problem.severity) == (K.READER_NOT_SECURE, Severity.ALARM)
+    assert problem.text == "Reader cannot be used: answers, but has another key"
 
 
 def test_what_stops_a_lane_comes_first():

@@ -10,7 +10,7 @@ from gateway.domain.events import EventKind
 from gateway.site.api_section import Account
 from gateway.store import EventFilter, Session
 from gateway.web.auth import site_file_accounts as accounts_module
-from gateway.web.auth.site_file_accounts import hash_accounts
+from gateway.web.auth.site_file_accounts import KnownAccount, hash_accounts
 from tests.gateway.web.setups.site import SITE
 
 
@@ -252,6 +252,18 @@ async def test_a_password_that_was_kept_has_the_same_hash_and_another_a_new_one(
     assert same.hashes() == first.hashes()
     assert other.hashes() != first.hashes()
     assert await broken.matches(broken.hashes()[account.username], "one")
+
+
+async def test_a_password_that_is_guessed_first_is_known_from_the_site_file_and_from_each_sign_in():
+    tech = Account(username="tech", password="tech")
+    accounts = await hash_accounts([tech], lambda _: "tech2024")
+    assert accounts.guessable() == accounts.hashes()
+    assert (await hash_accounts([tech], lambda _: "seven grey herons")).guessable() == {}
+    ada = KnownAccount(username="ada", password_hash="hash", permissions=frozenset())
+    accounts.signed_in(ada, "password1")
+    assert accounts.guessable()["ada"] == "hash"
+    accounts.signed_in(ada, "seven grey herons")
+    assert "ada" not in accounts.guessable()
 
 
 class ShortOfMemory:

@@ -1,0 +1,64 @@
+"""The problems of the accounts that sign in at the interface. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from gateway.domain.problems import ProblemKind
+from gateway.problems.problem import Part, Problem, listed
+from gateway.store.accounts.accounts import StoredAccount
+
+_WEIGHTY = frozenset({"*", "can_control_devices", "can_edit_settings", "can_edit_access_cards"})
+"""Whoever has one of these opens gates, changes the site or lets people in."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeakAccounts:
+    """Names of accounts that are easily taken over, in order.
+
+    Attributes:
+        single_factor: of the register, may open gates or change the site, and have a password alone.
+        guessable: have a password that is guessed first, as far as it is known.
+    """
+
+    single_factor: tuple[str, ...] = ()
+    guessable: tuple[str, ...] = ()
+
+
+def weak_accounts(
+    stored: Iterable[StoredAccount], *, site_file: Mapping[str, str], guessable: Mapping[str, str]
+) -> WeakAccounts:
+    """Return the accounts that are easily taken over.
+
+    Accounts of the site file cannot have a second factor: they are for programs and for the day on which nothing else
+    works, and their password is a secret of the box. They count by their password alone.
+
+    Args:
+        stored: the register's accounts.
+        site_file: the hashes of the site file's accounts, by name.
+        guessable: the hashes of passwords that are guessed first, by the account's name; one that was changed since
+            then is none.
+    """
+    enabled = [account for account in stored if not account.disabled]
+    hashes = {account.username: account.password_hash for account in enabled} | dict(site_file)
+    return WeakAccounts(
+        single_factor=tuple(
+            sorted(one.username for one in enabled if not one.totp_secret and one.permissions & _WEIGHTY)
+        ),
+        guessable=tuple(sorted(name for name, hashed in guessable.items() if hashes.get(name) == hashed)),
+    )
+
+
+def problems_of_accounts(weak: WeakAccounts) -> Iterator[Problem]:
+    """Yield one problem for all accounts of a kind; another account makes it another problem, to be known of anew."""
+    if names := weak.guessable:
+        text = f"accounts with a password that is guessed first: {listed(names)}"
+        yield _problem(ProblemKind.ACCOUNT_GUESSABLE, text, listed(names))
+    if names := weak.single_factor:
+        text = f"accounts that may open gates or change the site, by a password alone: {listed(names)}"
+        yield _problem(ProblemKind.ACCOUNT_SINGLE_FACTOR, text, listed(names))
+
+
+def _problem(kind: ProblemKind, text: str, subject: str) -> Problem:
+    return Problem(kind=kind, part=Part.GATEWAY, id="", name="Gateway", text=text, subject=subject)
