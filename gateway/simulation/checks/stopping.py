@@ -88,15 +88,17 @@ class StoppingCheck:
             self._stopped.setdefault(lane, at)
 
     def _judge(self, called: seen.Called) -> str:
-        since = self._stopped.get(called.lane)
-        if called.action is GateAction.STOP or since is None or called.at <= since + _ON_ITS_WAY_SECONDS:
-            if called.action is not GateAction.STOP:
-                self._stop_acknowledged.discard(called.lane)
+        if called.action is GateAction.STOP:
             return ""
-        self._over(called.lane)
         asked_at = self._asked_at.pop((called.lane, called.action), None)
         if asked_at is not None and called.at - asked_at <= _PERSON_SECONDS:
+            self._over(called.lane)
             return ""
+        since = self._stopped.get(called.lane)
+        if since is None or called.at <= since + _ON_ITS_WAY_SECONDS:
+            self._stop_acknowledged.discard(called.lane)
+            return ""
+        self._over(called.lane)
         return f"{called.action} was sent in {called.lane} {called.at - since:.1f} s after a person's stop had worked"
 
     def _note_recorded(self, observation: seen.Acknowledged) -> None:

@@ -342,6 +342,19 @@ def test_what_a_person_asked_for_goes_out_though_a_stop_works_while_it_waits_for
     assert ([text for one in steps if (text := check.see(one))] == []) is is_kept
 
 
+def test_what_a_person_asked_for_ends_a_stop_that_works_in_the_same_moment():
+    check = StoppingCheck()
+    steps = [
+        seen.Asked(29.0, LANE, GateAction.OPEN),
+        seen.Asked(29.9, LANE, GateAction.STOP),
+        seen.Answered(29.95, LANE, GateAction.STOP, acknowledged=True),
+        seen.PositionReported(29.97, LANE, GatePosition.STOPPED),
+        seen.Called(30.0, LANE, GateAction.OPEN),
+        seen.Called(35.0, LANE, GateAction.CLOSE),
+    ]
+    assert [text for one in steps if (text := check.see(one))] == []
+
+
 def test_what_is_gone_before_the_close_is_answered_needs_no_open():
     def told(*, answered_at):
         check = ReopeningCheck()
