@@ -244,6 +244,7 @@ class Gateway:
                         await self.stopping.wait()
                         self._notify.stopping()
                         log.info("gateway_stopping")
+                        await self.lanes.until_no_gate_closes()
                 await self._records.stopped()
         finally:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -315,6 +315,12 @@ class LaneRunner:
         yield from granted_vehicles(self.rules, self._state, self._decisions.rules)
         yield from self._about_to_come
 
+    @property
+    def closes_its_gate(self) -> bool:
+        """Whether a close of ours may still move the gate, or is being undone."""
+        job = self._state.closing
+        return job is not None and job.is_on_its_way
+
     def why_not_close(self) -> str:
         """Return what forbids a close now. The driver asks right before the first byte: the freshest reports count."""
         return why_not_close(self.rules, self._latest, self._clock.monotonic())

@@ -122,6 +122,8 @@ class Life:
                     self.came_up.set()
                     await self._ended.wait()
                     self.up = False
+                    if self._clean:
+                        await self.lanes.until_no_gate_closes()
                 if self._clean:
                     await self._last_words()
         finally:

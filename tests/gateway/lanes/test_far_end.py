@@ -259,6 +259,23 @@ async def test_gate_that_warns_before_it_closes_is_opened_again_though_the_first
         assert barrier.state(now=time.monotonic()).opening == 1.0
 
 
+async def test_lanes_end_only_when_a_gate_that_closes_has_closed(tmp_path):
+    async with (
+        a_barrier(warns_seconds=0.5) as (barrier, modbus, port),
+        alive(tmp_path, barrier=barrier, port=port, cards=(card("7"),)) as lane,
+    ):
+        await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
+        lane.arming(occupied=True)
+        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
+        lane.present("7")
+        await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
+        await drives_through(lane)
+        await commanded(modbus, [Wish.OPEN, Wish.CLOSE])
+        assert lane.shown().position is not GatePosition.CLOSED
+        await lane.lanes.until_no_gate_closes()
+        assert lane.shown().position is GatePosition.CLOSED
+
+
 async def commanded(modbus, wishes: list[Wish]) -> None:
     """Wait until the barrier's controller was sent these commands, and no other."""
 
