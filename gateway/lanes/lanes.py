@@ -48,7 +48,7 @@ _LANE_STUCK_SECONDS = 10.0
 _LONGEST_REASON = 200
 _RECORDED_WITHIN = 5.0
 _CLOSES_WITHIN = 6.0
-_LOOK_SECONDS = 0.05
+_LOOK_SECONDS = 0.25
 _COMMAND_RECORDED_WITHIN = 1.0
 
 
@@ -139,9 +139,9 @@ class Lanes:
 
     async def until_no_gate_closes(self) -> None:
         """Wait until no close of ours may move a gate, for at most 6 s: nobody opens it again once the lanes ended."""
-        until = self._clock.monotonic() + _CLOSES_WITHIN
+        until, version = self._clock.monotonic() + _CLOSES_WITHIN, self._store.changes.version
         while any(runner.closes_its_gate for runner in self.runners) and self._clock.monotonic() < until:
-            await asyncio.sleep(_LOOK_SECONDS)
+            version = await self._store.changes.beyond(version, within=_LOOK_SECONDS)
 
     def why_not_changed(self, lane_ids: Collection[str]) -> str:
         """Return which of these lanes cannot be changed now, and why; "" when all can."""

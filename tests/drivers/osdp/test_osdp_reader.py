@@ -246,7 +246,7 @@ async def test_a_lost_reader_that_comes_back_with_another_key_says_so(peripheral
         assert len(listener.of(DeviceLost)) == 1
 
 
-async def test_the_line_tells_how_each_reader_answers(peripherals, connected_reader, eventually):
+async def test_the_line_tells_how_each_reader_answers(peripherals, connected_reader):
     other = secrets.token_bytes(16)
     await peripherals.plug_in(plan(1), plan(2, key=other))
     async with connected_reader(peripherals.spec, {1: KEY, 2: KEY, 3: KEY}) as (line, _):
@@ -255,9 +255,9 @@ async def test_the_line_tells_how_each_reader_answers(peripherals, connected_rea
             return {unit.unit: unit for unit in line.quality().units}
 
         assert (units()[1].unsecured, sum(units()[1].reply_times)) == ("it has not answered yet", 0)
-        await eventually(lambda: sum(units()[1].reply_times) > 20 and units()[1].unsecured == "")
-        await eventually(lambda: units()[2].unsecured == "answers, but has another key")
-        await eventually(lambda: units()[3].failing is Failure.SILENT)
+        await until(lambda: sum(units()[1].reply_times) > 20 and units()[1].unsecured == "")
+        await until(lambda: units()[2].unsecured == "answers, but has another key")
+        await until(lambda: units()[3].failing is Failure.SILENT)
         good, foreign, absent = (units()[address] for address in (1, 2, 3))
         assert good.reply_seconds is not None
         assert 0 < good.reply_seconds < good.allowed_seconds
@@ -266,14 +266,12 @@ async def test_the_line_tells_how_each_reader_answers(peripherals, connected_rea
         assert (sum(absent.reply_times), absent.failed[Failure.SILENT] > 1) == (0, True)
         assert line.quality().down_reason == ""
         peripherals.tamper(1, tampered=True)
-        await eventually(lambda: units()[1].is_tampered)
+        await until(lambda: units()[1].is_tampered)
 
 
-async def test_a_line_that_does_not_open_says_why_and_one_that_garbles_is_told(
-    tmp_path, peripherals, connected_reader, eventually
-):
+async def test_a_line_that_does_not_open_says_why_and_one_that_garbles_is_told(tmp_path, peripherals, connected_reader):
     async with connected_reader(LinkSpec(f"serial:{tmp_path / 'nothing'}"), {1: KEY}) as (line, _):
-        await eventually(lambda: "does not open" in line.quality().down_reason)
+        await until(lambda: "does not open" in line.quality().down_reason)
     await peripherals.plug_in(plan(), manner="corrupts")
     async with connected_reader(peripherals.spec, {1: KEY}) as (line, _):
-        await eventually(lambda: line.quality().units[0].failed.get(Failure.GARBLED, 0) > 0)
+        await until(lambda: line.quality().units[0].failed.get(Failure.GARBLED, 0) > 0)

@@ -80,11 +80,11 @@ def test_wrong_usage_is_status_2(tmp_path):
 
 
 UNEXPECTED = """
-import gateway.app.gateway
+import gateway.app.run
 from gateway.cli import main
 def broken(**_):
     raise ExceptionGroup("of one", [ZeroDivisionError("by rtsp://viewer:hunter2@camera/")])
-gateway.app.gateway.run = broken
+gateway.app.run.run = broken
 main()
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.web.auth.callers import Caller, Carrier
@@ -41,6 +41,7 @@ def test_rubbish_admits_nobody(text):
 
 
 @given(st.integers(0, 54), st.integers(1, 255))
+@example(48, 112)  # "_" became "/", which the usual alphabet has in its place
 def test_a_changed_token_admits_nobody(place, change):
     token = TOKENS.issue(LIVE, GUARD).text
     spoilt = bytearray(token.encode())
