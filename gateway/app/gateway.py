@@ -35,7 +35,6 @@ from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
 from gateway.lanes.incidents import Incidents
 from gateway.lines.site_lines import SiteLines
-from gateway.problems.machine import MachineState
 from gateway.problems.watch import ProblemWatch
 from gateway.runtime.clock import boot_id
 from gateway.runtime.data_folder import DataFolder
@@ -206,17 +205,9 @@ class Gateway:
             store=self.store,
             clock=self._clock,
             interface_fault=lambda: self.interface.fault,
-            machine=self._machine_state,
+            machine=self._machine,
+            loop=self._loop_watch,
             site_file_accounts=lambda: self.interface.site_accounts,
-        )
-
-    def _machine_state(self) -> MachineState:
-        return MachineState(
-            disks=self._machine.disks,
-            memory_high=self._machine.memory_high,
-            slow_commits=self.store.slow_seconds,
-            loop_held=self._loop_watch.held_again(self._clock.monotonic()),
-            clock_step=self._clock.stepped(),
         )
 
     async def live(self) -> None:

@@ -11,6 +11,7 @@ import structlog
 from drivers.bus.bus import Bus
 from drivers.gates.limits import Limits
 from drivers.osdp.line import OsdpLine
+from gateway.app.machine_watch import MachineWatch
 from gateway.central.central_status import CentralLink
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.travels import TRAVEL_EVENTS, SlowGate, most_travels, slow_gates
@@ -20,7 +21,8 @@ from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
 from gateway.problems.machine import MachineState
 from gateway.recording import Recording
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.loop_watch import LoopWatch
 from gateway.site import ModbusDevice, OsdpReaderDevice, SerialGateDevice, SerialTagReaderDevice, Site
 from gateway.site.certificates import ends_at
 from gateway.site.running import RunningSite
@@ -49,9 +51,10 @@ class SiteStateReader:
         recording: Recording,
         central: CentralLink | None,
         store: Store,
-        clock: Clock,
+        clock: SystemClock,
         interface_fault: Callable[[], str],
-        machine: Callable[[], MachineState],
+        machine: MachineWatch,
+        loop: LoopWatch,
         site_file_accounts: Callable[[], SiteFileAccounts | None],
     ) -> None:
         """`central`: None for a site that stands alone. `lines` are by the id of their link, `limits` by the gate's."""
@@ -63,6 +66,7 @@ class SiteStateReader:
         self._clock = clock
         self._interface_fault = interface_fault
         self._machine = machine
+        self._loop = loop
         self._site_file_accounts = site_file_accounts
         self._weak_accounts = WeakAccounts()
         self._refused_records = 0
@@ -101,7 +105,7 @@ class SiteStateReader:
             store_failing=self._store.failing,
             interface_fault=self._interface_fault(),
             site_notices=self._site_file.notices(),
-            machine=self._machine(),
+            machine=self._machine_state(),
             weak_accounts=self._weak_accounts,
             clock_trusted=wall.trusted,
             now=wall.micros,
@@ -113,6 +117,15 @@ class SiteStateReader:
             slow_gates=self._slow_gates,
             limits=self._limits,
             lines=tuple(SiteLine(line.quality(), units) for line, units in self._lines.values()),
+        )
+
+    def _machine_state(self) -> MachineState:
+        return MachineState(
+            disks=self._machine.disks,
+            memory_high=self._machine.memory_high,
+            slow_commits=self._store.slow_seconds,
+            loop_held=self._loop.held_again(self._clock.monotonic()),
+            clock_step=self._clock.stepped(),
         )
 
     async def refresh(self) -> None:

@@ -5,17 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Protocol
+from functools import partial
 
 import structlog
 
-from drivers.contract import (
-    Driver,
-    Gate,
-    PolledDriver,
-    Report,
-    ShowingReader,
-)
+from drivers.contract import Driver, Gate, PolledDriver, Report, ShowingReader
 from gateway.domain.access import Coming
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
@@ -26,6 +20,7 @@ from gateway.lanes.access_rules import access_rules
 from gateway.lanes.decisions import Decisions, PinTries
 from gateway.lanes.device_reports import Intake
 from gateway.lanes.figures import LaneFigures
+from gateway.lanes.lane_drivers import LaneDrivers
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.orders import Order, OrderKind
@@ -50,30 +45,6 @@ _RECORDED_WITHIN = 5.0
 _CLOSES_WITHIN = 6.0
 _LOOK_SECONDS = 0.25
 _COMMAND_RECORDED_WITHIN = 1.0
-
-
-class LaneDrivers(Protocol):
-    """The drivers of a site: see the constructor of `Lanes`."""
-
-    @property
-    def gates(self) -> Mapping[int, Gate]:
-        """The gates, by their device ids."""
-        ...
-
-    @property
-    def showing(self) -> Mapping[int, ShowingReader]:
-        """The readers with lamps."""
-        ...
-
-    @property
-    def stoppable(self) -> frozenset[int]:
-        """The gates with a command to stop."""
-        ...
-
-    @property
-    def drivers(self) -> tuple[Driver, ...]:
-        """Those of every device."""
-        ...
 
 
 class Lanes:
@@ -419,7 +390,7 @@ class Lanes:
             recorder=self.recorder,
             clock=self._clock,
             changed=self._store.changes.bump,
-            beat=_beater(self._progress, f"lane {lane.id}"),
+            beat=partial(self._progress.beat, f"lane {lane.id}"),
             timetable=timetable_of(site, lane),
             can_stop=lane.gate in self._stoppable,
             watched=[
@@ -430,7 +401,3 @@ class Lanes:
             showing={reader: self._showing[reader] for reader in lane.readers if reader in self._showing},
             alarmed=lambda: self._alarmed(lane.id),
         )
-
-
-def _beater(progress: Progress, part: str) -> Callable[[], None]:
-    return lambda: progress.beat(part)

@@ -19,7 +19,6 @@ from gateway.domain.central_status import CentralStatus
 from gateway.domain.writes import RecordWriter
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
-from gateway.lanes.grants import SiteGrants
 from gateway.lanes.incidents import Incidents
 from gateway.lanes.presence import Areas
 from gateway.lines.site_lines import SiteLines
@@ -45,10 +44,8 @@ from gateway.web.http.public_address import PUBLIC_URL
 from gateway.web.http.segments import SegmentFiles
 from gateway.web.http.server import assembled
 from gateway.web.http.times import Moments
-from gateway.web.legacy.access import LegacyAccess
-from gateway.web.legacy.devices import LegacyDevices
-from gateway.web.legacy.video import LegacyVideo
-from gateway.web.legacy.webhooks import LegacyWebhooks, WebhookActions
+from gateway.web.legacy.routes import legacy_routes
+from gateway.web.legacy.webhooks import WebhookActions
 from gateway.web.operations.camera_events.handlers import CameraEventsFamily
 from gateway.web.operations.cameras.handlers import Cameras
 from gateway.web.operations.cameras.open_views import OpenViews
@@ -386,28 +383,15 @@ class Interface:
         )
 
     def _legacy_routes(self) -> tuple[Route, ...]:
-        site, store, clock = self.site, self.store, self.clock
-        return (
-            *LegacyAccess(granting=SiteGrants(site=site, grants=store.grants, clock=clock), lanes=self.lanes).routes(),
-            *LegacyDevices(
-                devices=store.devices,
-                pending_writes=store.pending_writes,
-                registered_devices=store.registered_devices,
-                lanes=self.lanes,
-                writes=self.writes,
-                clock=clock,
-                places=self._places,
-                stands_alone=site.central is None,
-            ).routes(),
-            *LegacyVideo(
-                site=site,
-                camera_events=store.camera_events,
-                segments=store.segments,
-                recording=self.recording,
-                viewers=self._auth.viewers,
-                clock=clock,
-            ).routes(),
-            *LegacyWebhooks(actions=self.webhooks).routes(),
+        return legacy_routes(
+            site=self.site,
+            store=self.store,
+            lanes=self.lanes,
+            recording=self.recording,
+            viewers=self._auth.viewers,
+            writes=self.writes,
+            webhooks=self.webhooks,
+            clock=self.clock,
         )
 
     def _relayed_routes(self) -> tuple[Route, ...]:

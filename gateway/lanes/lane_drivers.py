@@ -1,0 +1,32 @@
+"""The drivers that the lanes of a site use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from drivers.contract import Driver, Gate, ShowingReader
+
+
+class LaneDrivers(Protocol):
+    """The drivers of a site: see the constructor of `Lanes`."""
+
+    @property
+    def gates(self) -> Mapping[int, Gate]:
+        """The gates, by their device ids."""
+        ...
+
+    @property
+    def showing(self) -> Mapping[int, ShowingReader]:
+        """The readers with lamps."""
+        ...
+
+    @property
+    def stoppable(self) -> frozenset[int]:
+        """The gates with a command to stop."""
+        ...
+
+    @property
+    def drivers(self) -> tuple[Driver, ...]:
+        """Those of every device."""
+        ...
