@@ -97,7 +97,6 @@ def carry_out(
     recording: Recording, cuts: list[Cut], *, seed: int, work: Path, forget: Callable[[str], bool] = lambda _: False
 ) -> Iterator[tuple[Cut, str]]:
     """Make each cut and yield it with what it broke, "" for nothing. `forget`: see Disk."""
-    quiet()
     disk, promises = Disk(root=recording.root, calls=recording.calls, forget=forget), Promises()
     for cut in cuts:
         disk.advance(cut.turn)
@@ -122,6 +121,7 @@ def told(cut: Cut) -> str:
 def _share(
     recording: Recording, seed: int, folder: Path, forget: Callable[[str], bool], part: list[Cut]
 ) -> list[tuple[Cut, str]]:
+    quiet()
     work = folder / f"disk-{os.getpid()}"
     return list(carry_out(recording, part, seed=seed, work=work, forget=forget))
 
