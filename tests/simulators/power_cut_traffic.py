@@ -229,8 +229,9 @@ class Life:
                 await self._change(f"webhook {hook}", hook, hooks.add(webhook, most=1000))
             if step % 8 == 4:
                 await self._change(f"webhook {hook}", "", hooks.remove(hook))
-            await asyncio.to_thread(keep_trusted_time, self._site.root, TrustedTime("boot", step, START + step))
-            self._marks.put("time", at=START + step)
+            at = START + self._number * SECOND + step  # it goes on from life to life
+            await asyncio.to_thread(keep_trusted_time, self._site.root, TrustedTime("boot", step, at))
+            self._marks.put("time", at=at)
 
     async def _change(self, subject: str, state: str, change: Awaitable[object]) -> None:
         self._marks.put("asked", subject=subject, state=state)

@@ -285,6 +285,7 @@ class EvidenceSender:
 
     async def _at_central(self, row: OutboxRow, going: _Going) -> Outcome:
         """Ask whether central shows the file with its camera event: a lost answer says nothing of the file."""
+        asked_at = self._clock.monotonic()
         try:
             answer = await self._client.call("POST", _EVENT_PATH, {"id": going.event_id})
         except CentralDenied as error:
@@ -303,7 +304,7 @@ class EvidenceSender:
                 return Found(item)
         if any(not isinstance(item, dict) or "sha256" not in item for item in files):
             return self._looks.unclear(row.id, "central shows files without their SHA-256")
-        return self._looks.missed(row.id)
+        return self._looks.missed(row.id, at=asked_at)
 
     async def _put_off(self, row: OutboxRow, reason: str, *, unanswered: bool = False, at_central: bool = True) -> None:
         next_at = self._clock.wall().micros + int(self._backoff.wait(row.tries + 1) * 1_000_000)

@@ -70,11 +70,10 @@ class SearchAttempts:
         """Return how many searches there were for it."""
         return self._clean.get(row_id, (0, 0.0))[0] + self._unclean[row_id]
 
-    def missed(self, row_id: int) -> Absent | NotYet:
-        """Count a clean search that did not find it."""
-        now = self._monotonic()
-        looks, first = self._clean.get(row_id, (0, now))
-        left = first + self._may_take - now if looks else self._may_take
+    def missed(self, row_id: int, *, at: float) -> Absent | NotYet:
+        """Count a clean search that did not find it; `at`: when that began, in monotonic seconds."""
+        looks, first = self._clean.get(row_id, (0, at))
+        left = first + self._may_take - at if looks else self._may_take
         if not looks or left <= 0:
             looks += 1
             self._clean[row_id] = (looks, first)

@@ -41,6 +41,8 @@ _NARROWEST_PARTS = 8
 _COMPARED_AT_ONCE = 100
 _MOST_LONG = 8
 """So many searches through long lists are kept to go on; of rows that were settled meanwhile, one is left behind."""
+_MOST_TOLD = 1_000
+"""Of so many creates the result of a shared search is kept until each is due; more never share one."""
 _MARGIN = 300.0
 """Seconds by which the clocks that date central's records may be wrong."""
 
@@ -84,8 +86,9 @@ def _lacks_id(create: UnknownCreate, answer: JsonObject) -> bool:
 
 @dataclass
 class _SearchResult:
-    """Result of one search for one row."""
+    """Result of one search for one row. `begun_at`: monotonic seconds; a record made later may be missing in it."""
 
+    begun_at: float
     same: list[tuple[int, JsonObject]] = field(default_factory=list)
     perhaps: list[tuple[int, JsonObject]] = field(default_factory=list)
     problem: str = ""
@@ -129,6 +132,7 @@ class OutcomeSearch:
         self._may_take = may_take
         self._creates: tuple[UnknownCreate, ...] = ()
         self._results: dict[int, _SearchResult] = {}
+        self._told: dict[int, _SearchResult] = {}  # by searches of earlier rounds, of rows that were not due then
         self._taken: set[tuple[str, int]] = set()  # by creates whose record is not stored yet
         self._long: list[_LongSearch] = []
         self._parts = 1  # of the usual page, into how many it is cut as long as it does not come
@@ -139,8 +143,8 @@ class OutcomeSearch:
         return self._attempts.longest
 
     async def begin_round(self, rows: Iterable[OutboxRow]) -> None:
-        """Begin a round in which these rows may be judged; earlier results of theirs are dropped. Raises StoreError."""
-        self._creates = tuple([create for row in rows if (create := await self._unknown_create(row)) is not None])
+        """Begin a round in which these rows may be judged. Raises StoreError."""
+        self._creates = await self._unknown_creates(rows)
         self._results = {}
 
     async def judge(self, create: UnknownCreate) -> Outcome:
@@ -148,6 +152,8 @@ class OutcomeSearch:
         row, lookup = create.row, create.operation.lookup
         if lookup is None:
             return self._attempts.unclear(row.id, "there is no list of central's to look for it in")
+        if (told := self._told.pop(row.id, None)) is not None:
+            self._results.setdefault(row.id, told)
         if row.id not in self._results:
             try:
                 self._results |= await self._look(create, lookup, self._creates)
@@ -197,7 +203,7 @@ class OutcomeSearch:
             try:
                 results |= await self._look(create, lookup, others)
             except (CentralUnavailable, CentralRefused):
-                results |= {item.row.id: _SearchResult() for item in (create, *others) if item.row.kind == row.kind}
+                results |= {item.row.id: self._nothing() for item in (create, *others) if item.row.kind == row.kind}
         result = results.pop(row.id)
         for found, record in result.same:
             claim = (row.kind, found)
@@ -213,6 +219,9 @@ class OutcomeSearch:
 
     def _unseen(self, row: OutboxRow, error: CentralRefused) -> Outcome:
         return self._attempts.unclear(row.id, f"central does not let it be looked for: {error}")
+
+    async def _unknown_creates(self, rows: Iterable[OutboxRow]) -> tuple[UnknownCreate, ...]:
+        return tuple([create for row in rows if (create := await self._unknown_create(row)) is not None])
 
     async def _unknown_create(self, row: OutboxRow) -> UnknownCreate | None:
         """Return a create that may have reached central, with central's ids; None for any other row."""
@@ -235,7 +244,7 @@ class OutcomeSearch:
                 return self._attempts.unclear(row.id, f"central's {row.kind} {found} may be it, or another one")
         if result.problem:
             return self._attempts.unclear(row.id, f"central's list cannot be believed: {result.problem}")
-        return self._attempts.missed(row.id)
+        return self._attempts.missed(row.id, at=result.begun_at)
 
     async def _is_another(self, row: OutboxRow, found: int, record: JsonObject, match: RecordMatch) -> bool:
         """Return whether central's record is one that the site knew before, and not what this row made.
@@ -284,7 +293,7 @@ class OutcomeSearch:
         self, create: UnknownCreate, lookup: Lookup, others: Sequence[UnknownCreate]
     ) -> dict[int, _SearchResult]:
         if lookup.searched:
-            result = _SearchResult()
+            result = self._nothing()
             compare = self._comparing(lookup, {0: create}, {0: result})
             if await search_by_mark(self._client, lookup, create.body, compare):
                 return {create.row.id: result}
@@ -295,18 +304,27 @@ class OutcomeSearch:
         problem = await long.search.look(long.bounds)
         if long.search.goes_on:
             self._long = [*self._long, long][-_MOST_LONG:]
+        else:
+            self._told |= {number: result for number, result in long.results.items() if result.same or not problem}
+            self._told = dict(list(self._told.items())[-_MOST_TOLD:])
         for result in long.results.values():
             result.problem = problem
         return dict(long.results)
 
     async def _new_search(self, create: UnknownCreate, lookup: Lookup, others: Sequence[UnknownCreate]) -> _LongSearch:
+        if self._attempts.number(create.row.id):
+            # Rows put off come back one by one: each would read a long list by itself, and none to its end.
+            others = [
+                *others,
+                *await self._unknown_creates(await self._unknown_outcomes.begun_creates(create.row.kind)),
+            ]
         together = {
             item.row.id: item
             for item in (create, *others)
             if item.row.kind == create.row.kind
             and (not lookup.paged or (item.row.newest_before is None) is (create.row.newest_before is None))
         }
-        results = {number: _SearchResult() for number in together}
+        results = {number: self._nothing() for number in together}
         search = ListSearch(
             self._client,
             lookup,
@@ -316,6 +334,10 @@ class OutcomeSearch:
         )
         bounds = await self._bounds(create.row.kind, [item.row for item in together.values()])
         return _LongSearch(search, bounds, results)
+
+    def _nothing(self) -> _SearchResult:
+        """Return the result of a search that begins now."""
+        return _SearchResult(self._clock.monotonic())
 
     async def _bounds(self, kind: str, rows: list[OutboxRow]) -> Bounds:
         older = [row.newest_before for row in rows if row.newest_before is not None]

@@ -11,9 +11,11 @@ from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database
 from gateway.store.events.events import insert_event
 from gateway.store.outbox.record_kinds import IDS
-from gateway.store.outbox.rows import OutboxRow, free_waiting, row_of, try_again
+from gateway.store.outbox.rows import OutboxRow, free_waiting, listed_rows, row_of, try_again
 
 _CARD = "access_card"
+MOST_TOGETHER = 200
+"""So many creates share one search at the most: each page is compared with each of them."""
 
 
 class UnknownOutcomes:
@@ -53,6 +55,17 @@ class UnknownOutcomes:
                     f"SELECT 1 FROM {table} WHERE id = ? AND updated_at < ?", (central_id, before)
                 ).fetchone()
                 is not None
+            )
+        )
+
+    async def begun_creates(self, kind: str) -> tuple[OutboxRow, ...]:
+        """Return the oldest waiting creates of a kind that central may have carried out, at most `MOST_TOGETHER`."""
+        return await self._database.read(
+            lambda connection: listed_rows(
+                connection,
+                "SELECT * FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND begun = 1 AND kind = ?"
+                " AND action = 'create' ORDER BY id LIMIT ?",
+                (kind, MOST_TOGETHER),
             )
         )
 

@@ -171,6 +171,30 @@ async def test_a_list_too_long_for_one_search_is_read_in_parts(scene, order, los
     assert [entry["plate"] for entry in scene.there("entry")] == ["ZZ1", "ZZ2"]
 
 
+@pytest.mark.parametrize("lost", ["answer", "request"])
+async def test_many_records_share_the_search_through_a_list_too_long_for_one(scene, lost):
+    """They are put off by backoff, each for a time of its own: one search for each would never come to its end."""
+    many = range(2, 32)
+    scene.central.cap = 100
+    await scene.tell("entry", 1)
+    await scene.turns(1)
+    scene.central.lose = lost
+    for number in many:
+        await scene.tell("entry", number)
+        await scene.turns(0.04)
+    scene.central.lose = ""
+    before = iso_utc(scene.time.wall().micros - 86_400_000_000)
+    for number in range(4_000):
+        scene.central.add("entry", {"device_id": 700, "type": "entry", "plate": f"AB{number}", "date_at": before})
+    scene.central.requests.clear()
+    await scene.turns(3 * 3600)
+    books = await scene.store.outbox.books()
+    requests, weight = scene.asked()
+    print(f"30 records, lost {lost}: {requests} list requests, {weight / 1000:.0f} kB")
+    assert (books.waiting, books.parked, books.delivered) == (0, 0, 31)
+    assert sorted(entry["plate"] for entry in scene.there("entry")) == sorted(f"ZZ{number}" for number in (1, *many))
+
+
 async def test_a_person_is_asked_only_after_a_day(scene):
     scene.central.gained_per_second = 0.05
     await scene.tell("camera_event", 1)
