@@ -38,6 +38,7 @@ CENTRAL_ADVICE: Mapping[K, Advice] = MappingProxyType(
             (
                 "Check user name and password of `[central]` in the site file against the account at central.",
                 "Have whoever runs central check that the account is active and not locked.",
+                "Then wait: the gateway tries again within a minute at first, and later every 15 minutes.",
             ),
         ),
         K.CENTRAL_LIST_INCOMPLETE: Advice(

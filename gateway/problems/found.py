@@ -87,10 +87,10 @@ def _problems(site: SiteState) -> Iterator[Problem]:
     offline = {device.device_id for device in site.devices if device.online is False}
     hindered: defaultdict[int, list[str]] = defaultdict(list)
     for lane in site.lanes:
-        both_on = _both_limits_on(site, lane.gate_id)
+        both_on = _limits_that_are_both_on(site, lane.gate_id)
         for trouble in lane.troubles:
-            yield _of_lane(lane, _explained(trouble, both_limits_on=both_on), stops=False)
-        for trouble in (_explained(one, both_limits_on=both_on) for one in lane.unable):
+            yield _of_lane(lane, _explained(trouble, both_on), stops=False)
+        for trouble in (_explained(one, both_on) for one in lane.unable):
             if trouble.device_id in offline:
                 hindered[trouble.device_id].append(lane.name)
             else:
@@ -105,27 +105,28 @@ def _problems(site: SiteState) -> Iterator[Problem]:
         yield from _of_central(site, site.central)
 
 
-def _both_limits_on(site: SiteState, gate_id: int) -> bool:
+def _limits_that_are_both_on(site: SiteState, gate_id: int) -> Limits | None:
     limits = site.limits.get(gate_id)
     if limits is None:
-        return False
+        return None
     on = {
         LimitPoint(device.device_id, point.name)
         for device in site.devices
         for point in device.points
         if point.state is PointState.ON
     }
-    return {limits.closed, limits.opened} <= on
+    return limits if {limits.closed, limits.opened} <= on else None
 
 
-def _explained(trouble: LaneTrouble, *, both_limits_on: bool) -> LaneTrouble:
+def _explained(trouble: LaneTrouble, both_on: Limits | None) -> LaneTrouble:
     """Return the trouble with its cause where a position is unknown because both limit switches are on.
 
     A position is unknown once it has been so for as long as the gate takes to travel: a switch may stick for a moment.
     """
-    if not both_limits_on or trouble.kind is not ProblemKind.GATE_POSITION_UNKNOWN:
+    if both_on is None or trouble.kind is not ProblemKind.GATE_POSITION_UNKNOWN:
         return trouble
-    text = "both limit switches are on, as if the gate were open and closed at once"
+    names = f"{both_on.closed.point} and {both_on.opened.point}"
+    text = f"both limit switches are on, as if the gate were open and closed at once: {names}"
     return replace(trouble, kind=ProblemKind.GATE_LIMITS_BOTH_ON, text=text)
 
 
@@ -238,8 +239,9 @@ def _of_central(site: SiteState, central: CentralStatus) -> Iterator[Problem]:
     for notice in central.notices:
         yield _central(notice.kind, notice.text, subject=notice.text)
     if refused := site.refused_records:
-        were = "records were" if refused > 1 else "record was"
-        yield _central(ProblemKind.RECORDS_REFUSED, f"{refused:,} {were} refused by central, and wait for a person")
+        text = f"{refused:,} records were refused by central, and wait for a person"
+        one = "1 record was refused by central, and waits for a person"
+        yield _central(ProblemKind.RECORDS_REFUSED, one if refused == 1 else text)
 
 
 def _central(kind: ProblemKind, text: str, *, since: int = 0, subject: str = "") -> Problem:

@@ -22,7 +22,8 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
             "No vehicle is let in or out here: the gateway cannot move the gate.",
             (
                 "Check the controller's supply and its fuse.",
-                "Check the line: cable, converter and its lamps; run `edge-gateway probe` for this device.",
+                "Check the line: cable, converter and its lamps.",
+                'If others answer on its line, open Lines on the page: "Look for units" finds the address at which it answers.',
                 "Check its link, address and unit in the site file; `edge-gateway discover` lists what is there.",
                 "Until it answers, open the gate by hand or by its key switch.",
             ),
@@ -43,7 +44,7 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
             "The gate is not closed: nobody can tell whether it is open.",
             (
                 "Look how the gate stands. One of the two switches is stuck, or its wire has a short circuit.",
-                "Move the gate by hand or its key switch, and watch the page: one of the two inputs does not change.",
+                "Move the gate by hand or its key switch, and watch both inputs at Health: one does not change.",
                 "Free or replace that switch: dirt, ice and a bent actuator hold it.",
                 "If both change, check in the profile that the right inputs are named, and which of them are inverted.",
             ),

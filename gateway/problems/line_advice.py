@@ -100,7 +100,8 @@ LINE_ADVICE: Mapping[K, Advice] = MappingProxyType(
             (
                 "Check its supply and its cable.",
                 "Check link, unit or address in the site file against the device's settings.",
-                "Run `edge-gateway probe` for this device, and `edge-gateway discover` for ports that are there.",
+                'If it shares a line, open Lines on the page: "Look for units" finds the address at which it answers.',
+                "`edge-gateway discover` lists the serial ports that are there.",
             ),
         ),
         K.DEVICE_UNUSABLE: Advice(

@@ -14,6 +14,8 @@ _FETCHED_AGAIN = frozenset({K.CENTRAL_LIST_INCOMPLETE, K.CENTRAL_LIST_OLD, K.CEN
 _OF_LINES = frozenset({K.UNIT_GARBLED, K.UNIT_UNRELIABLE, K.UNIT_SLOW})
 _OF_SITE_FILE = frozenset({K.SITE_FILE_NOTICE})
 _OF_HEALTH = frozenset({Part.DEVICE, Part.CENTRAL})
+_OF_INPUTS = frozenset({K.GATE_LIMITS_BOTH_ON})
+"""Problems of lanes whose inputs stand among those of devices alone, at Health."""
 
 
 class ActionAnswer(Answer):
@@ -76,6 +78,8 @@ def problem_fields(problem: Problem) -> JsonObject:
 def _action(problem: Problem) -> JsonObject | None:
     if problem.kind in _FETCHED_AGAIN:
         return {"label": "Fetch everything again", "show": "", "post": "/status/sync/refresh"}
+    if problem.kind in _OF_INPUTS:
+        return _shown("Show its inputs", "health")
     if problem.part is Part.LANE:
         return _shown("Show the lane", f"lanes/{quote(problem.id, safe='')}")
     if problem.part is Part.LINE or problem.kind in _OF_LINES:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from aiohttp import web
+from aiohttp.typedefs import Handler as RawHandler
 
 from gateway.domain.errors import ConfigError
 from gateway.site.api_section import TlsSection
@@ -58,7 +59,9 @@ _TOKEN_CORS = {
 
 def assembled(routes: Sequence[Route], admission: Admission, live: Live, limits: ConnectionLimits) -> web.Application:
     """Build the application: routes behind their rules, the page's files, errors as envelopes, streams that end."""
-    app = web.Application(middlewares=[limits.asking, errors_as_envelopes], client_max_size=LARGEST_BODY)
+    app = web.Application(
+        middlewares=[limits.asking, errors_as_envelopes, _wrong_addresses], client_max_size=LARGEST_BODY
+    )
     app[LIMITS] = limits
     for route in routes:
         operation, handler = route.operation, admission.guarded(route)
@@ -169,6 +172,22 @@ async def _expected(operation: Operation, request: web.Request) -> web.StreamRes
     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     request.writer.output_size = 0  # nothing of the answer was sent
     return None
+
+
+@web.middleware
+async def _wrong_addresses(request: web.Request, handler: RawHandler) -> web.StreamResponse:
+    """Send a browser that visits an address of the page which there is not to the one that is meant, else to its start.
+
+    Programs, which do not ask for HTML, get 404 in the envelope.
+    """
+    try:
+        return await handler(request)
+    except web.HTTPNotFound as error:
+        is_visit = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
+        if not is_visit or not request.path.startswith("/status/") or request.path.startswith("/status/static/"):
+            raise
+        typed = request.rel_url.raw_path
+        raise web.HTTPSeeOther(typed.rstrip("/") if typed.endswith("/") else "/status/?unknown") from error
 
 
 async def _to_page(_: web.Request) -> web.StreamResponse:

@@ -298,7 +298,26 @@ def with_limits(*, opened):
 def test_a_position_that_is_unknown_because_both_limits_are_on_says_so():
     (problem,) = verdict(with_limits(opened=PointState.ON)).problems
     assert (problem.kind, problem.id, problem.lanes) == (K.GATE_LIMITS_BOTH_ON, "entry", ("Entry",))
-    assert problem.text == "both limit switches are on, as if the gate were open and closed at once"
+    assert problem.text == (
+        "both limit switches are on, as if the gate were open and closed at once: closed_limit and open_limit"
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (1, "1 record was refused by central, and waits for a person"),
+        (1200, "1,200 records were refused by central, and wait for a person"),
+    ],
+)
+def test_refused_records_are_counted_in_a_sentence(count, text):
+    (problem,) = verdict(replace(WELL, refused_records=count)).problems
+    assert (problem.kind, problem.text) == (K.RECORDS_REFUSED, text)
+
+
+@pytest.mark.parametrize("kind", [K.DEVICE_OFFLINE, K.GATE_OFFLINE])
+def test_who_has_only_the_page_is_told_where_it_finds_the_address_of_a_silent_device(kind):
+    assert any('Lines on the page: "Look for units"' in step for step in ADVICE[kind].steps)
 
 
 @pytest.mark.parametrize("opened", [PointState.OFF, PointState.UNKNOWN])

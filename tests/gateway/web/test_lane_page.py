@@ -13,7 +13,9 @@ from playwright.async_api import expect
 from drivers.contract import GatePosition
 from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind
-from gateway.lanes.snapshots import CommandSnapshot
+from gateway.domain.problems import ProblemKind
+from gateway.lanes.snapshots import CommandSnapshot, LaneTrouble
+from gateway.problems.problem import Part, Problem
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
 expect.set_options(timeout=8000)
@@ -167,3 +169,34 @@ async def test_a_lane_that_is_not_there_is_said_and_a_guard_sees_no_controls(gat
         await expect(page.locator("#try-section")).to_be_hidden()
         await expect(page.locator("#lane .live")).to_have_count(0)
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize(("view", "said"), [("", "#lanes"), ("lanes/entry", "#lane"), ("wall", "#wall-lanes")])
+async def test_a_lane_says_why_its_position_is_unknown_where_that_is_known(gateway, lane_page, view, said):
+    kind, cause = ProblemKind.GATE_LIMITS_BOTH_ON, "both limit switches are on"
+    unknown = LaneTrouble(ProblemKind.GATE_POSITION_UNKNOWN, "the position is not known: open it, then close it")
+    problem = Problem(kind=kind, part=Part.LANE, id="entry", name="Main entry", text=cause, lanes=("Main entry",))
+    gateway.board.show(unable=(unknown,), troubles=(unknown,))
+    gateway.problems.append(problem)
+    try:
+        async with lane_page() as page:
+            await sign_in(page, gateway, view=view)
+            await expect(page.locator(said).get_by_text(cause)).to_be_visible()
+            await expect(page.locator(said).get_by_text("open it, then close it")).to_have_count(0)
+    finally:
+        gateway.problems.remove(problem)
+        gateway.board.show(unable=(), troubles=())
+
+
+async def test_both_limits_lead_to_the_view_that_lists_these_inputs(gateway, browser_page):
+    kind = ProblemKind.GATE_LIMITS_BOTH_ON
+    problem = Problem(kind=kind, part=Part.LANE, id="entry", name="Main entry", text="both limit switches are on")
+    gateway.problems.append(problem)
+    try:
+        async with browser_page() as page:
+            await sign_in(page, gateway)
+            await page.locator(".problem summary").click()
+            await page.get_by_role("link", name="Show its inputs").click()
+            await expect(page.locator("#devices").get_by_text("Entry barrier")).to_be_visible()
+    finally:
+        gateway.problems.remove(problem)

@@ -161,6 +161,20 @@ async def test_a_file_that_the_page_does_not_have_is_not_found(gateway, name):
     assert (status, answer) == (404, {"success": False, "error": "no such operation"})
 
 
+async def test_a_wrong_address_sends_browsers_alone_elsewhere_and_within_the_page(gateway):
+    for path, place in (
+        ("/status/health/", "/status/health"),
+        ("/status/nothing", "/status/?unknown"),
+        ("/status///elsewhere.example/", "/status///elsewhere.example"),
+        ("/status/%0d%0aSet-Cookie:%20a/", "/status/%0D%0ASet-Cookie:%20a"),
+    ):
+        url, visit = f"{gateway.url}{path}", {"Accept": "text/html,*/*"}
+        async with gateway.client.get(url, headers=visit, allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["Location"]) == (303, place)
+        async with gateway.client.get(url, allow_redirects=False) as answer:
+            assert (answer.status, await answer.json()) == (404, {"success": False, "error": "no such operation"})
+
+
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/device/list"), ("GET", "/health/live")])
 async def test_an_unknown_expectation_is_refused_in_the_envelope(gateway, method, path):
     async with gateway.client.request(method, gateway.url + path, headers={"Expect": "wonders"}) as answer:

@@ -96,6 +96,33 @@ async def test_an_unknown_event_is_said(gateway, browser_page):
         await expect(page.get_by_text("there is no event 4711")).to_be_visible()
 
 
+@pytest.mark.parametrize("typed", ["lanes", "commissioning/", "buses", "lines/field", "EVENTS", "a//b/"])
+async def test_an_address_that_is_not_there_leads_to_the_start_and_says_so(gateway, browser_page, typed):
+    async with browser_page() as page:
+        await sign_in(page, gateway)
+        await page.goto(f"{gateway.url}/status/{typed}")
+        await expect(page.get_by_text("There is nothing at that address.")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Lanes")).to_be_visible()
+        await expect(page).to_have_url(f"{gateway.url}/status/")
+
+
+async def test_a_slash_at_the_end_of_an_address_is_forgiven(gateway, browser_page):
+    async with browser_page() as page:
+        await sign_in(page, gateway)
+        await page.goto(f"{gateway.url}/status/health/")
+        await expect(page).to_have_url(f"{gateway.url}/status/health")
+        await expect(page.get_by_role("heading", name="Devices")).to_be_visible()
+
+
+@pytest.mark.parametrize("typed", ["%", "%E9", "none"])
+async def test_a_lane_that_is_typed_wrongly_is_said(gateway, browser_page, typed):
+    async with browser_page() as page:
+        await sign_in(page, gateway)
+        await page.goto(f"{gateway.url}/status/lanes/{typed}")
+        await expect(page.get_by_text("This site has no such lane.")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Inputs and outputs")).to_be_hidden()
+
+
 async def test_a_card_is_found_suspended_edited_added_and_deleted(gateway, browser_page):
     async with browser_page() as page:
         await sign_in(page, gateway, view="cards")

@@ -58,7 +58,14 @@ export function createLane(lane) {
   return node;
 }
 
-export function updateLane(node, lane, { user, demo }) {
+// What is wrong with a lane, a sentence each. A position that is unknown has its cause where that is known.
+export function wrongWith(lane, problems) {
+  const cause = problems.find((problem) => problem.kind === "gate_limits_both_on" && problem.id === lane.lane_id);
+  const told = (trouble) => (cause && trouble.kind === "gate_position_unknown" ? cause.text : trouble.text);
+  return [...new Set([...lane.unable, ...lane.troubles].map(told))];
+}
+
+export function updateLane(node, lane, { user, demo, problems }) {
   node.lane = lane;
   setText(node.querySelector(".lane-name"), lane.name);
   node.querySelector(".lane-name").setAttribute("href", addressOf(lane));
@@ -81,7 +88,7 @@ export function updateLane(node, lane, { user, demo }) {
   standing.hidden = !lane.order_text;
   setText(standing, lane.order_text);
   setClass(standing, `order ${lane.order}`);
-  const wrong = [...lane.unable, ...lane.troubles].map((trouble) => trouble.text);
+  const wrong = wrongWith(lane, problems);
   node.querySelector(".troubles").hidden = wrong.length === 0;
   keyed(node.querySelector(".troubles"), wrong, {
     key: (text) => text,

@@ -1,7 +1,9 @@
 // Views of the page, each with an address of its own: the back button works, and an address can be sent to somebody.
+import { toast } from "./dialogs.js";
 import { byId } from "./dom.js";
 
 const BASE = "/status/";
+const UNKNOWN = "?unknown"; // a browser asked for an address that there is not, and was sent here
 const VIEWS = { "": "now", lanes: "lanes", commissioning: "commissioning", events: "events", cards: "cards", lines: "lines", health: "health", settings: "settings", wall: "wall" };
 const entered = {}; // what a view does as it is entered, by its name
 const left = {}; // and as it is left
@@ -18,6 +20,10 @@ export function setUpViews({ before }) {
     go(link.getAttribute("href"));
   });
   addEventListener("popstate", show);
+  if (location.search === UNKNOWN) {
+    history.replaceState(null, "", BASE);
+    toast("There is nothing at that address. This is the start.", true);
+  }
 }
 
 export function onEnter(view, act, leave) {
@@ -43,5 +49,14 @@ export function show() {
   }
   if (shown !== view) for (const leave of left[shown] ?? []) leave();
   shown = view;
-  for (const act of entered[view] ?? []) act(decodeURIComponent(id));
+  for (const act of entered[view] ?? []) act(plain(id));
+}
+
+// A part of an address as it is meant; one that is typed wrongly stays as it is, and names nothing.
+function plain(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
