@@ -149,7 +149,8 @@ class LineScans:
             self._scans[name] = replace(self._scans[name], ended=ended)
 
     async def _ask_all(self, name: str, line: PolledLine, units: tuple[int, ...]) -> str:
-        """Ask each address; return why it ended."""
+        """Ask each address; return why it ended. A unit that failed before then ends nothing: it may be looked for."""
+        well = {one.unit for one in line.bus.quality().units if one.reply_seconds is not None and one.failing is None}
         before = _failed(line.bus)
         unasked_in_a_row = 0
         for unit in units:
@@ -167,7 +168,7 @@ class LineScans:
             unasked_in_a_row = 0
             self._note(name, None if seen is None else _new(seen))
             now = _failed(line.bus)
-            if sum(now[used] - count for used, count in before.items()) >= _MOST_FAILURES:
+            if sum(now[used] - before[used] for used in well) >= _MOST_FAILURES:
                 return "units of the site answered worse meanwhile, so that it was stopped"
         return DONE
 
@@ -215,6 +216,5 @@ def _in_use(line: PolledLine, unit: int) -> ScannedUnit:
 
 
 def _failed(bus: Bus) -> Counter[int]:
-    """Count the requests that each unit failed which answers."""
-    units = bus.quality().units
-    return Counter({unit.unit: sum(unit.failed.values()) for unit in units if unit.reply_seconds is not None})
+    """Count the requests that each unit failed."""
+    return Counter({unit.unit: sum(unit.failed.values()) for unit in bus.quality().units})

@@ -23,7 +23,7 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
             (
                 "Check the controller's supply and its fuse.",
                 "Check the line: cable, converter and its lamps.",
-                'If others answer on its line, open Lines on the page: "Look for units" finds the address at which it answers.',
+                'If it shares a line: "Look for units" at Lines on the page finds the address at which it answers.',
                 "Check its link, address and unit in the site file; `edge-gateway discover` lists what is there.",
                 "Until it answers, open the gate by hand or by its key switch.",
             ),

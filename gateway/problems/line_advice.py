@@ -100,7 +100,7 @@ LINE_ADVICE: Mapping[K, Advice] = MappingProxyType(
             (
                 "Check its supply and its cable.",
                 "Check link, unit or address in the site file against the device's settings.",
-                'If it shares a line, open Lines on the page: "Look for units" finds the address at which it answers.',
+                'If it shares a line: "Look for units" at Lines on the page finds the address at which it answers.',
                 "`edge-gateway discover` lists the serial ports that are there.",
             ),
         ),

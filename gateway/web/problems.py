@@ -78,10 +78,9 @@ def problem_fields(problem: Problem) -> JsonObject:
 def _action(problem: Problem) -> JsonObject | None:
     if problem.kind in _FETCHED_AGAIN:
         return {"label": "Fetch everything again", "show": "", "post": "/status/sync/refresh"}
-    if problem.kind in _OF_INPUTS:
-        return _shown("Show its inputs", "health")
     if problem.part is Part.LANE:
-        return _shown("Show the lane", f"lanes/{quote(problem.id, safe='')}")
+        lane = f"lanes/{quote(problem.id, safe='')}"
+        return _shown("Show its inputs", "health") if problem.kind in _OF_INPUTS else _shown("Show the lane", lane)
     if problem.part is Part.LINE or problem.kind in _OF_LINES:
         return _shown("Show the line", "lines")
     if problem.kind in _OF_SITE_FILE:

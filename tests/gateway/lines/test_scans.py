@@ -127,3 +127,17 @@ async def test_lines_that_are_not_scanned(framing, why):
             scans.start("garage", [1])
         with pytest.raises(NotFoundError):
             scans.stop("yard")
+
+
+async def test_a_unit_that_was_silent_before_does_not_end_the_search_for_it(yard):
+    yard.far_end.misbehave(USED, Misbehaviour(deaf=True))
+    await until(lambda: yard.bus.quality().units[0].failing)
+    failed = sum(yard.bus.quality().units[0].failed.values())
+    yard.scans.start("yard", [*range(10, 200), NEW])
+    await until(lambda: sum(yard.bus.quality().units[0].failed.values()) > failed + 3)
+    assert yard.scans.of("yard").ended == ""
+    yard.scans.stop("yard")
+    yard.scans.start("yard", [USED, NEW])
+    await until(lambda: yard.scans.of("yard").ended)
+    assert yard.scans.of("yard").ended == DONE
+    assert [unit.unit for unit in yard.scans.of("yard").units] == [USED, NEW]

@@ -317,7 +317,7 @@ def test_refused_records_are_counted_in_a_sentence(count, text):
 
 @pytest.mark.parametrize("kind", [K.DEVICE_OFFLINE, K.GATE_OFFLINE])
 def test_who_has_only_the_page_is_told_where_it_finds_the_address_of_a_silent_device(kind):
-    assert any('Lines on the page: "Look for units"' in step for step in ADVICE[kind].steps)
+    assert any('"Look for units" at Lines on the page' in step for step in ADVICE[kind].steps)
 
 
 @pytest.mark.parametrize("opened", [PointState.OFF, PointState.UNKNOWN])
