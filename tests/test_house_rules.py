@@ -115,3 +115,29 @@ def test_a_private_name_is_found():
     assert list(private_names("monkeypatch.setattr(module, '_ONE', 1)\n")) == [1]
     assert list(private_names("patch.setattr('gateway.web.module._ONE', 1)\n")) == [1]
     assert not list(private_names("from aiohttp import _one\nmonkeypatch.setattr(module, 'ONE', '_one')\n"))
+
+
+LONGEST_MODULE, LONGEST_FUNCTION = 400, 60
+
+
+def too_long(source: str) -> Iterator[int]:
+    """The line of each function that is too long, and 1 for a module that is."""
+    if len(source.splitlines()) > LONGEST_MODULE:
+        yield 1
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+            first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+            if node.end_lineno - first.lineno >= LONGEST_FUNCTION:
+                yield node.lineno
+
+
+def test_modules_and_functions_are_seen_at_a_glance():
+    """A function's lines are counted from behind its docstring: what it promises may take its space."""
+    files = [file for name in ("gateway", "drivers") for file in (ROOT / name).rglob("*.py")]
+    assert [f"{file.relative_to(ROOT)}:{line}" for file in files for line in too_long(file.read_text())] == []
+
+
+def test_what_is_too_long_is_found():
+    assert list(too_long("x = 1\n" * 401)) == [1]
+    assert list(too_long('def f():\n    """Say."""\n' + "    x = 1\n" * 61)) == [1]
+    assert not list(too_long('def f():\n    """Say.\n\n    More.\n    """\n' + "    x = 1\n" * 60))

@@ -23,15 +23,7 @@ from contextlib import contextmanager, nullcontext
 
 from drivers.bus.line_quality import LineQuality
 from drivers.bus.recent import Turn
-from drivers.bus.transactions import (
-    Answer,
-    Exchange,
-    Priority,
-    Reply,
-    Transaction,
-    TransactionQueue,
-    next_turn,
-)
+from drivers.bus.transactions import Answer, Exchange, Priority, Reply, Transaction, TransactionQueue, next_turn
 from drivers.bus.units import LineUnits
 from drivers.bus.wire import Trace, Wire
 from drivers.contract import (

@@ -19,7 +19,7 @@ from gateway.app.device_registration import DeviceRegistration
 from gateway.app.devices import build_field
 from gateway.app.expiry import event_keeping, expiry_limits
 from gateway.app.machine_watch import MachineWatch
-from gateway.app.parts import clock_of, recording_of, store_of
+from gateway.app.parts import clock_of, recording_of, store_of, webhooks_of
 from gateway.app.polled_lines import polled_lines
 from gateway.app.readiness import Readiness
 from gateway.app.run_records import RunRecords
@@ -53,9 +53,6 @@ from gateway.web.app import Interface
 from gateway.web.auth.admission import Route
 from gateway.web.auth.site_file_accounts import Accounts
 from gateway.web.status.snapshot import DemoCard
-from gateway.webhooks.client import ReceiverClient
-from gateway.webhooks.registry import WebhookRegistry
-from gateway.webhooks.sender import WebhookSender
 
 log = structlog.get_logger(__name__)
 
@@ -127,7 +124,7 @@ class Gateway:
         self._log_tail = log_tail
         self._add_watches()
         self._keeping = event_keeping(site, store=self.store, clock=self._clock, forget=self._recording.forget)
-        self._add_webhooks()
+        self._webhooks = webhooks_of(site, store=self.store, clock=self._clock)
 
     def _add_lanes(self, *, site_path: Path) -> None:
         """Build the field, the lanes on it, and what is read of its lines."""
@@ -144,7 +141,7 @@ class Gateway:
             clock=self._clock,
             progress=self.progress,
             boot=randomness.token_hex(6),
-            alarmed=self._lane_alarmed,
+            alarmed=lambda lane_id: self._incidents.alarm(lane_id),  # noqa: PLW0108 (made behind the lanes)
         )
         self._records = RunRecords(recorder=self.lanes.recorder, clock=self._clock)
         self._incidents = Incidents(
@@ -179,19 +176,6 @@ class Gateway:
             clock=self._clock,
             zone=lambda: ZoneInfo(self.site.site.timezone),
         )
-
-    def _add_webhooks(self) -> None:
-        hooks = self.site.webhooks
-        self._receiver_client = ReceiverClient(
-            allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds
-        )
-        self._webhooks = WebhookSender(webhooks=self.store.webhooks, client=self._receiver_client, clock=self._clock)
-        self._webhook_registry = WebhookRegistry(
-            webhooks=self.store.webhooks, client=self._receiver_client, clock=self._clock
-        )
-
-    def _lane_alarmed(self, lane_id: str) -> None:
-        self._incidents.alarm(lane_id)
 
     def _state_reader(self) -> SiteStateReader:
         return SiteStateReader(
@@ -239,7 +223,7 @@ class Gateway:
                 await self._records.stopped()
         finally:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            self._receiver_client.close()
+            self._webhooks.client.close()
             await self.store.close()
 
     def _start(self, services: Supervisor) -> None:
@@ -250,7 +234,7 @@ class Gateway:
         self._services = services
         self._central.start(services)
         services.keep("trusted time", self._trusted_time.run)
-        services.keep("webhooks", self._webhooks.run)
+        services.keep("webhooks", self._webhooks.sender.run)
         services.keep("event keeping", self._keeping.run)
         services.keep("day counting", self._day_counting.run)
         services.keep("problems", self._problems.run)
@@ -293,7 +277,7 @@ class Gateway:
             lines=self._lines,
             loop=self._loop_watch,
             support=self._support_bundle(),
-            webhooks=self._webhook_registry,
+            webhooks=self._webhooks.registry,
             outbox=self._central.parts.parked,
             relay=self._central.parts.relay,
             central_accounts=self._central.parts.people,

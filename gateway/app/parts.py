@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from gateway.lanes.access_rules import places_of
@@ -12,6 +13,18 @@ from gateway.runtime.supervision import Progress
 from gateway.runtime.trusted_time import read_trusted_time
 from gateway.site import Secrets, Site
 from gateway.store import DEFAULT_BYTES, GIGABYTE, Store
+from gateway.webhooks.client import ReceiverClient
+from gateway.webhooks.registry import WebhookRegistry
+from gateway.webhooks.sender import WebhookSender
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookParts:
+    """What sends events to receivers, and what registers those. Close `client` at the end."""
+
+    client: ReceiverClient
+    sender: WebhookSender
+    registry: WebhookRegistry
 
 
 def clock_of(folder: DataFolder) -> SystemClock:
@@ -49,4 +62,15 @@ def recording_of(
         secrets=secrets,
         media_fault=partial(media_fault, folder.path),
         marker=MEDIA_MARKER,
+    )
+
+
+def webhooks_of(site: Site, *, store: Store, clock: SystemClock) -> WebhookParts:
+    """Put together what sends a site's events to receivers."""
+    limits = site.webhooks
+    client = ReceiverClient(allowed=limits.networks(), ca_file=limits.ca_file, timeout_seconds=limits.timeout_seconds)
+    return WebhookParts(
+        client=client,
+        sender=WebhookSender(webhooks=store.webhooks, client=client, clock=clock),
+        registry=WebhookRegistry(webhooks=store.webhooks, client=client, clock=clock),
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
 import structlog
 
 from drivers.contract import Driver, Gate, PolledDriver, Report, ShowingReader
-from gateway.domain.access import Coming
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
@@ -224,10 +223,9 @@ class Lanes:
 
     def incident(self, lane_id: str) -> Incident:
         """Return what is on a lane's tape. Raises NotFoundError for no lane, or one that has not begun."""
-        tapes = {runner.rules.lane.id: runner.tape for runner in self.runners}
-        found = tapes[lane_id].incident() if lane_id in tapes else None
+        found = self._of(lane_id).tape.incident()
         if found is None:
-            raise NotFoundError(f"no lane '{lane_id}' at this site")
+            raise NotFoundError(f"lane '{lane_id}' has not begun yet")
         return found
 
     def devices(self) -> tuple[DeviceSnapshot, ...]:
@@ -364,11 +362,6 @@ class Lanes:
             lane_id=lane_id,
         )
 
-    def _granted_vehicles(self) -> Iterator[Coming]:
-        """Yield the vehicles on their way at every lane."""
-        for runner in self.runners:
-            yield from runner.granted_vehicles()
-
     def _runner(self, lane: LaneSection) -> LaneRunner:
         site = self._site
         return LaneRunner(
@@ -383,7 +376,7 @@ class Lanes:
                 recording=lambda: not self._store.failing,
                 has_central=site.central is not None,
                 pin_tries=self._pin_tries,
-                granted_vehicles=self._granted_vehicles,
+                granted_vehicles=lambda: (coming for runner in self.runners for coming in runner.granted_vehicles()),
                 second_within=lane.second_seconds,
                 grants=self._store.grants.of_lane,
             ),

@@ -51,8 +51,7 @@ _NO_ROOM = (
 class Recording:
     """Records the site's cameras while `run` is alive, and answers for their footage.
 
-    `run` returns by cancellation alone, its workers ended in order. It is to be kept under a supervisor, and starts
-    afresh when it is started again. The store must outlive it.
+    `run` returns by cancellation alone, its workers ended in order; it may be run again. The store must outlive it.
 
     Attributes:
         site: the site file; its cameras may change later.
@@ -62,12 +61,11 @@ class Recording:
         clock: both clocks.
         progress: where workers show that they go on.
         secrets: passwords of cameras.
-        media_fault: says in one sentence why the media folder must not be used (unmounted, another disk), "" when it
-            may. It is asked every `look_seconds` in a thread and may block.
+        media_fault: says in one sentence why the media folder must not be used, "" when it may; asked every
+            `look_seconds` in a thread, it may block.
         marker: a file in the media folder without which nothing is written there, not even until the next look.
         segment_seconds: the least duration of a segment, which ends before a keyframe.
-        look_seconds: between two looks at the media folder.
-        answer_seconds: for which its disk may take to answer a look.
+        look_seconds, answer_seconds: between two looks at the media folder; the longest for which one may take.
     """
 
     site: Site
@@ -368,7 +366,7 @@ class Recording:
                 ending_first.keep("retention", self._retention.run)
                 ending_first.keep("media folder", self._folder.run)
                 ending_first.keep("clips", self._clips.run)
-                ending_first.keep("pins", self._tell_pins)
+                ending_first.keep("pins", lambda: self._pins.run(lambda: self._fleet.workers))
                 ending_first.keep("footage sweep", self._sweep)
                 for worker in self._fleet.workers:
                     ending_first.keep(worker.name, worker.run)
@@ -386,9 +384,6 @@ class Recording:
     async def _assign(self) -> None:
         why_not = (CameraCondition.DISK_FAILED, self._folder.fault) if self._folder.fault else None
         await self._fleet.assign(why_not or (_NO_ROOM if self._paused else None), in_memory=self._pins.cameras)
-
-    async def _tell_pins(self) -> None:
-        await self._pins.run(lambda: self._fleet.workers)
 
     async def _sweep(self) -> None:
         while True:

@@ -46,17 +46,14 @@ from gateway.web.http.server import assembled
 from gateway.web.http.times import Moments
 from gateway.web.legacy.routes import legacy_routes
 from gateway.web.legacy.webhooks import WebhookActions
-from gateway.web.operations.camera_events.handlers import CameraEventsFamily
-from gateway.web.operations.cameras.handlers import Cameras
+from gateway.web.operations.camera_routes import camera_routes
 from gateway.web.operations.cameras.open_views import OpenViews
-from gateway.web.operations.cameras.whep import Whep
 from gateway.web.operations.cards.handlers import CardsFamily
 from gateway.web.operations.cards.sheet import CardSheet
 from gateway.web.operations.description import Description
 from gateway.web.operations.devices import Devices
 from gateway.web.operations.entries.handlers import EntriesFamily
 from gateway.web.operations.events import EventsFamily
-from gateway.web.operations.evidence import EvidenceFamily
 from gateway.web.operations.health import Health
 from gateway.web.operations.metrics.handler import Metrics
 from gateway.web.operations.session import Auth
@@ -293,45 +290,18 @@ class Interface:
             ).routes(),
             *CardSheet(cards=store.cards, spreadsheets=self._spreadsheets, zone=self._zone).routes(),
             *EventsFamily(events=store.events, zone=self._zone, consumers=consumers).routes(),
-            *self._camera_routes(moments),
-        )
-
-    def _camera_routes(self, moments: Moments) -> tuple[Route, ...]:
-        site, store, recording, writes, clock = self.site, self.store, self.recording, self.writes, self.clock
-        viewers, views, segments = self._auth.viewers, self._views, self._segments
-        ice_servers = site.live.ice_servers
-        return (
-            *Cameras(
-                cameras=store.cameras,
-                pending_writes=store.pending_writes,
-                recording=recording,
-                viewers=viewers,
-                writes=writes,
-                segments=segments,
-            ).routes(),
-            *Whep(viewing=recording.viewing, viewers=viewers, views=views, ice_servers=ice_servers).routes(),
-            *CameraEventsFamily(
+            *camera_routes(
                 site=site,
-                camera_events=store.camera_events,
-                evidence=store.evidence,
-                journal=store.journal,
-                pending_writes=store.pending_writes,
-                recording=recording,
+                store=store,
+                recording=self.recording,
                 writes=writes,
                 clock=clock,
                 moments=moments,
-                segments=segments,
-                consumers=self._consumers,
-                viewers=viewers,
-            ).routes(),
-            *EvidenceFamily(
-                evidence=store.evidence,
-                camera_events=store.camera_events,
-                journal=store.journal,
-                files=recording.evidence_files,
-                writes=writes,
-                clock=clock,
-            ).routes(),
+                viewers=self._auth.viewers,
+                views=self._views,
+                segments=self._segments,
+                consumers=consumers,
+            ),
         )
 
     def _page_routes(self) -> tuple[Route, ...]:
