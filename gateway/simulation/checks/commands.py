@@ -27,6 +27,7 @@ class CommandsCheck:
         seen.Asked,
         seen.Called,
         seen.Wrote,
+        seen.Answered,
         seen.Acknowledged,
         seen.Started,
         seen.Ended,
@@ -76,6 +77,8 @@ class CommandsCheck:
                 self._undo.asked(observation.lane, until=observation.at + self._life + _ONE_EXCHANGE)
             case seen.Called(action=GateAction.OPEN):
                 self._undo.opens(observation)
+            case seen.Answered(action=GateAction.OPEN, acknowledged=False):
+                self._undo.unanswered(observation)
             case seen.PointReported(point=point) if point == FIRE:
                 on = observation.state is PointState.ON
                 self._fire_until[observation.lane] = float("inf") if on else observation.at + self._life
@@ -159,6 +162,7 @@ class _Undo:
         self._asked: dict[str, float] = {}
         self._unfinished: set[str] = set()
         self._left: dict[str, tuple[int, float]] = {}
+        self._unanswered: set[str] = set()
 
     def asked(self, lane: str, *, until: float) -> None:
         """Begin to count the opens that may undo this close, which may go out unseen."""
@@ -175,6 +179,12 @@ class _Undo:
         if any(lane == called.lane and called.at >= at + self._stale for (lane, _), at in self._read.items()):
             self._trip(called.lane, called.at)
 
+    def unanswered(self, answered: seen.Answered) -> None:
+        """Note an open that may not have undone the close: what comes into the way next has it opened again."""
+        if self._may_close(answered.lane, answered.at):
+            self._closing[answered.lane] = answered.at
+            self._unanswered.add(answered.lane)
+
     def refreshed(self, observation: seen.Refreshed) -> None:
         """Note when each safety point was read: one unread for too long may have had the gate opened again."""
         for point in _SAFETY.intersection(observation.points):
@@ -189,6 +199,7 @@ class _Undo:
                 self._trip(observation.lane, observation.at)
             case seen.PositionReported(position=GatePosition.CLOSED):
                 self._closing.pop(observation.lane, None)
+                self._unanswered.discard(observation.lane)
                 self._unfinished.discard(observation.lane)
             case seen.PollMissed():
                 if observation.in_a_row > 1:
@@ -213,8 +224,15 @@ class _Undo:
         return True
 
     def _trip(self, lane: str, at: float) -> None:
-        if at - self._closing.get(lane, -_UNDONE_WITHIN) < _UNDONE_WITHIN:
-            self._left.setdefault(lane, (_UNDO_TRIES, at + _UNDONE_WITHIN))
+        if not self._may_close(lane, at):
+            return
+        if lane in self._unanswered:
+            self._unanswered.discard(lane)
+            self._left.pop(lane, None)
+        self._left.setdefault(lane, (_UNDO_TRIES, at + _UNDONE_WITHIN))
+
+    def _may_close(self, lane: str, at: float) -> bool:
+        return at - self._closing.get(lane, -_UNDONE_WITHIN) < _UNDONE_WITHIN
 
 
 class ArrivalsCheck:

@@ -397,6 +397,23 @@ def test_an_open_undoes_a_close_onto_something():
     assert check.see(wrote(23.1, GateAction.OPEN)) != ""
 
 
+@pytest.mark.parametrize(("acknowledged", "reset"), [(False, True), (True, False)])
+def test_what_comes_into_the_way_after_opens_without_an_answer_has_the_gate_opened_again(acknowledged, reset):
+    check = CommandsCheck(command_life=5.0)
+    check.see(wrote(10.0))
+    check.see(seen.PointReported(10.2, LANE, "closing_loop", PointState.ON))
+    for at in (11.0, 12.0, 13.0):
+        assert check.see(wrote(at, GateAction.OPEN)) == ""
+        check.see(seen.Answered(at + 0.4, LANE, GateAction.OPEN, acknowledged=acknowledged))
+    assert check.see(wrote(14.0, GateAction.OPEN)) != ""
+    check.see(seen.PointReported(14.1, LANE, "closing_loop", PointState.OFF))
+    check.see(seen.PointReported(42.0, LANE, "closing_loop", PointState.ON))
+    assert (check.see(wrote(42.1, GateAction.OPEN)) == "") is reset
+    check.see(seen.PositionReported(43.0, LANE, GatePosition.CLOSED))
+    check.see(seen.PointReported(44.0, LANE, "closing_loop", PointState.ON))
+    assert [bool(check.see(wrote(45.0, GateAction.OPEN))) for _ in range(3)][-1]
+
+
 def test_a_close_of_unknown_outcome_is_undone_however_long_ago_another_was():
     check = CommandsCheck(command_life=5.0)
     check.see(wrote(10.0))
