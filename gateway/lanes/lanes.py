@@ -10,7 +10,7 @@ from functools import partial
 import structlog
 
 from drivers.contract import Driver, Gate, PolledDriver, Report, ShowingReader
-from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.commands import Command, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
@@ -23,6 +23,7 @@ from gateway.lanes.lane_drivers import LaneDrivers
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.orders import Order, OrderKind
+from gateway.lanes.person_commands import PersonCommands
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.restored_state import last_grants, last_order, last_stop
@@ -43,7 +44,6 @@ _LONGEST_REASON = 200
 _RECORDED_WITHIN = 5.0
 _CLOSES_WITHIN = 6.0
 _LOOK_SECONDS = 0.25
-_COMMAND_RECORDED_WITHIN = 1.0
 
 
 class Lanes:
@@ -93,7 +93,9 @@ class Lanes:
             changed=store.changes.bump,
             tell=self._tell,
         )
-        self._commands = 0
+        self._person_commands = PersonCommands(
+            recorder=self.recorder, failing=lambda: store.failing, clock=clock, boot=boot
+        )
 
     def start(self, supervisor: Supervisor) -> None:
         """Start every lane. `recorder` is started elsewhere: it must outlive the lanes."""
@@ -181,11 +183,7 @@ class Lanes:
         """Record the commands that the last run left open as of unknown outcome. None is sent again."""
         unfinished = await self._store.commands.unfinished()
         for command in unfinished:
-            reason = "the gateway restarted before the outcome was known"
-            kind, text = EventKind.COMMAND_UNKNOWN, f"{command.action}: {reason}"
-            settled = replace(command, state=CommandState.UNKNOWN, detail=reason)
-            event = self._event(kind, text, device_id=command.device_id, lane_id=command.lane_id)
-            self.recorder.put(Entry(events=(event,), commands=(settled,)))
+            self._person_commands.settle(command)
         return len(unfinished)
 
     async def resume(self) -> None:
@@ -238,7 +236,7 @@ class Lanes:
         A stop is started at once and recorded beside; the others wait for the disk first. A disk that refuses, or does
         not answer in time, does not keep a person from commanding a gate: the command is carried out, and its
         `recorded` is False. Raises NotFoundError for an id that is no gate of this site, CommandRefused when the device
-        is away or the command is not allowed now (the refusal is recorded).
+        is away, the command is not allowed now, or a stop was given while it waited (the refusal is recorded).
 
         Args:
             device_id: the gate.
@@ -251,37 +249,14 @@ class Lanes:
             raise NotFoundError(f"device {device_id} is not a gate of this site")
         if runner.rules.lane.id in self._changing:
             raise CommandRefused(f"the settings of {runner.name} are being changed; try again in a moment")
-        asked_at = self._clock.monotonic()
-        now = self._clock.wall().micros
-        life = self._site.policy.command_seconds
-        self._commands += 1
-        command = Command(
-            command_id=command_id or f"{self._boot}-wish-{self._commands}",
-            device_id=device_id,
-            lane_id=runner.rules.lane.id,
+        return await self._person_commands.give(
+            runner,
             action=action,
             source=source,
-            requested_at=now,
-            deadline_at=now + int(life * 1_000_000),
+            life=self._site.policy.command_seconds,
+            refusal=self._refusal(runner, action),
+            command_id=command_id,
         )
-        refusal = self._refusal(runner, action)
-        who = source.removeprefix("user:")
-        kind, text = EventKind.COMMAND_RECORDED, f"{action} by {who}"
-        if refusal:
-            command = replace(command, state=CommandState.REFUSED, detail=refusal)
-            kind, text = EventKind.COMMAND_REFUSED, f"{text}: {refusal}"
-        event = self._event(kind, text, device_id=device_id, lane_id=runner.rules.lane.id)
-        event = replace(event, data={"command_id": command.command_id, "action": action.value})
-        entry, request = Entry(events=(event,), commands=(command,)), m.CommandRequested(command, asked_at + life)
-        is_stop = action is GateAction.STOP and not refusal
-        if is_stop:
-            runner.post(request)
-        recorded = await self._record_now(entry)
-        if refusal:
-            raise CommandRefused(refusal)
-        if not is_stop:
-            runner.post(request)
-        return replace(command, recorded=recorded)
 
     async def order(self, *, lane_id: str, kind: OrderKind | None, reason: str, source: str) -> None:
         """Set, change or lift a lane's order; None follows the schedule again.
@@ -340,27 +315,13 @@ class Lanes:
             return "" if runner.can_stop else f"{device.name} has no command to stop"
         return runner.why_not_close()
 
-    async def _record_now(self, entry: Entry) -> bool:
-        """Return whether this is on disk within a second; otherwise it is recorded once the disk takes it."""
-        lost = self.recorder.lost
-        self.recorder.put(entry)
-        within = 0 if self._store.failing else _COMMAND_RECORDED_WITHIN
-        return await self.recorder.recorded(lost=lost, within=within)
-
     def _tell(self, kind: EventKind, text: str, device_id: int) -> None:
-        self.recorder.put(Entry(events=(self._event(kind, text, device_id=device_id),)))
-        self._store.changes.bump()
-
-    def _event(self, kind: EventKind, text: str, *, device_id: int, lane_id: str = "") -> Event:
-        stamp = self._clock.wall()
-        return Event(
-            kind=kind,
-            date_at=stamp.micros,
-            clock_trusted=stamp.trusted,
-            description=text,
-            device_id=device_id,
-            lane_id=lane_id,
+        at = self._clock.wall()
+        event = Event(
+            kind=kind, date_at=at.micros, clock_trusted=at.trusted, description=text, device_id=device_id, lane_id=""
         )
+        self.recorder.put(Entry(events=(event,)))
+        self._store.changes.bump()
 
     def _runner(self, lane: LaneSection) -> LaneRunner:
         site = self._site

@@ -10,8 +10,6 @@ from gateway.simulation.lane_field import FIRE
 
 _ON_ITS_WAY_SECONDS = 0.05
 _CARD_SECONDS = 1.5
-_PERSON_SECONDS = 1.5
-"""A person's command waits so long for a disk that hangs, at most; a stop may be seen to work meanwhile."""
 
 
 class StoppingCheck:
@@ -42,7 +40,6 @@ class StoppingCheck:
         self._stopped: dict[str, float] = {}
         self._on_disk: set[str] = set()
         self._card_at: dict[str, float] = {}
-        self._asked_at: dict[tuple[str, GateAction], float] = {}
 
     def see(self, observation: seen.Observation) -> str:
         """See `Check`."""
@@ -79,7 +76,6 @@ class StoppingCheck:
         if asked.action is GateAction.STOP:
             self._stop_asked.add(asked.lane)
         elif asked.action in {GateAction.OPEN, GateAction.CLOSE}:
-            self._asked_at[asked.lane, asked.action] = asked.at
             self._over(asked.lane)
 
     def _judge_stop(self, lane: str, at: float) -> None:
@@ -89,10 +85,6 @@ class StoppingCheck:
 
     def _judge(self, called: seen.Called) -> str:
         if called.action is GateAction.STOP:
-            return ""
-        asked_at = self._asked_at.pop((called.lane, called.action), None)
-        if asked_at is not None and called.at - asked_at <= _PERSON_SECONDS:
-            self._over(called.lane)
             return ""
         since = self._stopped.get(called.lane)
         if since is None or called.at <= since + _ON_ITS_WAY_SECONDS:

@@ -312,6 +312,37 @@ async def test_a_stop_waits_for_no_disk_and_its_record_comes_first(house, monkey
     assert steps[::-1] == [E.COMMAND_RECORDED, E.COMMAND_SENT, E.COMMAND_ACKNOWLEDGED, E.COMMAND_DONE]
 
 
+async def test_what_was_asked_for_before_a_stop_does_not_go_out_after_it(house, monkeypatch):
+    """A person's open and close wait a second for a disk that hangs, and a stop does not."""
+    record, disk_answers = house.store.journal.record, asyncio.Event()
+
+    async def hang(entry):
+        await disk_answers.wait()
+        return await record(entry)
+
+    monkeypatch.setattr(house.store.journal, "record", hang)
+    house.report(GateMoved, GatePosition.CLOSING)
+    async with asyncio.TaskGroup() as group:
+        earlier = group.create_task(
+            refusal_of(house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard"))
+        )
+        await asyncio.sleep(0)
+        stop = house.lanes.command(device_id=101, action=GateAction.STOP, source="user:porter")
+        group.create_task(stop)
+        await until(lambda: house.gate.told == [GateAction.STOP])
+        house.report(GateMoved, GatePosition.STOPPED)
+        assert await earlier == "a stop was given after it"
+        disk_answers.set()
+    assert await house.told(E.COMMAND_REFUSED) == "open by guard: a stop was given after it"
+    assert house.gate.told == [GateAction.STOP]
+
+
+async def refusal_of(command):
+    with pytest.raises(CommandRefused) as refused:
+        await command
+    return str(refused.value)
+
+
 async def test_listed_plate_behind_one_that_is_like_it_is_decided_on(house):
     def read(plate):
         house.lanes.report(PlateSeen(102, plate, 0.99, "", "", house.clock.monotonic()))
