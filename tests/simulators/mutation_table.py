@@ -162,9 +162,17 @@ MUTATIONS: tuple[Mutation, ...] = (
         2,
         "commands of an earlier life sent again",
         "gateway/lanes/lanes.py",
-        "            self.recorder.put(Entry(events=(event,), commands=(settled,)))\n",
+        "            self._person_commands.settle(command)\n",
         "            self._by_gate[command.device_id].post("
         "m.CommandRequested(command, deadline=self._clock.monotonic() + 600))\n",
+    ),
+    Mutation(
+        2,
+        "a command that a stop overtook sent all the same",
+        "gateway/lanes/person_commands.py",
+        "        if self._stops[lane.id] != stops and",
+        "        if False and",
+        tests=("tests/gateway/lanes/test_lanes.py",),
     ),
     # 3: what was acknowledged is on disk
     Mutation(
@@ -263,9 +271,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         6,
         "a person's command waits for the disk",
-        "gateway/lanes/lanes.py",
-        "_COMMAND_RECORDED_WITHIN = 1.0",
-        "_COMMAND_RECORDED_WITHIN = 4.5",
+        "gateway/lanes/person_commands.py",
+        "_RECORDED_WITHIN = 1.0",
+        "_RECORDED_WITHIN = 4.5",
     ),
     Mutation(6, "a lane's inbox too small", _RUNNER, "_INBOX = 1000", "_INBOX = 2"),
     # 7: a bad list never shrinks the card list
