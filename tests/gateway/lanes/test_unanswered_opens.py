@@ -8,6 +8,7 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.state.orders import OrderKind
 
 
 @pytest.fixture
@@ -94,3 +95,35 @@ def test_unanswered_open_is_done_once_the_gate_opens_after_it(lane):
     lane.do(m.CommandFailed(asked.command_id, "no answer", sent=True))
     lane.gate(GatePosition.OPENING)
     assert lane.reached[asked.command_id] is CommandState.DONE
+
+
+@pytest.mark.parametrize("by", ["person", "lane"])
+def test_close_before_an_unanswered_open_is_watched_on_when_the_next_close_never_goes_out(closing_lane, by):
+    lane = closing_lane
+    lane.closing(PointState.ON)
+    unanswered(lane, hangs_up=False)
+    lane.closing(PointState.OFF)
+    lane.wait(3.2)
+    if by == "person":
+        lane.wish(GateAction.CLOSE)
+    else:
+        lane.wait(lane.rules.lane.closing_seconds)
+    before = len(lane.sent)
+    assert lane.actions()[-1] is GateAction.CLOSE
+    lane.closing(PointState.ON)
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "closing loop is active", sent=False))
+    lane.gate(GatePosition.CLOSING)
+    lane.wait(1.1)
+    assert set(lane.actions()[before:]) == {GateAction.OPEN}
+
+
+def test_gate_that_is_to_stay_open_is_opened_once_more_where_a_close_may_not_be_undone(closing_lane):
+    lane = closing_lane
+    lane.closing(PointState.ON)
+    unanswered(lane, hangs_up=False)
+    lane.closing(PointState.OFF)
+    lane.wait(1.5)
+    before = len(lane.sent)
+    lane.order(OrderKind.HOLD_OPEN)
+    lane.wait(0.1)
+    assert lane.actions()[before:] == [GateAction.OPEN]
