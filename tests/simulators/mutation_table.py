@@ -129,6 +129,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    lane.put(lane.state.stop.asked_for(event.command.command_id, by))\n    lane.drop_closing()\n",
         tests=("tests/gateway/lanes/test_stopping.py",),
     ),
+    Mutation(
+        1,
+        "a close that opens could not undo forgotten",
+        "gateway/lanes/machine/state/closing.py",
+        "undone_in_vain=goes_on)",
+        "undone_in_vain=False)",
+        tests=("tests/gateway/lanes/test_unanswered_opens.py",),
+    ),
     # 2: no command replayed or late
     Mutation(
         2,
