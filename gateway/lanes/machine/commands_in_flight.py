@@ -43,8 +43,13 @@ def open_again(lane: Transition, deadline: float, *, instead_of: Closing | None)
 
 
 def watch_close(lane: Transition, close: Closing | None) -> None:
-    """Watch a close further, None for none: the open that was sent in its place did not go out, or was given up."""
-    if close is not None and lane.state.inputs.gate.position is not GatePosition.CLOSED:
+    """Watch a close further, None for none: the open that was sent in its place did not go out, or was given up.
+
+    It is over where the gate is closed, or stands where a person stopped it.
+    """
+    position = lane.state.inputs.gate.position
+    stands = position is GatePosition.STOPPED and lane.state.stop.by
+    if close is not None and position is not GatePosition.CLOSED and not stands:
         close = close.watched_again(lane.now.at)
         lane.put(close.controller_lost() if lane.state.inputs.gate_lost else close)
 

@@ -466,3 +466,22 @@ def test_what_is_said_while_an_order_holds_the_lane_open(lane):
     assert lane.state.stop_sentence.startswith(
         "demo stopped the gate, though the lane is held open by guard: market day; it stays so until"
     )
+
+
+def test_open_that_a_stop_overtook_does_not_move_a_gate_that_stands_stopped(rules, make_script):
+    """A jammed line tells only later that the open never went out; until then something came into the way."""
+    lane = lane_of(rules, make_script)
+    close_it(lane)
+    lane.closing(ON)
+    lane.gate(GatePosition.STOPPED)
+    lane.closing(OFF)
+    opened = lane.wish(OPEN)
+    lane.wait(0.4)
+    lane.wish(STOP)
+    lane.acknowledge()
+    lane.wait(1.5)
+    lane.closing(ON)
+    lane.sent.clear()
+    lane.do(m.CommandFailed(opened.command_id, "line busy", sent=False))
+    lane.wait(2)
+    assert lane.actions() == []
