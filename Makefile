@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
 GENERATOR := .venv-client/.installed
+SITE := .venv-docs/.installed
+SITE_SCRIPTS := requirements/site/node_modules/.package-lock.json
 PLAYER := tests/player/node_modules/.package-lock.json
 SUITES ?= bookworm trixie
 PREVIOUS ?= HEAD~1
@@ -113,7 +115,16 @@ build/atheris: requirements/fuzzer.lock $(STAMP)
 fuzz-parsers: build/atheris  ## a million inputs for each parser, guided by coverage; INPUTS=1000000 SECONDS_EACH=3600 ONLY="sdp rtp"
 	PYTHONPATH=build/atheris $(BIN)/python tests/simulators/fuzz_parsers.py --inputs $(or $(INPUTS),1000000) --seconds $(or $(SECONDS_EACH),3600) $(if $(ONLY),--only $(ONLY))
 
-docs: $(STAMP)  ## the pages that are made from the catalogue and the events
+# What builds the documents' site, in an environment of its own, and the scripts that the site brings along.
+$(SITE): requirements/docs.lock
+	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
+$(SITE_SCRIPTS): requirements/site/package-lock.json
+	npm ci --prefix requirements/site --ignore-scripts --no-audit --no-fund --silent && touch $@
+
+docs: $(STAMP) $(SITE) $(SITE_SCRIPTS)  ## the pages that are made from the program, then the site in build/site (npm)
 	$(BIN)/python scripts/interface_coverage.py
 	$(BIN)/python scripts/interface_for_programs.py
 	$(BIN)/python scripts/event_numbers.py
@@ -122,6 +133,8 @@ docs: $(STAMP)  ## the pages that are made from the catalogue and the events
 	$(BIN)/python scripts/site_file_reference.py
 	$(BIN)/python scripts/authorisation.py
 	$(BIN)/python scripts/bill_of_materials.py
+	$(BIN)/python scripts/drivers_and_profiles.py
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
 
 format: $(STAMP)
 	$(BIN)/ruff format .
@@ -135,7 +148,8 @@ lock:  ## make the locks anew from pyproject.toml (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/runtime.lock pyproject.toml
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra dev -c requirements/runtime.lock -o requirements/dev.lock pyproject.toml
 	echo 'openapi-python-client' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/client-generator.lock -
+	echo 'mkdocs-material' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/docs.lock -
 	echo 'setuptools' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -c requirements/dev.lock -o requirements/build.lock -
 
 clean:
-	rm -rf $(VENV) .venv-client .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build *.egg-info
+	rm -rf $(VENV) .venv-client .venv-docs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build *.egg-info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 import shlex
 import sys
@@ -15,6 +16,7 @@ import typer
 from drivers.modbus.profile import load_profile
 from gateway.cli.app import app
 from gateway.site import Secrets, load
+from gateway.web.catalogue import OPERATIONS, RELAYED
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -24,26 +26,107 @@ def blocks(document: str) -> list[str]:
     return [textwrap.dedent(found) for found in re.findall(r"^ *```toml\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)]
 
 
+PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+
+
 def commands() -> list[tuple[str, str]]:
-    """Whole commands of the documents: all of the README's, and those that stand in a block of their own."""
+    """Whole commands of the documents: all of the README's, and those that stand on a line of their own in a block."""
     found = []
-    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))):
+    for path in PAGES:
         text = path.read_text("utf-8")
-        lines = re.findall(r"^(?:sudo )?(edge-gateway [^#\n]+)", text, re.MULTILINE)
+        lines = re.findall(r"^ *(?:sudo )?(edge-gateway [^#\n]+)", "\n".join(code_blocks(text)), re.MULTILINE)
         if path.name == "README.md":
             lines += re.findall(r"`(?:sudo )?(edge-gateway [^`]+)`", text)
         found += [(path.name, line.strip()) for line in lines]
     return found
 
 
-@pytest.mark.parametrize(("document", "command"), commands())
-def test_a_command_of_the_documents_is_one(document, command):
+def code_blocks(text: str) -> list[str]:
+    """Every block of code that is no configuration and no program of its own."""
+    return re.findall(r"^ *```\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+
+
+def read_command(command: str) -> None:
+    """Let the command line's own parser read a command: it refuses unknown options, and what is left out."""
     reader, words = typer.main.get_command(app), shlex.split(command)[1:]
     context = typer.Context(reader)
     while isinstance(reader, typer.core.TyperGroup):
         context = typer.Context(reader, parent=context)
         name, reader, words = reader.resolve_command(context, words)
-    reader.make_context(name, words, parent=context)  # refuses unknown options, and what is left out
+    reader.make_context(name, words, parent=context)
+
+
+@pytest.mark.parametrize(("document", "command"), commands())
+def test_a_command_of_the_documents_is_one(document, command):
+    read_command(command)
+
+
+def test_commands_of_every_page_with_steps_are_read():
+    assert {"README.md", "install.md", "first-lane.md", "profiles.md", "commands.md"} <= {
+        name for name, _ in commands()
+    }
+
+
+def named_commands() -> list[tuple[str, tuple[str, ...]]]:
+    """Commands that the text names, as their words up to the first that is no name of a command."""
+    found = set()
+    for path in PAGES:
+        for line in re.findall(r"`(?:sudo )?edge-gateway ([^`]+)`", path.read_text("utf-8")):
+            words = itertools.takewhile(re.compile(r"[a-z][a-z-]+$").match, line.split())
+            found.add((path.name, tuple(words)))
+    return sorted(found)
+
+
+@pytest.mark.parametrize(("document", "words"), named_commands())
+def test_a_command_that_the_text_names_is_one(document, words):
+    reader = typer.main.get_command(app)
+    for word in words:
+        if not isinstance(reader, typer.core.TyperGroup):
+            return  # the rest are values
+        assert word in reader.commands
+        reader = reader.commands[word]
+
+
+CALLED = re.compile(r"(?:\$U|https?://[^/\s]+)(/(?:v1|api/v1)/[\w/]+)")
+
+
+def calls() -> list[tuple[str, str, str]]:
+    """Calls of the interface: what the text names as `POST /v1/…`, and each curl of a block."""
+    found = []
+    for path in PAGES:
+        text = path.read_text("utf-8")
+        if path.name != "development.md":  # its example adds an operation
+            named = re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`\s?]*)", text)
+            found += [(path.name, *each) for each in named]
+        for line in "\n".join(code_blocks(text)).replace("\\\n", " ").splitlines():
+            if "curl" in line and (called := CALLED.search(line)):
+                method = re.search(r"-X (\w+)", line)
+                implied = "POST" if re.search(r" -[dF] ", line) else "GET"
+                found.append((path.name, method.group(1) if method else implied, called.group(1)))
+    return sorted(set(found))
+
+
+SERVED = [
+    (operation.method, re.compile(re.sub(r"\{\w+\}", r"[^/]+", operation.path) + "$"))
+    for operation in (*OPERATIONS, *RELAYED)
+]
+
+
+def is_operation(method: str, path: str) -> bool:
+    return any(method == known and place.match(path) for known, place in SERVED)
+
+
+@pytest.mark.parametrize(("document", "method", "path"), calls())
+def test_a_call_of_the_documents_is_an_operation(document, method, path):
+    assert is_operation(method, path)
+
+
+def test_calls_in_blocks_are_read_and_a_wrong_one_is_found():
+    found = set(calls())
+    assert ("access-cards.md", "PATCH", "/v1/access/lifecycle") in found
+    assert ("cameras-and-evidence.md", "POST", "/v1/camera/event/evidence") in found
+    assert not is_operation("GET", "/v1/access/lifecycle")
+    assert not is_operation("POST", "/v1/nothing")
 
 
 def test_the_profile_of_the_guide_is_one(tmp_path):
@@ -55,16 +138,58 @@ def test_the_profile_of_the_guide_is_one(tmp_path):
     assert profile.commands.close is not None
 
 
-def test_the_site_of_the_readme_is_good(tmp_path):
-    (text,) = blocks("README.md")
+PARTS = [
+    (str(path.relative_to(ROOT)), text)
+    for path in PAGES
+    for text in blocks(str(path.relative_to(ROOT)))
+    if path.name != "profiles.md"
+]
+"""Site files, and parts of one, of the documents."""
+CENTRAL = 'url = "https://central.example.com"\nusername = "gateway"\npassword = "central"\n'
+
+
+@pytest.mark.parametrize(("document", "part"), PARTS, ids=lambda part: part.splitlines()[0])
+def test_a_site_file_of_the_documents_is_good(document, part, tmp_path):
+    if "[[lanes]]" not in part:  # a part, beside what each site has
+        part = 'site = { name = "North", timezone = "UTC" }\n' + part
+        if "[central.accounts]" in part:
+            part = part.replace("[central.accounts]", f"[central]\n{CENTRAL}[central.accounts]")
     path = tmp_path / "site.toml"
-    path.write_text(text)
-    secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_TECHNICIAN_PASSWORD": "x"})
-    assert load(path, secrets=secrets).lanes[0].name == "Entry"
+    path.write_text(part)
+    secrets = Secrets(
+        folder=tmp_path,
+        environ={"EDGE_GATEWAY_SECRET_TECHNICIAN_PASSWORD": "x", "EDGE_GATEWAY_SECRET_CENTRAL": "x"},
+    )
+    lanes = [lane.name for lane in load(path, secrets=secrets).lanes]
+    assert lanes == (["Entry"] if "[[lanes]]" in part else [])
+
+
+def test_the_terminals_of_the_first_lane_are_those_of_its_profile():
+    text = (ROOT / "docs/first-lane.md").read_text("utf-8")
+    told = re.findall(r"^\| .+? \| (coil|discrete input) (\d+) \|.+\| `(\w+)` \|$", text, re.MULTILINE)
+    profile = load_profile(ROOT / "drivers/profiles/relay-barrier.toml")
+    inputs = {(name, "discrete input", place.address) for name, place in profile.points.items()}
+    commands = profile.commands
+    outputs = {
+        (name, "coil", command.address)
+        for name, command in (("open", commands.open), ("close", commands.close), ("stop", commands.stop))
+    }
+    assert {(name, table, int(address)) for table, address, name in told} == inputs | outputs
+
+
+BESIDE = {"architecture.md", "contributing.md"}
+"""Pages of the site that stand beside `docs/`; `scripts/docs_site.py` adds them."""
+
+
+def test_the_navigation_names_every_page_once():
+    setup = (ROOT / "mkdocs.yml").read_text("utf-8")
+    named = re.findall(r"^ +- (\S+\.md)$", setup.split("\nnav:\n")[1], re.MULTILINE)
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    assert sorted(named) == sorted(pages | BESIDE)
 
 
 MADE = ["interface_coverage", "interface_for_programs", "event_numbers", "troubleshooting", "log_codes"]
-MADE += ["site_file_reference", "authorisation", "bill_of_materials"]
+MADE += ["site_file_reference", "authorisation", "bill_of_materials", "drivers_and_profiles"]
 
 
 @pytest.mark.parametrize("name", MADE)

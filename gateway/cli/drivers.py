@@ -30,7 +30,7 @@ def drivers(
 
     Example: edge-gateway drivers came-gard-ptx
     """
-    paths = _profiles(folder)
+    paths = profile_files(folder)
     console = Console()
     if profile is not None:
         path = paths.get(profile)
@@ -42,7 +42,7 @@ def drivers(
     console.print(_profiles_table(paths))
 
 
-def _profiles(folder: Path | None) -> dict[str, Path]:
+def profile_files(folder: Path | None) -> dict[str, Path]:
     """Return the profiles by name, the site's own first."""
     folders = (*((folder,) if folder else ()), SHIPPED_PROFILES)
     found = [path for place in folders for path in sorted(place.glob("*.toml"))]
@@ -51,13 +51,18 @@ def _profiles(folder: Path | None) -> dict[str, Path]:
 
 def _drivers_table() -> Table:
     table = Table("driver", "what it is for", title="driver = …", title_justify="left")
-    for model in _models():
-        (name,) = get_args(model.model_fields["driver"].annotation)
-        table.add_row(str(name), (model.__doc__ or "").split("\n", 1)[0].replace("`", ""))
+    for model in device_models():
+        table.add_row(*driver_row(model))
     return table
 
 
-def _models() -> tuple[type[BaseModel], ...]:
+def driver_row(model: type[BaseModel]) -> tuple[str, str]:
+    """Return a driver's name and what it is for."""
+    (name,) = get_args(model.model_fields["driver"].annotation)
+    return str(name), (model.__doc__ or "").split("\n", 1)[0].replace("`", "")
+
+
+def device_models() -> tuple[type[BaseModel], ...]:
     """Return the models of all devices that a site file may hold."""
     return tuple(get_args(get_args(Device)[0]))
 
@@ -66,7 +71,7 @@ def _profiles_table(paths: dict[str, Path]) -> Table:
     table = Table("profile", "device and line", "what it has", title="profile = …", title_justify="left")
     table.columns[0].no_wrap = True  # it is what a site file needs, letter by letter
     for name, path in paths.items():
-        device, line, commands, points, besides, unproven = _row(path)
+        device, line, commands, points, besides, unproven = profile_row(path)
         has = [f"commands {commands}" if commands else "", f"points {points}" if points else "", besides]
         table.add_row(
             name,
@@ -77,7 +82,7 @@ def _profiles_table(paths: dict[str, Path]) -> Table:
     return table
 
 
-def _row(path: Path) -> tuple[str, str, str, str, str, str]:
+def profile_row(path: Path) -> tuple[str, str, str, str, str, str]:
     """Return what a profile can do; for a faulty one, its first fault."""
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
