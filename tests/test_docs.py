@@ -43,7 +43,8 @@ def commands() -> list[tuple[str, str]]:
 
 def code_blocks(text: str) -> list[str]:
     """Every block of code that is no configuration and no program of its own."""
-    return re.findall(r"^ *```\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^ *```(\w*)\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
+    return [block for language, block in found if not language]
 
 
 def read_command(command: str) -> None:
@@ -62,9 +63,7 @@ def test_a_command_of_the_documents_is_one(document, command):
 
 
 def test_commands_of_every_page_with_steps_are_read():
-    assert {"README.md", "install.md", "first-lane.md", "profiles.md", "commands.md"} <= {
-        name for name, _ in commands()
-    }
+    assert {"README.md", "install.md", "first-lane.md", "commands.md"} <= {name for name, _ in commands()}
 
 
 def named_commands() -> list[tuple[str, tuple[str, ...]]]:
@@ -181,6 +180,23 @@ BESIDE = {"architecture.md", "contributing.md"}
 """Pages of the site that stand beside `docs/`; `scripts/docs_site.py` adds them."""
 
 
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT))
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/decisions/*.md"))
+)
+
+DIAGRAMS = [
+    (name, text)
+    for name in DOCUMENTS
+    for text in re.findall(r"^```mermaid\n(.*?)^```$", (ROOT / name).read_text("utf-8"), re.DOTALL | re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize(("document", "diagram"), DIAGRAMS, ids=lambda part: part.split()[0])
+def test_no_line_of_a_diagram_ends_early(document, diagram):
+    assert ";" not in diagram  # it ends a statement there, and the rest of the line draws nothing
+
+
 def test_the_navigation_names_every_page_once():
     setup = (ROOT / "mkdocs.yml").read_text("utf-8")
     named = re.findall(r"^ +- (\S+\.md)$", setup.split("\nnav:\n")[1], re.MULTILINE)
@@ -219,12 +235,6 @@ def is_there(name: str) -> bool:
     if re.fullmatch(r"(gateway|drivers)(\.\w+)+", name):
         return name in MODULES
     return not name.startswith("make ") or name.split()[1] in TARGETS
-
-
-DOCUMENTS = sorted(
-    str(path.relative_to(ROOT))
-    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/decisions/*.md"))
-)
 
 
 @pytest.mark.parametrize("document", [name for name in DOCUMENTS if name != "CHANGELOG.md"])  # names what is gone, too
