@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
@@ -11,9 +12,9 @@ from gateway.cli.client import Answer, save
 from gateway.cli.printing import print_answers
 from gateway.cli.site_now import site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
-from gateway.domain.errors import ConfigError
+from gateway.domain.errors import ConfigError, GatewayError
 from gateway.lanes.incident_files import read_incident
-from gateway.lanes.tape import Incident, TapedStep, replayed
+from gateway.lanes.tape import Difference, Incident, TapedStep, replayed
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -66,7 +67,7 @@ def fetch(
     Example: edge-gateway incidents fetch 2026-01-31T12-00-00.000Z_entry.incident
     """
     with connected(data, url) as gateway:
-        save(gateway, f"/status/incident/file/{name}", Path(name))
+        save(gateway, f"/status/incident/file/{quote(name, safe='', errors='replace')}", Path(name))
     typer.echo(f"{name}: run it again with `edge-gateway replay {name}`")
 
 
@@ -101,10 +102,7 @@ def replay(
         incident = read_incident(file.read_bytes())
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
-    if verbose:
-        for place, step in enumerate(incident.steps):
-            typer.echo(_line(incident, place, step))
-    difference = replayed(incident)
+    difference = _difference(incident, verbose=verbose)
     if difference is None:
         typer.echo(f"{incident.rules.lane.name}: all {len(incident.steps)} events are answered as they were")
         return
@@ -112,6 +110,19 @@ def replay(
     typer.echo(_line(incident, difference.place, incident.steps[difference.place]))
     typer.echo(f"now:  {list(difference.now)}")
     raise typer.Exit(_DIFFERS)
+
+
+def _difference(incident: Incident, *, verbose: bool) -> Difference | None:
+    try:
+        if verbose:
+            for place, step in enumerate(incident.steps):
+                typer.echo(_line(incident, place, step))
+        return replayed(incident)
+    except Exception as error:  # a damaged file may have any value anywhere
+        raise GatewayError(
+            "the lane machine cannot answer the events of this file: fetch the file again; when that does not help,"
+            " report it with the file"
+        ) from error
 
 
 def _line(incident: Incident, place: int, step: TapedStep) -> str:

@@ -14,12 +14,15 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
 
 from gateway.domain.errors import ConfigError
-from gateway.lanes.tape import Incident
+from gateway.lanes.machine.messages import Now
+from gateway.lanes.machine.rules import LaneRules
+from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.tape import Incident, TapedStep
 
 _CLASS = "class"
 _OURS = re.compile(r"^(gateway|drivers)(\.[a-z_]+)+$")
@@ -44,13 +47,29 @@ def incident_file(incident: Incident) -> bytes:
 def read_incident(content: bytes) -> Incident:
     """Return the incident of a file. Raises ConfigError when it is none, or of another release."""
     try:
-        unpacked = zlib.decompressobj(wbits=31).decompress(content, _LARGEST)
+        unpacking = zlib.decompressobj(wbits=31)
+        unpacked = unpacking.decompress(content, _LARGEST)
+        if not unpacking.eof:
+            raise ValueError("cut off, or larger than any incident")
         found = _read(json.loads(unpacked))
-    except (zlib.error, ValueError, TypeError, KeyError, AttributeError, ImportError, ValidationError) as error:
+    except (
+        *(zlib.error, ValueError, TypeError, KeyError, AttributeError, ImportError, ValidationError),
+        *(OverflowError, RecursionError),
+    ) as error:
         raise ConfigError("this is no incident of a lane, or one of another release") from error
-    if not isinstance(found, Incident):
+    if not _is_incident(found):
         raise ConfigError("this is no incident of a lane")
     return found
+
+
+def _is_incident(found: object) -> TypeGuard[Incident]:
+    return (
+        isinstance(found, Incident)
+        and isinstance(found.rules, LaneRules)
+        and isinstance(found.state, LaneState)
+        and isinstance(found.steps, tuple)
+        and all(isinstance(step, TapedStep) and isinstance(step.now, Now) for step in found.steps)
+    )
 
 
 def _plain(value: object, *, secret: bool = False) -> object:  # noqa: PLR0911 (one per form)

@@ -132,6 +132,8 @@ def test_what_is_no_compressed_file_is_refused_in_a_sentence(content):
         json.dumps({"class": "subprocess:Popen", "args": ["true"]}),
         json.dumps({"class": "gateway.cli.app:main"}),
         json.dumps({"class": "gateway.lanes.tape:Incident", "rules": 1}),
+        json.dumps({"class": "gateway.lanes.tape:Incident", "rules": 1, "state": 2, "steps": []}),
+        "[" * 100_000,
     ],
 )
 def test_what_is_no_incident_is_refused_in_a_sentence(text):
