@@ -19,6 +19,7 @@ from gateway.runtime.unix_sockets import INTERFACE_SOCKET, connect
 
 SECONDS = 90.0
 _CONNECT_SECONDS = 10.0
+_WRONG_USE = 400
 _AT_A_TIME = 1 << 20
 _BROKE_OFF = "the gateway's answer broke off; look in its log"
 
@@ -114,12 +115,16 @@ class Gateway:
         method: str = "",
         also: tuple[int, ...] = (),
     ) -> Iterator[HTTPResponse]:
-        """Give the answer, its body still to be read. Raises GatewayError with the gateway's message."""
+        """Give the answer, its body still to be read.
+
+        Raises GatewayError with the gateway's message, and ConfigError when it says that the request is wrong.
+        """
         connection = self._connection()
         try:
             answer = self._sent(connection, method or ("GET" if body is None else "POST"), path, body)
             if answer.status >= 300 and answer.status not in also:
-                raise GatewayError(f"the gateway refused: {_message(answer)}")
+                refused = ConfigError if answer.status == _WRONG_USE else GatewayError
+                raise refused(f"the gateway refused: {_message(answer)}")
             yield answer
         finally:
             connection.close()
@@ -180,10 +185,30 @@ def pieces(answer: HTTPResponse) -> Iterator[bytes]:
 
 
 def save(gateway: Gateway, path: str, file: Path) -> None:
-    """Write the answer to a GET into a file. Raises GatewayError, and ConfigError when the file cannot be written."""
+    """Write the answer to a GET into a file, as `replacing` does. Raises GatewayError, and ConfigError as there."""
+    with gateway.answered(path) as answer, replacing(file) as draft, draft.open("wb") as written:
+        for piece in pieces(answer):
+            written.write(piece)
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """Give a draft to write, which takes the file's place when all went well; else the file stays as it was.
+
+    What is no plain file, as /dev/stdout, is written itself. Raises ConfigError when it cannot be written.
+    """
+    target = file.resolve()  # a link to the file stays one
+    plain = target.is_file() or not target.exists()
+    draft = target.with_name(f".{target.name}.new") if plain else file
     try:
-        with gateway.answered(path) as answer, file.open("wb") as written:
-            for piece in pieces(answer):
-                written.write(piece)
+        try:
+            yield draft
+            if plain:
+                if target.exists():
+                    draft.chmod(target.stat().st_mode & 0o7777)
+                draft.replace(target)
+        finally:
+            if plain:
+                draft.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}") from error

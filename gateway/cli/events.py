@@ -6,17 +6,16 @@ import csv
 import json
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated
 
 import typer
 
-from gateway.cli.client import Answer, Gateway
+from gateway.cli.client import Answer, Gateway, replacing
 from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import ConfigError
@@ -27,10 +26,11 @@ app = typer.Typer(
     help="List the events of the site, follow them, and export them.\n\nExample: edge-gateway events follow",
 )
 PAGE = 200
+_MOST = 1_000_000_000
 _LOOK_SECONDS = 1.0
 _COLUMNS = ("id", "date_at", "type", "severity", "name", "lane_id", "device_id", "description", "data")
 
-_Lane = Annotated[str, typer.Option("--lane", help="Only events of the lane with this id.")]
+_Lane = Annotated[str, typer.Option("--lane", help="Only events of the lane with this id or name.")]
 _Types = Annotated[
     list[str] | None,
     typer.Option("--type", metavar="TYPE", help="Only this type, as 103 or access_denied; repeatable."),
@@ -81,11 +81,15 @@ class _Filter:
     def wants(self, event: EventShown) -> bool:
         return event.subcategory >= self.least and self.lane in ("", event.lane_id)
 
+    def at(self, site: SiteNow) -> _Filter:
+        """Return it with the lane's id for its name. Raises ConfigError with the lanes of the site when it has none."""
+        return replace(self, lane=site.lane(self.lane).lane_id) if self.lane else self
+
 
 @app.command("list")
 def show(
     *,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="So many at most.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="So many at most.")] = 50,
     lane: _Lane = "",
     types: _Types = None,
     severity: _Severity = "info",
@@ -102,7 +106,9 @@ def show(
     """
     wanted = _filter(lane, types, severity, search, period=(since, until))
     with connected(data, url) as gateway:
-        show_event = _json_shown if as_json else partial(_shown, site_now(gateway))
+        site = site_now(gateway)
+        wanted = wanted.at(site)
+        show_event = _json_shown if as_json else partial(_shown, site)
         for event in islice(_newest_first(gateway, wanted), limit):
             typer.echo(show_event(event))
 
@@ -124,7 +130,9 @@ def follow(
     """
     wanted = _filter(lane, types, severity, search, period=("", ""))
     with connected(data, url) as gateway:
-        show_event = _json_shown if as_json else partial(_shown, site_now(gateway))
+        site = site_now(gateway)
+        wanted = wanted.at(site)
+        show_event = _json_shown if as_json else partial(_shown, site)
         seen = next((event.id for event in _newest_first(gateway, wanted)), 0)
         while True:
             new = []
@@ -157,9 +165,12 @@ def export(
     """
     wanted = _filter(lane, types, severity, search, period=(since, until))
     count = 0
-    with ExitStack() as stack:
-        gateway = stack.enter_context(connected(data, url))
-        file = stack.enter_context(_opened(output))
+    with (
+        connected(data, url) as gateway,
+        replacing(output) as draft,
+        draft.open("w", newline="", encoding="utf-8-sig") as file,
+    ):
+        wanted = wanted.at(site_now(gateway))
         writer = csv.writer(file)
         writer.writerow(_COLUMNS)
         for event in _newest_first(gateway, wanted):
@@ -217,10 +228,3 @@ def _json_shown(event: EventShown) -> str:
 def _as_text(value: object) -> object:
     """Return a value that no spreadsheet takes for a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")) else value
-
-
-def _opened(path: Path) -> TextIO:
-    try:
-        return path.open("w", newline="", encoding="utf-8-sig")
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error

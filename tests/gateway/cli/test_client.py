@@ -12,7 +12,7 @@ import pytest
 
 from gateway.cli import client
 from gateway.cli.client import Answer, Gateway, save
-from gateway.domain.errors import GatewayError
+from gateway.domain.errors import ConfigError, GatewayError
 
 
 class Books(Answer):
@@ -56,6 +56,31 @@ def test_what_is_not_needed_is_passed_over():
 def test_a_package_that_is_not_whole_is_the_gateways_fault_and_not_the_disks(tmp_path):
     with answering(whole(b"PK", length=4000)) as address, pytest.raises(GatewayError, match="broke off"):
         save(Gateway.remote(address), "/status", tmp_path / "event.zip")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_stays_as_it_was_when_its_new_content_is_not_whole(tmp_path):
+    file = tmp_path / "event.zip"
+    file.write_bytes(b"of yesterday")
+    with answering(whole(b"PK", length=4000)) as address, pytest.raises(GatewayError, match="broke off"):
+        save(Gateway.remote(address), "/status", file)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("event.zip", b"of yesterday")]
+
+
+def test_a_file_gets_its_new_content_and_keeps_its_mode(tmp_path):
+    file = tmp_path / "event.zip"
+    file.write_bytes(b"of yesterday")
+    file.chmod(0o600)
+    with answering(whole(b"PK")) as address:
+        save(Gateway.remote(address), "/status", file)
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"PK", 0o600)
+
+
+def test_a_request_that_the_gateway_calls_wrong_is_wrong_use():
+    body = b'{"success": false, "error": "search: must have at most 1000 characters"}'
+    refusal = whole(body).replace(b"200 OK", b"400 Bad Request")
+    with answering(refusal) as address, pytest.raises(ConfigError, match="refused: search: must have at most"):
+        Gateway.remote(address).asked("/v1/event/list", {})
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,11 @@ async def test_events_are_listed_filtered_and_exported(gateway, call, tmp_path):
     assert out.split()[0] == str(first)
     _, out = await call("events", "list", "--lane", "entry", "--limit", 2, "--json")
     assert [json.loads(line)["id"] for line in out.splitlines()] == [first, first - 1]
-    assert await call("events", "list", "--lane", "nowhere") == (0, "")
+    _, out = await call("events", "list", "--lane", "Main entry", "--limit", 1, "--json")
+    assert json.loads(out)["id"] == first
+    with pytest.raises(ConfigError, match="there is no lane 'nowhere'; the lanes of this site: entry"):
+        await call("events", "list", "--lane", "nowhere")
+    assert (await call("events", "list", "--limit", 10**20))[0] == 2
     _, out = await call("events", "list", "--severity", "alarm")
     assert all(" ALARM " in line for line in out.splitlines())
     with pytest.raises(ConfigError, match="--type nonsense: there is no such type"):
@@ -135,6 +139,20 @@ async def test_events_are_listed_filtered_and_exported(gateway, call, tmp_path):
     assert (await call("events", "export", file))[1].startswith(f"{file}: ")
     rows = list(csv.DictReader(file.read_text(encoding="utf-8-sig").splitlines()))
     assert [row["description"] for row in rows][:2] == ["Plate AB-123 was let in.", "'=HYPERLINK(1)"]
+
+
+async def test_an_export_that_fails_leaves_the_file_of_before_and_says_why(call, tmp_path):
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    file = folder / "january.csv"
+    file.write_text("of yesterday")
+    with pytest.raises(ConfigError, match="must be a date like 2026-01-31"):
+        await call("events", "export", file, "--since", "yesterday")
+    with pytest.raises(ConfigError, match="there is no lane 'nowhere'"):
+        await call("events", "export", file, "--lane", "nowhere")
+    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("january.csv", "of yesterday")]
+    with pytest.raises(ConfigError, match="/dev/full cannot be written: No space left on device"):
+        await call("events", "export", "/dev/full")
 
 
 async def test_a_long_list_of_events_is_read_to_its_end_once_each(gateway, call, monkeypatch):
@@ -178,3 +196,6 @@ async def test_what_a_lane_did_is_saved_fetched_and_replayed(call, tmp_path, mon
     assert "all 1 events are answered as they were" in done.stdout
     with pytest.raises(GatewayError, match="there is no incident"):
         await call("incidents", "fetch", "nothing.incident")
+    for name in ("a b", "é.incident", "../../etc/passwd", "?x#y"):
+        with pytest.raises(GatewayError, match="the gateway refused: there is no"):
+            await call("incidents", "fetch", name)
