@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import typer
 
@@ -48,10 +48,22 @@ def connected(data: Path, url: str) -> Iterator[Gateway]:
     if not url:
         yield Gateway.local(data / "run")
         return
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or not parts.username:
-        raise ConfigError("--url must be https://ACCOUNT@HOST:PORT, such as https://technician@192.168.1.20:8443")
+    parts = _parts_of(url)
     password = os.environ.get(PASSWORD) or typer.prompt("Password", hide_input=True, err=True)
     gateway = Gateway.remote(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}")
-    with session_at(gateway, unquote(parts.username), password):
+    with session_at(gateway, unquote(parts.username or ""), password):
         yield gateway
+
+
+def _parts_of(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.username and parts.port != 0
+    except ValueError:  # a port above 65535, or half a bracket
+        sound = False
+    if not sound:
+        # Redaction hides what stands between "://" and "@": the example is written without the first.
+        raise ConfigError(
+            "--url must be https:// and then an account, @, a host and its port, such as technician@192.168.1.20:8443"
+        )
+    return parts
