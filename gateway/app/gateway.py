@@ -137,6 +137,7 @@ class Gateway:
             showing=field.showing,
             stoppable=field.stoppable,
             drivers=field.drivers,
+            limits=field.limits,
             store=self.store,
             clock=self._clock,
             progress=self.progress,
@@ -182,7 +183,6 @@ class Gateway:
             site=self.site,
             site_file=self.site_file,
             lines=self.field.field.lines,
-            limits=self.field.field.limits,
             lanes=self.lanes,
             recording=self._recording,
             central=self._central.parts.link,
@@ -371,7 +371,7 @@ class Gateway:
         elif self._central.parts.sync is not None:
             await self._central.parts.sync.trust_anew()
         field, link = self.field.field, self._central.parts.link
-        self._site_state.change(site, lines=field.lines, limits=field.limits, central=link)
+        self._site_state.change(site, lines=field.lines, central=link)
         if found.interface and self._services is not None:
             self._services.once("interface anew", self._serve_anew(self._services))
 

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import structlog
 
 from drivers.bus.bus import Bus
-from drivers.gates.limits import Limits
 from drivers.osdp.line import OsdpLine
 from gateway.app.machine_watch import MachineWatch
 from gateway.central.central_status import CentralLink
@@ -46,7 +45,6 @@ class SiteStateReader:
         site: Site,
         site_file: RunningSite,
         lines: Mapping[str, Bus | OsdpLine],
-        limits: Mapping[int, Limits],
         lanes: Lanes,
         recording: Recording,
         central: CentralLink | None,
@@ -57,9 +55,9 @@ class SiteStateReader:
         loop: LoopWatch,
         site_file_accounts: Callable[[], SiteFileAccounts | None],
     ) -> None:
-        """`central`: None for a site that stands alone. `lines` are by the id of their link, `limits` by the gate's."""
+        """`central`: None for a site that stands alone. `lines` are by the id of their link."""
         self._site_file = site_file
-        self.change(site, lines=lines, limits=limits, central=central)
+        self.change(site, lines=lines, central=central)
         self._lanes = lanes
         self._recording = recording
         self._store = store
@@ -82,11 +80,9 @@ class SiteStateReader:
         site: Site,
         *,
         lines: Mapping[str, Bus | OsdpLine],
-        limits: Mapping[int, Limits],
         central: CentralLink | None,
     ) -> None:
         """Read the parts of a changed site from now on."""
-        self._limits = limits
         self._site = site
         self._lines = {name: (line, _units_of(site, name)) for name, line in lines.items()}
         self._central = central
@@ -115,7 +111,6 @@ class SiteStateReader:
             failing_webhooks=self._failing_webhooks,
             certificate_ends=self._certificate_ends,
             slow_gates=self._slow_gates,
-            limits=self._limits,
             lines=tuple(SiteLine(line.quality(), units) for line, units in self._lines.values()),
         )
 

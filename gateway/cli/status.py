@@ -50,7 +50,9 @@ def _lines(site: SiteNow) -> Iterator[str]:
 
 def lane_words(lane: Lane) -> str:
     """Return what a lane does, in one line."""
-    words = [f"gate {lane.position}", lane.phase]
+    words = [f"gate {lane.position}"]
+    if lane.phase != "idle" or not (lane.unable or lane.troubles):
+        words.append(lane.phase)
     words += [words_of for words_of in (lane.order_text, lane.note) if words_of]
     words += [f"CANNOT WORK: {trouble.text}" for trouble in lane.unable]
     words += [trouble.text for trouble in lane.troubles if trouble not in lane.unable]

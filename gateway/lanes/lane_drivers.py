@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from drivers.contract import Driver, Gate, ShowingReader
+from drivers.gates.limits import Limits
 
 
 class LaneDrivers(Protocol):
@@ -24,6 +25,11 @@ class LaneDrivers(Protocol):
     @property
     def stoppable(self) -> frozenset[int]:
         """The gates with a command to stop."""
+        ...
+
+    @property
+    def limits(self) -> Mapping[int, Limits]:
+        """The limit switches of the gates that have some, by the gate's id."""
         ...
 
     @property

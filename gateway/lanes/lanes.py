@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from functools import partial
 
 import structlog
 
 from drivers.contract import Driver, Gate, PolledDriver, Report, ShowingReader
+from drivers.gates.limits import Limits
 from gateway.domain.commands import Command, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.problems import ProblemKind
 from gateway.lanes.access_rules import access_rules
 from gateway.lanes.decisions import Decisions, PinTries
 from gateway.lanes.device_reports import Intake
 from gateway.lanes.figures import LaneFigures
+from gateway.lanes.hindrances import with_hindrances
 from gateway.lanes.lane_drivers import LaneDrivers
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
@@ -28,7 +28,7 @@ from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.restored_state import last_grants, last_order, last_stop
 from gateway.lanes.runner import LaneRunner
-from gateway.lanes.snapshots import DeviceSnapshot, LanePoint, LaneSnapshot, LaneTrouble
+from gateway.lanes.snapshots import DeviceSnapshot, LanePoint, LaneSnapshot
 from gateway.lanes.tape import Incident
 from gateway.lanes.timetable import timetable_of
 from gateway.lanes.trial import Trial
@@ -61,9 +61,11 @@ class Lanes:
         showing: Mapping[int, ShowingReader] | None = None,
         stoppable: Collection[int] | None = None,
         drivers: Collection[Driver] = (),
+        limits: Mapping[int, Limits] | None = None,
         alarmed: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`stoppable`: the gates with a command to stop, by their device ids; None: all. `drivers`: of every device.
+        `limits`: the limit switches of the gates that have some, by the gate's id.
 
         `alarmed` is told the id of a lane that records an alarm.
 
@@ -72,6 +74,7 @@ class Lanes:
         """
         self._alarmed = alarmed
         self._site = site
+        self._limits = limits or {}
         self._take_drivers(gates, stoppable=stoppable, showing=showing or {}, drivers=drivers)
         self._supervisor: Supervisor | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -143,6 +146,7 @@ class Lanes:
         """
         before = {runner.rules.lane.id: runner for runner in self.runners}
         self._site = site
+        self._limits = field.limits
         self._take_drivers(field.gates, stoppable=field.stoppable, showing=field.showing, drivers=field.drivers)
         self.areas.change(site)
         kept = {key: runner for key, runner in before.items() if key not in lanes}
@@ -209,15 +213,10 @@ class Lanes:
         return {runner.rules.lane.id: runner.figures for runner in self.runners}
 
     def _snapshot(self, lane: LaneSection, runner: LaneRunner) -> LaneSnapshot:
-        """Return the lane's state; a lane whose readers are all away cannot admit anybody by itself."""
+        """Return the lane's state, with all that hinders it."""
         snapshot = runner.snapshot()
-        readers = [self._intake.device(reader) for reader in lane.readers]
-        if not readers or any(reader.online is not False for reader in readers):
-            return snapshot
-        away = (
-            LaneTrouble(ProblemKind.READERS_OFFLINE, reader.away, reader.name, reader.device_id) for reader in readers
-        )
-        return replace(snapshot, unable=(*snapshot.unable, *away))
+        limits = self._limits.get(lane.gate)
+        return with_hindrances(snapshot, devices=self._intake.devices(), readers=lane.readers, limits=limits)
 
     def incident(self, lane_id: str) -> Incident:
         """Return what is on a lane's tape. Raises NotFoundError for no lane, or one that has not begun."""

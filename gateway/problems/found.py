@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from drivers.contract import PointState
-from drivers.gates.limits import LimitPoint, Limits
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
@@ -44,7 +42,6 @@ class SiteState:
         refused_records: records that central refused and that wait for a person.
         disabled_webhooks: their names, and why nothing is sent to them.
         failing_webhooks: those whose receiver does not take what is sent, and why.
-        limits: the limit switches of the gates that have some, by the gate's id.
         slow_gates: gates that move more slowly than they used to.
         machine: disks, memory, processor and clock.
         weak_accounts: accounts that are easily taken over; none where nobody but this machine reaches the interface.
@@ -68,7 +65,6 @@ class SiteState:
     failing_webhooks: tuple[tuple[str, str], ...] = ()
     certificate_ends: int | None = None
     slow_gates: tuple[SlowGate, ...] = ()
-    limits: Mapping[int, Limits] = field(default_factory=dict)
     lines: tuple[SiteLine, ...] = ()
     restarting_workers: tuple[RestartingWorker, ...] = ()
     machine: MachineState = field(default_factory=MachineState)
@@ -87,10 +83,9 @@ def _problems(site: SiteState) -> Iterator[Problem]:
     offline = {device.device_id for device in site.devices if device.online is False}
     hindered: defaultdict[int, list[str]] = defaultdict(list)
     for lane in site.lanes:
-        both_on = _limits_that_are_both_on(site, lane.gate_id)
         for trouble in lane.troubles:
-            yield _of_lane(lane, _explained(trouble, both_on), stops=False)
-        for trouble in (_explained(one, both_on) for one in lane.unable):
+            yield _of_lane(lane, trouble, stops=False)
+        for trouble in lane.unable:
             if trouble.device_id in offline:
                 hindered[trouble.device_id].append(lane.name)
             else:
@@ -103,31 +98,6 @@ def _problems(site: SiteState) -> Iterator[Problem]:
         yield problem_of_worker(worker, site.cameras)
     if site.central is not None:
         yield from _of_central(site, site.central)
-
-
-def _limits_that_are_both_on(site: SiteState, gate_id: int) -> Limits | None:
-    limits = site.limits.get(gate_id)
-    if limits is None:
-        return None
-    on = {
-        LimitPoint(device.device_id, point.name)
-        for device in site.devices
-        for point in device.points
-        if point.state is PointState.ON
-    }
-    return limits if {limits.closed, limits.opened} <= on else None
-
-
-def _explained(trouble: LaneTrouble, both_on: Limits | None) -> LaneTrouble:
-    """Return the trouble with its cause where a position is unknown because both limit switches are on.
-
-    A position is unknown once it has been so for as long as the gate takes to travel: a switch may stick for a moment.
-    """
-    if both_on is None or trouble.kind is not ProblemKind.GATE_POSITION_UNKNOWN:
-        return trouble
-    names = f"{both_on.closed.point} and {both_on.opened.point}"
-    text = f"both limit switches are on, as if the gate were open and closed at once: {names}"
-    return replace(trouble, kind=ProblemKind.GATE_LIMITS_BOTH_ON, text=text)
 
 
 def _of_slow_gates(site: SiteState) -> Iterator[Problem]:

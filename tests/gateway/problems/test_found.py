@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 
 from drivers.contract import GatePosition, PointState
-from drivers.gates.limits import LimitPoint, Limits
 from gateway.domain.central_status import CentralNotice, CentralStatus
 from gateway.domain.events import Severity
 from gateway.domain.footage import CameraCondition, StreamFault
 from gateway.domain.problems import ProblemKind as K
-from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble, Phase, PointSnapshot
+from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble, Phase
 from gateway.problems.found import SiteState, verdict
 from gateway.problems.machine import MachineState
 from gateway.problems.problem import ADVICE
@@ -284,23 +283,12 @@ def test_each_problem_of_the_machine(state, kind, text):
     assert (problem.kind, problem.part, problem.text) == (kind, "gateway", text)
 
 
-def with_limits(*, opened):
-    points = (PointSnapshot("closed_limit", PointState.ON), PointSnapshot("open_limit", opened))
-    unknown = LaneTrouble(K.GATE_POSITION_UNKNOWN, "the position is not known")
-    return replace(
-        WELL,
-        lanes=(replace(ENTRY, unable=(unknown,), troubles=(unknown,)), EXIT),
-        devices=(replace(WELL.devices[0], points=points), *WELL.devices[1:]),
-        limits={GATE: Limits(LimitPoint(GATE, "closed_limit"), LimitPoint(GATE, "open_limit"))},
-    )
-
-
-def test_a_position_that_is_unknown_because_both_limits_are_on_says_so():
-    (problem,) = verdict(with_limits(opened=PointState.ON)).problems
-    assert (problem.kind, problem.id, problem.lanes) == (K.GATE_LIMITS_BOTH_ON, "entry", ("Entry",))
-    assert problem.text == (
-        "both limit switches are on, as if the gate were open and closed at once: closed_limit and open_limit"
-    )
+def test_gate_that_does_not_move_and_stops_its_lane_keeps_the_gateway_from_being_ready():
+    unmoved = LaneTrouble(K.GATE_DOES_NOT_MOVE, "the gate did not open: locked")
+    found = verdict(replace(WELL, lanes=(replace(ENTRY, unable=(unmoved,), troubles=(unmoved,)), EXIT)))
+    (problem,) = found.problems
+    assert (problem.kind, problem.lanes) == (K.GATE_DOES_NOT_MOVE, ("Entry",))
+    assert found.not_ready == ("Entry cannot work: the gate did not open: locked",)
 
 
 @pytest.mark.parametrize(
@@ -318,11 +306,6 @@ def test_refused_records_are_counted_in_a_sentence(count, text):
 @pytest.mark.parametrize("kind", [K.DEVICE_OFFLINE, K.GATE_OFFLINE])
 def test_who_has_only_the_page_is_told_where_it_finds_the_address_of_a_silent_device(kind):
     assert any('"Look for units" at Lines on the page' in step for step in ADVICE[kind].steps)
-
-
-@pytest.mark.parametrize("opened", [PointState.OFF, PointState.UNKNOWN])
-def test_a_position_that_is_unknown_otherwise_is_just_unknown(opened):
-    assert kinds(with_limits(opened=opened)) == [K.GATE_POSITION_UNKNOWN]
 
 
 def test_an_osdp_reader_that_answers_without_its_key_is_off_its_secure_channel():

@@ -14,7 +14,7 @@ from drivers.contract import GatePosition
 from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
-from gateway.lanes.snapshots import CommandSnapshot, LaneTrouble
+from gateway.lanes.snapshots import CommandSnapshot, LaneTrouble, Phase
 from gateway.problems.problem import Part, Problem
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
@@ -173,19 +173,38 @@ async def test_a_lane_that_is_not_there_is_said_and_a_guard_sees_no_controls(gat
 
 @pytest.mark.parametrize(("view", "said"), [("", "#lanes"), ("lanes/entry", "#lane"), ("wall", "#wall-lanes")])
 async def test_a_lane_says_why_its_position_is_unknown_where_that_is_known(gateway, lane_page, view, said):
-    kind, cause = ProblemKind.GATE_LIMITS_BOTH_ON, "both limit switches are on"
-    unknown = LaneTrouble(ProblemKind.GATE_POSITION_UNKNOWN, "the position is not known: open it, then close it")
-    problem = Problem(kind=kind, part=Part.LANE, id="entry", name="Main entry", text=cause, lanes=("Main entry",))
-    gateway.board.show(unable=(unknown,), troubles=(unknown,))
-    gateway.problems.append(problem)
+    cause = LaneTrouble(ProblemKind.GATE_LIMITS_BOTH_ON, "both limit switches are on")
+    gateway.board.show(unable=(cause,), troubles=(cause,))
     try:
         async with lane_page() as page:
             await sign_in(page, gateway, view=view)
-            await expect(page.locator(said).get_by_text(cause)).to_be_visible()
-            await expect(page.locator(said).get_by_text("open it, then close it")).to_have_count(0)
+            await expect(page.locator(said).get_by_text(cause.text)).to_be_visible()
+            await expect(page.locator(said).get_by_text("Cannot work", exact=True)).to_be_visible()
     finally:
-        gateway.problems.remove(problem)
         gateway.board.show(unable=(), troubles=())
+
+
+@pytest.mark.parametrize(("view", "said"), [("", "#lanes"), ("lanes/entry", "#lane"), ("wall", "#wall-lanes")])
+@pytest.mark.parametrize(
+    ("phase", "position", "word"),
+    [
+        (Phase.IDLE, GatePosition.CLOSED, "Cannot work"),
+        (Phase.ARMED, GatePosition.CLOSED, "Cannot work"),
+        (Phase.IDLE, GatePosition.OPEN, "Gate does not move"),
+    ],
+)
+async def test_a_lane_whose_gate_did_not_move_is_never_idle(gateway, lane_page, view, said, phase, position, word):
+    unmoved = LaneTrouble(ProblemKind.GATE_DOES_NOT_MOVE, "the gate did not follow: locked")
+    stops = () if position is GatePosition.OPEN else (unmoved,)
+    gateway.board.show(phase=phase, position=position, unable=stops, troubles=(unmoved,))
+    try:
+        async with lane_page() as page:
+            await sign_in(page, gateway, view=view)
+            await expect(page.locator(said).locator(".phase")).to_have_text(word)
+            await expect(page.locator(said).locator(".phase")).to_have_class("pill phase bad")
+            await expect(page.locator(said).get_by_text(unmoved.text)).to_be_visible()
+    finally:
+        gateway.board.show(phase=Phase.IDLE, position=GatePosition.CLOSED, unable=(), troubles=())
 
 
 async def test_both_limits_lead_to_the_view_that_lists_these_inputs(gateway, browser_page):

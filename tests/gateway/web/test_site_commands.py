@@ -51,7 +51,7 @@ async def test_status_ends_with_1_while_a_lane_cannot_work(gateway, call):
         )
     )
     status, out = await call("status")
-    assert (status, "lane     Main entry: gate closed, idle, CANNOT WORK: the arming loop is unknown" in out) == (
+    assert (status, "lane     Main entry: gate closed, CANNOT WORK: the arming loop is unknown" in out) == (
         1,
         True,
     )

@@ -13,6 +13,8 @@ const PHASES = {
 let orderNumber = 0;
 export const addressOf = (lane) => `/status/lanes/${encodeURIComponent(lane.lane_id)}`;
 const CANNOT_WORK = "Cannot work";
+const DOES_NOT_MOVE = "Gate does not move"; // it stands open
+const AT_REST = new Set(["idle", "armed"]);
 const LOOPS = { on: "occupied", off: "free", unknown: "unknown" };
 const GATES = {
   closed: "Gate closed", opening: "Gate opening", open: "Gate open", closing: "Gate closing", stopped: "Gate stopped",
@@ -58,14 +60,12 @@ export function createLane(lane) {
   return node;
 }
 
-// What is wrong with a lane, a sentence each. A position that is unknown has its cause where that is known.
-export function wrongWith(lane, problems) {
-  const cause = problems.find((problem) => problem.kind === "gate_limits_both_on" && problem.id === lane.lane_id);
-  const told = (trouble) => (cause && trouble.kind === "gate_position_unknown" ? cause.text : trouble.text);
-  return [...new Set([...lane.unable, ...lane.troubles].map(told))];
+// What is wrong with a lane, a sentence each; what it says twice, once.
+export function wrongWith(lane) {
+  return [...new Set([...lane.unable, ...lane.troubles].map((trouble) => trouble.text))];
 }
 
-export function updateLane(node, lane, { user, demo, problems }) {
+export function updateLane(node, lane, { user, demo }) {
   node.lane = lane;
   setText(node.querySelector(".lane-name"), lane.name);
   node.querySelector(".lane-name").setAttribute("href", addressOf(lane));
@@ -88,7 +88,7 @@ export function updateLane(node, lane, { user, demo, problems }) {
   standing.hidden = !lane.order_text;
   setText(standing, lane.order_text);
   setClass(standing, `order ${lane.order}`);
-  const wrong = wrongWith(lane, problems);
+  const wrong = wrongWith(lane);
   node.querySelector(".troubles").hidden = wrong.length === 0;
   keyed(node.querySelector(".troubles"), wrong, {
     key: (text) => text,
@@ -127,7 +127,9 @@ export const decisionOf = (lane) => decisions.get(lane.lane_id);
 
 // The word for a lane's state, and its colour.
 export function stateOf(lane) {
-  return isUnable(lane) && lane.phase === "idle" ? [CANNOT_WORK, "bad"] : PHASES[lane.phase] || [lane.phase, ""];
+  if (isUnable(lane) && AT_REST.has(lane.phase)) return [CANNOT_WORK, "bad"];
+  if (lane.phase === "idle" && lane.troubles.some((one) => one.kind === "gate_does_not_move")) return [DOES_NOT_MOVE, "bad"];
+  return PHASES[lane.phase] || [lane.phase, ""];
 }
 
 // The drawing of the gate, its loops and the vehicle.
@@ -143,7 +145,7 @@ export function showScene(scene, lane) {
 
 export function ageOf(node) {
   const pill = node.querySelector(".phase");
-  const since = pill.dataset.word === CANNOT_WORK ? "" : ` · ${lasting(seconds(node.lane.since))}`; // of the vehicle's phase
+  const since = [CANNOT_WORK, DOES_NOT_MOVE].includes(pill.dataset.word) ? "" : ` · ${lasting(seconds(node.lane.since))}`; // of the vehicle's phase
   setText(pill, `${pill.dataset.word}${since}`);
   showFollowed(node.querySelector(".followed"), node.lane);
 }

@@ -33,7 +33,7 @@ export function showWall(snapshot) {
   setText(byId("wall-site"), gateway.site);
   setText(byId("wall-verdict"), gateway.headline);
   setClass(byId("wall-verdict"), `pill ${gateway.ready ? (problems.length ? "warn" : "good") : "bad"}`);
-  keyed(byId("wall-lanes"), lanes, { key: (lane) => lane.lane_id, create: createLane, update: (tile, lane) => updateLane(tile, lane, problems) });
+  keyed(byId("wall-lanes"), lanes, { key: (lane) => lane.lane_id, create: createLane, update: updateLane });
   keyed(byId("wall-cameras"), cameras, {
     key: (camera) => camera.camera_id,
     create: () => {
@@ -86,7 +86,7 @@ function createLane(lane) {
   return tile;
 }
 
-function updateLane(tile, lane, problems) {
+function updateLane(tile, lane) {
   tile.lane = lane;
   const [word, kind] = stateOf(lane);
   setText(tile.querySelector("a"), lane.name);
@@ -94,7 +94,7 @@ function updateLane(tile, lane, problems) {
   setClass(tile.querySelector(".phase"), `pill phase ${kind}`);
   setClass(tile, `card wall-lane ${kind === "bad" ? "fault-now" : ""}`);
   showScene(tile.querySelector(".scene"), lane);
-  const wrong = wrongWith(lane, problems);
+  const wrong = wrongWith(lane);
   const event = decisionOf(lane);
   const note = event?.read.credential && lane.note.includes(event.read.credential) ? "" : lane.note; // said below already
   const said = [...wrong, lane.order_text, note].filter(Boolean).join(" · ");

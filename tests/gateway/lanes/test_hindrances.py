@@ -1,0 +1,111 @@
+"""What keeps a lane from working beyond what its machine says."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from far_end_site import a_barrier, alive
+
+from drivers.contract import GatePosition, PointState
+from drivers.gates.limits import LimitPoint, Limits
+from gateway.domain.commands import GateAction
+from gateway.domain.events import EventKind as E
+from gateway.domain.problems import ProblemKind as K
+from gateway.lanes.hindrances import kept_open_in_vain, with_hindrances
+from gateway.lanes.machine.state.orders import OrderKind
+from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble, Phase, PointSnapshot
+
+GATE, READER = 101, 103
+LANE = LaneSnapshot(
+    lane_id="entry",
+    name="Entry",
+    direction="entry",
+    phase=Phase.IDLE,
+    since=1,
+    gate_id=GATE,
+    position=GatePosition.CLOSED,
+    vehicle=PointState.OFF,
+    under=PointState.OFF,
+    note="",
+)
+BARRIER = DeviceSnapshot(GATE, "Barrier", "modbus-gate", True, 5, "", GatePosition.CLOSED, ())
+LIMITS = Limits(LimitPoint(GATE, "closed_limit"), LimitPoint(GATE, "open_limit"))
+UNMOVED = LaneTrouble(K.GATE_DOES_NOT_MOVE, "the gate did not open: locked")
+UNKNOWN = LaneTrouble(K.GATE_POSITION_UNKNOWN, "the position is not known")
+
+
+def seen(lane, *devices, limits=None):
+    return with_hindrances(lane, devices=(BARRIER, *devices), readers=(), limits=limits)
+
+
+async def test_barrier_that_acknowledges_and_stays_where_it_is_stops_its_lane_until_it_moves(tmp_path):
+    async with a_barrier() as (barrier, _, port), alive(tmp_path, barrier=barrier, port=port) as lane:
+        await lane.sees(lambda shown: shown.position is GatePosition.CLOSED and not shown.unable)
+        barrier.set_locked(locked=True, now=time.monotonic())
+        await lane.lanes.command(device_id=GATE, action=GateAction.OPEN, source="user:guard")
+        (trouble,) = (await lane.sees(lambda shown: shown.unable)).unable
+        assert trouble.kind is K.GATE_DOES_NOT_MOVE
+        assert "the gate did not open" in trouble.text
+        barrier.set_locked(locked=False, now=time.monotonic())
+        await lane.lanes.command(device_id=GATE, action=GateAction.OPEN, source="user:guard")
+        await lane.sees(lambda shown: shown.position is GatePosition.OPEN and not shown.unable)
+
+
+@pytest.mark.parametrize("position", [GatePosition.CLOSED, GatePosition.STOPPED, GatePosition.OPENING])
+def test_gate_that_does_not_move_and_is_not_open_stops_its_lane(position):
+    assert seen(replace(LANE, position=position, troubles=(UNMOVED,))).unable == (UNMOVED,)
+
+
+@pytest.mark.parametrize("position", [GatePosition.OPEN, GatePosition.UNKNOWN])
+def test_gate_that_stands_open_stops_nobody_and_an_unknown_one_is_told_as_such(position):
+    lane = replace(LANE, position=position, troubles=(UNMOVED,))
+    assert seen(lane) == lane
+
+
+def test_gate_that_is_to_be_held_open_and_stays_shut_is_a_trouble_until_it_is_open(lane):
+    lane.order(OrderKind.HOLD_OPEN)
+    assert list(kept_open_in_vain(lane.state)) == []
+    lane.wait(200)
+    assert E.HOLD_FAILED in lane.events
+    (trouble,) = kept_open_in_vain(lane.state)
+    assert trouble.kind is K.GATE_DOES_NOT_MOVE
+    assert "market day" in trouble.text
+    lane.gate(GatePosition.OPEN)
+    assert list(kept_open_in_vain(lane.state)) == []
+
+
+def test_gate_that_a_fire_does_not_open_is_a_trouble(lane):
+    lane.fire(PointState.ON)
+    lane.wait(100)
+    (trouble,) = kept_open_in_vain(lane.state)
+    assert trouble.text == "the gate did not open, though the fire input is active"
+
+
+@pytest.mark.parametrize(
+    ("opened", "kind"),
+    [
+        (PointState.ON, K.GATE_LIMITS_BOTH_ON),
+        (PointState.OFF, K.GATE_POSITION_UNKNOWN),
+        (PointState.UNKNOWN, K.GATE_POSITION_UNKNOWN),
+    ],
+)
+def test_a_position_that_is_unknown_because_both_limits_are_on_says_so_in_the_lane(opened, kind):
+    points = (PointSnapshot("closed_limit", PointState.ON), PointSnapshot("open_limit", opened))
+    barrier = replace(BARRIER, points=points)
+    lane = replace(LANE, position=GatePosition.UNKNOWN, unable=(UNKNOWN,), troubles=(UNKNOWN,))
+    shown = with_hindrances(lane, devices=(barrier,), readers=(), limits=LIMITS)
+    assert {trouble.kind for trouble in (*shown.unable, *shown.troubles)} == {kind}
+    if kind is K.GATE_LIMITS_BOTH_ON:
+        assert shown.unable[0].text == (
+            "both limit switches are on, as if the gate were open and closed at once: closed_limit and open_limit"
+        )
+
+
+def test_lane_whose_readers_are_all_away_says_so():
+    away = DeviceSnapshot(READER, "Reader", "serial-reader", False, 5, "unplugged", None, ())
+    other = replace(away, device_id=104, online=True)
+    shown = with_hindrances(LANE, devices=(BARRIER, away, other), readers=(READER,), limits=None)
+    assert [trouble.kind for trouble in shown.unable] == [K.READERS_OFFLINE]
+    assert with_hindrances(LANE, devices=(BARRIER, away, other), readers=(READER, 104), limits=None) == LANE
