@@ -83,11 +83,18 @@ class GatewayState(Answer):
     headline: str
 
 
+class CentralNotice(Answer):
+    """Something that a technician should know of central."""
+
+    kind: str
+
+
 class Central(Answer):
     """The link to central."""
 
     reachable: bool | None
     error: str
+    notices: tuple[CentralNotice, ...] = ()
 
 
 class Books(Answer):

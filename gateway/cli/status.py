@@ -9,6 +9,7 @@ import typer
 from gateway.cli.printing import print_json
 from gateway.cli.site_now import PATH, Lane, SiteAnswer, SiteNow
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
+from gateway.domain.problems import ProblemKind
 
 _NOT_READY = 1
 
@@ -43,7 +44,9 @@ def _lines(site: SiteNow) -> Iterator[str]:
     if site.storage is not None:
         yield f"footage  {site.storage.text}"
     if site.central is not None:
-        state = {True: "answers", False: f"does not answer: {site.central.error}", None: "not asked yet"}
+        refuses = any(notice.kind == ProblemKind.CENTRAL_SIGN_IN_REFUSED for notice in site.central.notices)
+        answers = "answers, but refuses the sign-in" if refuses else "answers"
+        state = {True: answers, False: f"does not answer: {site.central.error}", None: "not asked yet"}
         waits = "" if site.books is None else f"; {site.books.waiting} records wait, {site.books.parked} were refused"
         yield f"central  {state[site.central.reachable]}{waits}"
 

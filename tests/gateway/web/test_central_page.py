@@ -55,6 +55,19 @@ async def test_everything_is_fetched_anew_and_what_is_wrong_with_central_is_seen
         await expect(central.get_by_role("button", name="Fetching everything again")).to_be_disabled()
 
 
+async def test_central_that_refuses_the_sign_in_is_not_called_online(gateway, browser_page):
+    kind = ProblemKind.CENTRAL_SIGN_IN_REFUSED
+    gateway.central.show(notices=(CentralNotice(kind, "central refuses the user name or the password"),))
+    try:
+        async with browser_page() as page:
+            await sign_in(page, gateway, view="health")
+            words = "Answers, but refuses the sign-in; the site works on its own"
+            await expect(page.locator("#central-state")).to_have_text(words)
+            await expect(page.locator("#central-lamp")).to_have_class("lamp bad")
+    finally:
+        gateway.central.show(notices=())
+
+
 async def test_what_central_refused_is_changed_and_let_go_of_by_who_may(gateway, browser_page, tmp_path):
     for number in (4001, 4002):
         body = {"id": number, "number": "0042", "note": "<b>by the oak</b>"}

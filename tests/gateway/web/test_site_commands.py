@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from gateway.cli import lanes
 from gateway.cli.app import Invocation, app
+from gateway.domain.central_status import CentralNotice
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.domain.events import EventKind
@@ -40,6 +41,13 @@ async def test_status_shows_the_site_in_a_few_lines(gateway, call):
     assert "lane     Main entry: gate closed, idle" in lines
     assert "devices  1 of 2 answer, not: Entry reader" in lines
     assert any(line.startswith("central  answers; ") for line in lines)
+
+
+async def test_status_says_that_central_refuses_the_sign_in(gateway, call):
+    kind = ProblemKind.CENTRAL_SIGN_IN_REFUSED
+    gateway.central.show(notices=(CentralNotice(kind, "central refuses the user name or the password"),))
+    _, out = await call("status")
+    assert "central  answers, but refuses the sign-in; " in out
 
 
 async def test_status_ends_with_1_while_a_lane_cannot_work(gateway, call):

@@ -117,8 +117,10 @@ function showCentral({ central, user }) {
   byId("central-section").hidden = central === null;
   if (central === null) return;
   const { reachable } = central;
-  setClass(byId("central-lamp"), `lamp ${reachable === null ? "unknown" : reachable ? "good" : "bad"}`);
-  const word = reachable === null ? "Not tried yet" : reachable ? "Online" : "Offline; the site works on its own";
+  const refused = central.notices.some((notice) => notice.kind === "central_sign_in_refused");
+  setClass(byId("central-lamp"), `lamp ${reachable === null ? "unknown" : reachable && !refused ? "good" : "bad"}`);
+  const answers = refused ? "Answers, but refuses the sign-in; the site works on its own" : "Online";
+  const word = reachable === null ? "Not tried yet" : reachable ? answers : "Offline; the site works on its own";
   setText(byId("central-state"), word);
   const signedIn = central.last_sign_in ? `last signed in ${clock(central.last_sign_in)}` : "never signed in yet";
   const parts = [reachable === null ? "" : `since ${clock(central.since)}`, central.error, signedIn];
