@@ -124,12 +124,13 @@ def _of_field(site: SiteState, hindered: Mapping[int, list[str]]) -> Iterator[Pr
             behind.update(line.device_ids)
             yield problem
         yield from problems_beside(line, devices)
+    on_line = {number: line.name for line in site.lines for number in line.device_ids}
     for device in site.devices:
         number = device.device_id
         lanes = tuple(dict.fromkeys(hindered.get(number, ())))
         for problem in _of_device(device, lanes, is_gate=number in gates, is_garbled=is_garbled(site.lines, number)):
             if number not in behind or problem.kind is ProblemKind.DEVICE_TAMPERED:
-                yield problem
+                yield replace(problem, line=on_line.get(number, ""))
 
 
 def _of_gateway(site: SiteState) -> Iterator[Problem]:

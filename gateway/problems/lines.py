@@ -97,6 +97,7 @@ def problems_beside(line: SiteLine, devices: Mapping[int, DeviceSnapshot]) -> It
                     id=str(number),
                     name=device.name,
                     text=f"{device.name} {_unit_words(unit)}",
+                    line=line.name,
                 )
 
 

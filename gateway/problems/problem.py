@@ -53,6 +53,7 @@ class Problem:
         text: what is wrong, in one sentence.
         subject: which input of it, "" where there is but one.
         lanes: names of the lanes that cannot admit vehicles or let them out because of it.
+        line: the line that its device is on, "" for none or where it is no device's.
         since: wall micros since when; 0 while that is not known.
         acknowledged: who knows of it, None for nobody.
     """
@@ -64,6 +65,7 @@ class Problem:
     text: str
     subject: str = ""
     lanes: tuple[str, ...] = ()
+    line: str = ""
     since: WallMicros = 0
     acknowledged: Acknowledgement | None = None
 

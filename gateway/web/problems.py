@@ -11,9 +11,7 @@ from gateway.runtime.clock import iso_utc
 from gateway.web.operations.answers import Answer
 
 _FETCHED_AGAIN = frozenset({K.CENTRAL_LIST_INCOMPLETE, K.CENTRAL_LIST_OLD, K.CENTRAL_LIST_SHRANK, K.CARDS_UNREADABLE})
-_OF_LINES = frozenset({K.UNIT_GARBLED, K.UNIT_UNRELIABLE, K.UNIT_SLOW})
 _OF_SITE_FILE = frozenset({K.SITE_FILE_NOTICE})
-_OF_HEALTH = frozenset({Part.DEVICE, Part.CENTRAL})
 _OF_INPUTS = frozenset({K.GATE_LIMITS_BOTH_ON})
 """Problems of lanes whose inputs stand among those of devices alone, at Health."""
 
@@ -78,20 +76,24 @@ def problem_fields(problem: Problem) -> JsonObject:
 def _action(problem: Problem) -> JsonObject | None:
     if problem.kind in _FETCHED_AGAIN:
         return {"label": "Fetch everything again", "show": "", "post": "/status/sync/refresh"}
-    if problem.part is Part.LANE:
-        lane = f"lanes/{quote(problem.id, safe='')}"
-        return _shown("Show its inputs", "health") if problem.kind in _OF_INPUTS else _shown("Show the lane", lane)
-    if problem.part is Part.LINE or problem.kind in _OF_LINES:
-        return _shown("Show the line", "lines")
-    if problem.kind in _OF_SITE_FILE:
-        return _shown("Show the site file", "settings")
-    if problem.part in _OF_HEALTH:
-        return _shown("Show its state", "health")
-    return None
+    return None if (way := _way(problem)) is None else {"label": way[0], "show": f"/status/{way[1]}", "post": ""}
 
 
-def _shown(label: str, view: str) -> JsonObject:
-    return {"label": label, "show": f"/status/{view}", "post": ""}
+def _way(problem: Problem) -> tuple[str, str] | None:
+    """Return the words of a link, and the view that shows more of the problem."""
+    match problem.part:
+        case Part.LANE if problem.kind in _OF_INPUTS:
+            return "Show its inputs", "health"
+        case Part.LANE:
+            return "Show the lane", f"lanes/{quote(problem.id, safe='')}"
+        case Part.LINE:
+            return "Show the line", f"lines?line={quote(problem.id, safe='')}"
+        case Part.DEVICE if problem.line:
+            return "Show it on its line", f"lines?device={quote(problem.id, safe='')}"
+        case Part.DEVICE | Part.CENTRAL:
+            return "Show its state", "health"
+        case _:
+            return ("Show the site file", "settings") if problem.kind in _OF_SITE_FILE else None
 
 
 def verdict_fields(verdict: Verdict) -> JsonObject:

@@ -120,7 +120,11 @@ def _lines(site: SiteState, known: SiteLines) -> Iterator[JsonObject]:
             "scan": None if (scan := known.scans.of(line.name)) is None else asdict(scan),
             "verdict": line_sentence(line.quality),
             "units": [
-                {**_unit(unit, devices.get(unit.unit, [])), "verdict": unit_sentence(unit, line.quality)}
+                {
+                    **_unit(unit, devices.get(unit.unit, [])),
+                    "device_ids": list(line.devices.get(unit.unit, ())),
+                    "verdict": unit_sentence(unit, line.quality),
+                }
                 for unit in line.quality.units
             ],
         }

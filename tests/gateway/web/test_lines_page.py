@@ -18,8 +18,10 @@ from drivers.modbus.session import Session
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
+from gateway.domain.problems import ProblemKind
 from gateway.lines.line import PolledLine
 from gateway.problems.lines import SiteLine
+from gateway.problems.problem import Part, Problem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -83,6 +85,27 @@ async def test_frames_and_a_scan_at_the_page(open_gateway, browser_page, tmp_pat
         await card.get_by_role("button", name="Stop").click()
         await expect(card.locator(".scan-state")).to_contain_text("it was stopped")
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+async def test_a_device_that_does_not_answer_leads_to_itself_on_its_line(open_gateway, browser_page, tmp_path):
+    offline = Problem(
+        kind=ProblemKind.DEVICE_OFFLINE,
+        part=Part.DEVICE,
+        id="101",
+        name="Barrier",
+        text="Barrier does not answer",
+        line="yard",
+    )
+    async with a_yard(tmp_path) as yard, open_gateway(lines={"yard": yard}) as gateway, browser_page() as page:
+        gateway.problems.append(offline)
+        await sign_in(page, gateway, "chief")
+        await page.get_by_role("link", name="Now").click()
+        await page.locator(".problem summary").click()
+        await page.get_by_role("link", name="Show it on its line").click()
+        await expect(page.locator(".unit").filter(has_text="unit 7")).to_be_focused()
+        assert page.url.endswith("/status/lines?device=101")
+        await page.goto(f"{gateway.url}/status/lines?line=yard")
+        await expect(page.locator(".line-card")).to_be_focused()
 
 
 async def test_a_scan_is_offered_only_to_who_may(open_gateway, tmp_path):

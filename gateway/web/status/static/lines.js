@@ -9,9 +9,26 @@ const FAILURES = { silent: "without an answer", garbled: "not understood", echoe
 let problems = [];
 let user = {};
 let timer = 0;
+let sought = new URLSearchParams(); // what the address asks for, until it is shown
 
 export function setUpLines() {
-  onEnter("lines", look);
+  onEnter("lines", () => {
+    sought = new URLSearchParams(location.search);
+    look();
+  });
+}
+
+// Go to the line or the device that the address names, once it is there.
+function seek() {
+  const [line, device] = [sought.get("line"), Number(sought.get("device"))];
+  const nodes = [...byId("lines").children];
+  const rows = nodes.flatMap((node) => [...node.querySelectorAll(".unit")]);
+  const found = line ? nodes.find((node) => node.line === line) : rows.find((row) => row.devices.includes(device));
+  if (!found) return;
+  sought = new URLSearchParams();
+  found.tabIndex = -1;
+  found.scrollIntoView({ block: "center" });
+  found.focus({ preventScroll: true });
 }
 
 export function showLines(snapshot) {
@@ -25,6 +42,7 @@ async function look() {
   if (document.visibilityState === "visible") {
     try {
       render(await call("GET", "/status/line/list"));
+      seek();
       setText(byId("lines-fault"), "");
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
@@ -52,6 +70,7 @@ function update(node, line, bounds) {
   const own = problems.filter((one) => (one.part === "line" && one.id === line.name) || (one.part === "device" && names.includes(one.name)));
   const failing = line.units.filter((unit) => unit.fault || unit.unsecured || unit.tampered).length;
   const [word, kind] = line.down ? ["Down", "bad"] : own.length || failing ? ["Look here", "warn"] : ["Good", "good"];
+  node.line = line.name;
   setText(node.querySelector("h3"), line.name);
   setText(node.querySelector(".pill"), word);
   setClass(node.querySelector(".pill"), `pill ${kind}`);
@@ -68,6 +87,7 @@ function update(node, line, bounds) {
 }
 
 function updateUnit(row, unit, bounds) {
+  row.devices = unit.device_ids;
   setText(row.querySelector("strong"), unit.devices.join(", ") || `Unit ${unit.unit}`);
   setText(row.querySelector(".unit-number"), `unit ${unit.unit}`);
   const answered = unit.reply_times.reduce((sum, count) => sum + count, 0);
