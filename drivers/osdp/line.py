@@ -30,6 +30,7 @@ from drivers.osdp.messages import (
     TamperSeen,
     happening_of,
 )
+from drivers.system_messages import system_words
 
 log = structlog.get_logger(__name__)
 
@@ -110,10 +111,10 @@ class OsdpLine:
                     await self._listen(process)
             except (LinkError, ProtocolViolation, OSError) as error:
                 failures = 1 if self._monotonic() - started_at > _STEADY_SECONDS else failures + 1
-                log.warning("osdp_line_failed", line=self._name, reason=str(error))
-                self._down = str(error)
+                self._down = system_words(error) if isinstance(error, OSError) else str(error)
+                log.warning("osdp_line_failed", line=self._name, reason=self._down)
                 for reader in self._setup.readers:
-                    self._take(Lost(address=reader.address, reason=str(error)[:300]))
+                    self._take(Lost(address=reader.address, reason=self._down[:300]))
             await asyncio.sleep(reconnect_wait(failures))
 
     @contextlib.contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import queue
+import re
 import sys
 import threading
 from collections import deque
@@ -31,6 +32,7 @@ _TAIL_LINES = 1000
 _LONGEST_TAIL_LINE = 2000
 _THIRD_PARTY_LEVEL = logging.WARNING
 _CODED = ("error", "critical")
+_NUMBER = re.compile(r"\[Errno -?\d+\] ")
 
 
 class Logs:
@@ -71,6 +73,7 @@ class Logs:
                     structlog.processors.StackInfoRenderer(),
                     structlog.processors.format_exc_info,
                     _with_code,
+                    _without_numbers,
                     self._hide,
                     self._renderer(),
                 ],
@@ -118,6 +121,11 @@ def _with_code(_logger: WrappedLogger, _method: str, event: EventDict) -> EventD
     if event.get("level") in _CODED:
         event["code"] = code_of(event.get("event")).code
     return event
+
+
+def _without_numbers(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Take the numbers of the operating system's errors out of texts: the page shows them to technicians."""
+    return {name: _NUMBER.sub("", value) if isinstance(value, str) else value for name, value in event.items()}
 
 
 class _Handler(logging.Handler):

@@ -25,6 +25,8 @@ from xlsxwriter.exceptions import XlsxWriterException
 from xlsxwriter.format import Format
 from xlsxwriter.worksheet import Worksheet
 
+from drivers.system_messages import system_words
+
 DISK_REFUSED = 3
 BROKEN_OFF = 4
 
@@ -114,7 +116,7 @@ def main(arguments: list[str]) -> int:
                 return 0
             book.add(rows)
     except (OSError, XlsxWriterException) as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{system_words(error)}\n")
         return DISK_REFUSED
     return BROKEN_OFF
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from drivers.system_messages import system_words
 from gateway.cli.init import questions
 from gateway.cli.init.accounts import FirstAccount, add_first_account
 from gateway.cli.init.certificate import CERTIFICATE, KEY, USUAL_SITE, put_certificate
@@ -167,7 +168,8 @@ def _start() -> None:
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=_START_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise GatewayError(f"systemctl did not start the gateway: {error}; see journalctl -u {_UNIT}") from error
+        why = system_words(error) if isinstance(error, OSError) else f"it took longer than {_START_SECONDS} s"
+        raise GatewayError(f"systemctl did not start the gateway: {why}; see journalctl -u {_UNIT}") from error
     if done.returncode:
         raise GatewayError(f"the gateway does not start: {done.stderr.strip()}; see journalctl -u {_UNIT}")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from drivers.system_messages import system_words
 from gateway.cli.site_fragment import Found, FoundLine, fragment
 from gateway.domain.errors import GatewayError
 
@@ -29,7 +30,7 @@ def search(*, data: Path, units: bool) -> str:
     try:
         cameras, others = asyncio.run(ask_network(frozenset({Kind.ONVIF, Kind.MDNS}), None, _SECONDS))
     except (OSError, GatewayError) as error:
-        typer.echo(f"the network was not searched: {error}")
+        typer.echo(f"the network was not searched: {system_words(error) if isinstance(error, OSError) else error}")
         cameras, others = [], []
     for line in lines:
         typer.echo(f"found {line.url}{''.join(f', unit {unit.unit}' for unit in line.units)}")

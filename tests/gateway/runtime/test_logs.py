@@ -1,5 +1,6 @@
 """Log lines as they leave the process: whole, in JSON, without secrets, and never holding the caller."""
 
+import errno
 import io
 import json
 import logging
@@ -48,6 +49,15 @@ def test_a_line_is_one_json_object():
     (line,) = lines_of(say)
     assert line.pop("timestamp").endswith("Z")
     assert line == {"event": "gate_opened", "lane": "north", "device": 103, "level": "info", "logger": "gateway.lanes"}
+
+
+def test_the_system_s_error_has_no_number():
+    def say():
+        error = OSError(errno.ENOSPC, "No space left on device", "/data/media")
+        structlog.get_logger("gateway.recording").warning("footage_not_thinned", error=str(error))
+
+    (line,) = lines_of(say)
+    assert line["error"] == "No space left on device: '/data/media'"
 
 
 def test_secrets_are_hidden_in_values_events_and_tracebacks():
