@@ -42,6 +42,10 @@ class Failure(StrEnum):
     LATE = "late"
 
 
+_HEARD = (Failure.ECHOED, Failure.GARBLED, Failure.LATE)
+"""Failures that tell more than silence, the most telling first."""
+
+
 class LineFault(StrEnum):
     """What is wrong with a line as a whole."""
 
@@ -85,7 +89,7 @@ class UnitQuality:
             for those that took longer.
         failed: how many requests since the start had no answer that counts, by how they failed.
         hour: the same counts of the last hour.
-        reply_seconds: the median of the last 16 answers; None before the first.
+        reply_seconds: the median of the last 16 answers, also of those that came too late; None before the first.
         allowed_seconds: how long its answers may take.
         failing: how it fails now, None while it answers.
         failures: how many requests failed since its last answer.
@@ -107,8 +111,15 @@ class UnitQuality:
     is_tampered: bool = False
 
     @property
+    def is_late(self) -> bool:
+        """Whether it answers, but always too late."""
+        return self.failing is Failure.LATE and self.reply_seconds is not None
+
+    @property
     def fault(self) -> UnitFault | None:
         """What is wrong with it, provided that others on its line answer; None when nothing is."""
+        if self.is_late:
+            return UnitFault.SLOW
         if self.failing is not None and self.failures >= _UNIT_FAILS_AFTER:
             is_spoilt = self.failing in {Failure.GARBLED, Failure.ECHOED}
             return UnitFault.GARBLED if is_spoilt else UnitFault.SILENT
@@ -140,7 +151,7 @@ class LineQuality:
         if self.down_reason:
             return LineFault.DOWN
         failing = [unit.failing for unit in self.units]
-        if failing and None not in failing:
+        if failing and None not in failing and not any(unit.is_late for unit in self.units):
             if Failure.ECHOED in failing:
                 return LineFault.ECHOES
             return LineFault.GARBLED if Failure.GARBLED in failing else LineFault.SILENT
@@ -194,8 +205,8 @@ class _Unit:
         count = self.since_answer.total()
         if count < _FAILS_AFTER:
             return None
-        spoilt = [kind for kind in (Failure.ECHOED, Failure.GARBLED) if 3 * self.since_answer[kind] >= count]
-        return spoilt[0] if spoilt else self.since_answer.most_common(1)[0][0]
+        heard = [kind for kind in _HEARD if 3 * self.since_answer[kind] >= count]
+        return heard[0] if heard else self.since_answer.most_common(1)[0][0]
 
     def quality(self, unit: int, *, now: MonotonicSeconds) -> UnitQuality:
         return UnitQuality(
@@ -240,6 +251,14 @@ class LineAnswers:
         known.stretch(now).failed[failure] += 1
         known.was_answered.append(False)
         known.since_answer[failure] += 1
+
+    def came_late(self, unit: int, *, took: float, now: MonotonicSeconds) -> None:
+        """Note that the answer to a request that counts as unanswered came after all, so many seconds after it."""
+        known = self._units.setdefault(unit, _Unit())
+        for counts in (known.failed, known.stretch(now).failed, known.since_answer):
+            counts[Failure.SILENT] -= bool(counts[Failure.SILENT])
+            counts[Failure.LATE] += 1
+        known.last_times.append(took)
 
     def stray(self, *, now: MonotonicSeconds) -> None:
         """Note that something came that nobody had asked for."""

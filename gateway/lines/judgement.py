@@ -55,7 +55,7 @@ def _answering(unit: UnitQuality, line: LineQuality) -> str:
     if unit.fault is UnitFault.SLOW:
         return (
             f"It answers after {(unit.reply_seconds or 0) * 1000:.0f} ms, of {unit.allowed_seconds * 1000:.0f} ms that"
-            " its profile allows: raise the speed of the line, or put fewer units on it."
+            " its profile allows: raise the speed of the line, put fewer units on it, or allow it more time."
         )
     if unit.fault is not None:
         return _FAILING[unit.fault]

@@ -200,3 +200,47 @@ def test_an_hour_forgets_what_was_before_it():
     assert hour(3_000.0).lost_share == 1 / 3
     assert (sum(hour(4_000.0).reply_times), hour(4_000.0).failed) == (1, {})
     assert (sum(hour(9_000.0).reply_times), hour(9_000.0).lost_share) == (0, 0.0)
+
+
+async def test_unit_whose_numbered_answers_come_too_late_is_slow_and_not_silent():
+    """A Modbus TCP module behind a slow converter; each answer comes after its request was given up."""
+
+    async def serve(reader, writer):
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = await reader.readexactly(6)
+                await reader.readexactly(int.from_bytes(head[4:], "big"))
+                asyncio.get_running_loop().call_later(
+                    0.15, writer.write, head[:4] + bytes.fromhex("0005 01 03 02 0007")
+                )
+
+    server = await asyncio.start_server(serve, "127.0.0.1")
+    port = server.sockets[0].getsockname()[1]
+    async with server, asyncio.TaskGroup() as group:
+        bus = Bus(name="gates", spec=LinkSpec(f"tcp://127.0.0.1:{port}"))
+        serving = group.create_task(bus.run())
+        session = Session(bus=bus, unit=1, framing="tcp", timeout=0.1)
+
+        async def ask():
+            while True:
+                with contextlib.suppress(DriverError):
+                    await session.read(FIRST, deadline=time.monotonic() + 1)
+                await asyncio.sleep(0.2)  # its late answer comes while nobody asks
+
+        asking = group.create_task(ask())
+        await until(lambda: faults(bus) == {1: UnitFault.SLOW} and bus.quality().fault is None)
+        quality = bus.quality()
+        asking.cancel()
+        assert quality.strays == 0
+        assert 0.1 < quality.units[0].reply_seconds < 5
+        serving.cancel()
+
+
+def test_late_answer_is_counted_in_place_of_the_silence():
+    told = LineAnswers(line="gates")
+    for _ in range(5):
+        told.failed(1, Failure.SILENT, now=0.0)
+        told.came_late(1, took=0.45, now=0.0)
+    (unit,) = told.quality(down_reason="", now=1.0).units
+    assert (unit.failing, unit.failures, unit.reply_seconds) == (Failure.LATE, 5, 0.45)
+    assert {kind: count for kind, count in unit.failed.items() if count} == {Failure.LATE: 5}
