@@ -165,6 +165,7 @@ def of_lanes(site: FaultSite) -> dict[str, list[Fault]]:
                 lambda: block(on=True),
                 lambda: block(on=False),
                 after=2.0,
+                stops=("blocked",),
             ),
         ],
         "noisy": [lane("noisy", K.INPUT_CHATTERS, chatter, quiet, after=3.0)],

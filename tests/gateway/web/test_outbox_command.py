@@ -64,7 +64,7 @@ async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(gatewa
         ('number={"a": [1]}', "number: must be"),
     ):
         status, _, err = await outbox("edit", str(refused), wrong)
-        assert (status, said in err) == (1, True), (wrong, err)
+        assert (status, said in err) == (2, True), (wrong, err)
     assert (await outbox("edit", str(refused), "note=007", "number=99990003"))[
         1
     ] == f"{refused} is changed and sent again\n"
