@@ -1,4 +1,4 @@
-"""What MkDocs does beside its own for `make docs`: pages from beside `docs/`, and diagrams drawn without a network."""
+"""Hooks of MkDocs for `make docs`: they add pages from beside `docs/`, and draw diagrams without a network."""
 
 from __future__ import annotations
 

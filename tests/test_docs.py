@@ -203,9 +203,11 @@ def test_no_line_of_a_sequence_ends_early(document, diagram):
     assert ";" not in diagram  # it ends a statement there, and the rest of the line draws nothing
 
 
-def test_the_navigation_names_every_page_once():
+def test_the_navigation_names_every_page_once_and_the_page_of_decisions_each_decision():
     setup = (ROOT / "mkdocs.yml").read_text("utf-8")
     named = re.findall(r"^ +- (\S+\.md)$", setup.split("\nnav:\n")[1], re.MULTILINE)
+    decided = re.findall(r"\]\((\d\S+\.md)\)", (ROOT / "docs/decisions/README.md").read_text("utf-8"))
+    named += [f"decisions/{name}" for name in decided]
     pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
     assert sorted(named) == sorted(pages | BESIDE)
 

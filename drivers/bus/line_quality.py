@@ -112,7 +112,7 @@ class UnitQuality:
 
     @property
     def is_late(self) -> bool:
-        """Whether it answers, but always too late."""
+        """True when it answers, but always too late."""
         return self.failing is Failure.LATE and self.reply_seconds is not None
 
     @property
@@ -253,11 +253,12 @@ class LineAnswers:
         known.since_answer[failure] += 1
 
     def came_late(self, unit: int, *, took: float, now: MonotonicSeconds) -> None:
-        """Note that the answer to a request that counts as unanswered came after all, so many seconds after it."""
-        known = self._units.setdefault(unit, _Unit())
+        """Note that the answer to a request that counts as silent came after all, so many seconds after it."""
+        known = self._units[unit]
         for counts in (known.failed, known.stretch(now).failed, known.since_answer):
-            counts[Failure.SILENT] -= bool(counts[Failure.SILENT])
-            counts[Failure.LATE] += 1
+            if counts[Failure.SILENT]:  # else an answer, or another five minutes, came between
+                counts[Failure.SILENT] -= 1
+                counts[Failure.LATE] += 1
         known.last_times.append(took)
 
     def stray(self, *, now: MonotonicSeconds) -> None:

@@ -12,7 +12,7 @@ from drivers.bus.late_answers import Lateness
 from drivers.bus.line_quality import Failure, LineAnswers, LineQuality, failure_of
 from drivers.bus.occupancy import Occupancy
 from drivers.bus.recent import RecentTurns
-from drivers.bus.transactions import Exchange, Priority, Transaction, UnitRests
+from drivers.bus.transactions import Priority, Transaction, UnitRests
 from drivers.contract import DriverError, LinkError, MonotonicSeconds, TooLate
 
 _MOST_OVERDUE = 16
@@ -28,7 +28,7 @@ class LineUnits:
         self._answers = LineAnswers(line=line)
         self.occupancy = Occupancy()
         self.recent = RecentTurns()
-        self._overdue: deque[tuple[Exchange[object], MonotonicSeconds]] = deque(maxlen=_MOST_OVERDUE)
+        self._overdue: deque[tuple[Transaction, MonotonicSeconds]] = deque(maxlen=_MOST_OVERDUE)
 
     def refuse_resting(self, unit: int, *, now: MonotonicSeconds) -> None:
         """Raise UnitRests when the unit may not be polled now."""
@@ -96,8 +96,8 @@ class LineUnits:
             self._note(transaction, received, asked_at=asked_at, at=now, failure=failure)
         if failure is not None and transaction.is_of_site:
             self._answers.failed(exchange.unit, failure, now=now)
-        if exchange.tagged and transaction.sent:
-            self._overdue.append((exchange, asked_at))
+        if failure is Failure.SILENT and exchange.tagged:
+            self._overdue.append((transaction, asked_at))
         if exchange.answered and not exchange.tagged and transaction.sent:
             self._lateness.unanswered(exchange, asked_at=asked_at, now=now)
             self._lateness.take(received, now=now)
@@ -116,14 +116,16 @@ class LineUnits:
 
     def _is_overdue(self, data: bytes, *, now: MonotonicSeconds) -> bool:
         """Return whether these bytes answer a numbered request that was given up; note how late they come."""
-        for place, (exchange, asked_at) in enumerate(self._overdue):
+        for place, (transaction, asked_at) in enumerate(self._overdue):
+            exchange = transaction.exchange
             try:
                 is_answer = exchange.parse(data) is not None
-            except DriverError:
+            except DriverError:  # it answers another request, or none
                 is_answer = False
             if is_answer:
                 del self._overdue[place]
-                self._answers.came_late(exchange.unit, took=now - asked_at, now=now)
+                if transaction.is_of_site:
+                    self._answers.came_late(exchange.unit, took=now - asked_at, now=now)
                 return True
         return False
 

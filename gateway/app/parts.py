@@ -20,7 +20,7 @@ from gateway.webhooks.sender import WebhookSender
 
 @dataclass(frozen=True, slots=True)
 class WebhookParts:
-    """What sends events to receivers, and what registers those. Close `client` at the end."""
+    """Sender of events to receivers, and register of those. Close `client` at the end."""
 
     client: ReceiverClient
     sender: WebhookSender

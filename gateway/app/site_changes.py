@@ -65,7 +65,7 @@ class SiteChanges:
             self.locks.claim(site.links)
         try:
             await self._lanes_are_free(found.lanes, within=wait)
-        except BaseException:
+        except BaseException:  # also when cancelled: lines that nobody takes over must not stay locked
             if self.locks is not None:
                 self.locks.keep_only(self.site.links)
             raise

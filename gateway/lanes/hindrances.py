@@ -1,42 +1,30 @@
-"""What hinders a lane beyond what its machine says: readers that are away, a gate that does not follow."""
+"""Hindrances of a lane beyond those that its machine knows: readers that are away, a gate that does not follow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from drivers.contract import GatePosition, PointState
 from drivers.gates.limits import LimitPoint, Limits
 from gateway.domain.problems import ProblemKind
-from gateway.lanes.machine.rules import OPEN_TRIES
-from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
 
 _SEEN_ELSEWHERE = frozenset(GatePosition) - {GatePosition.OPEN, GatePosition.UNKNOWN}
 
 
-def kept_open_in_vain(state: LaneState) -> Iterator[LaneTrouble]:
-    """Yield the gate that is to be open, and is not, after several opens."""
-    if not state.reason_kept_open or state.orders.opens.tries < OPEN_TRIES or state.troubles.unmoved:
-        return
-    if state.orders.opens.reported or state.inputs.on_fire:
-        text = f"the gate did not open, though {state.reason_kept_open}"
-        yield LaneTrouble(ProblemKind.GATE_DOES_NOT_MOVE, text)
-
-
 def with_hindrances(
-    lane: LaneSnapshot, *, devices: Sequence[DeviceSnapshot], readers: Sequence[int], limits: Limits | None
+    lane: LaneSnapshot, *, devices: Mapping[int, DeviceSnapshot], readers: Sequence[int], limits: Limits | None
 ) -> LaneSnapshot:
     """Return the lane with all that keeps it from admitting vehicles or letting them out.
 
     Args:
         lane: the lane as its machine shows it.
-        devices: those of the site.
+        devices: those of the site, by id.
         readers: the ids of the lane's readers; while all are away it admits nobody by itself.
         limits: the limit switches of its gate, None where it has none.
     """
-    known = {device.device_id: device for device in devices}
-    away = [known[reader] for reader in readers]
+    away = [devices[reader] for reader in readers]
     if any(reader.online is not False for reader in away):  # one is enough
         away = []
     unable = (
@@ -53,7 +41,7 @@ def _not_open(lane: LaneSnapshot) -> Iterator[LaneTrouble]:
         yield from (trouble for trouble in lane.troubles if trouble.kind is ProblemKind.GATE_DOES_NOT_MOVE)
 
 
-def _explained(trouble: LaneTrouble, devices: Sequence[DeviceSnapshot], limits: Limits | None) -> LaneTrouble:
+def _explained(trouble: LaneTrouble, devices: Mapping[int, DeviceSnapshot], limits: Limits | None) -> LaneTrouble:
     """Return the trouble with its cause where a position is unknown because both limit switches are on.
 
     A position is unknown once it has been so for as long as the gate takes to travel: a switch may stick for a moment.
@@ -62,7 +50,7 @@ def _explained(trouble: LaneTrouble, devices: Sequence[DeviceSnapshot], limits: 
         return trouble
     on = {
         LimitPoint(device.device_id, point.name)
-        for device in devices
+        for device in devices.values()
         for point in device.points
         if point.state is PointState.ON
     }

@@ -65,9 +65,9 @@ class Lanes:
         alarmed: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`stoppable`: the gates with a command to stop, by their device ids; None: all. `drivers`: of every device.
-        `limits`: the limit switches of the gates that have some, by the gate's id.
 
-        `alarmed` is told the id of a lane that records an alarm.
+        `limits`: the limit switches of the gates that have some, by the gate's id. `alarmed` is told the id of a lane
+        that records an alarm.
 
         Attributes:
             runners: what runs each lane, in the order of the site file.
@@ -206,17 +206,17 @@ class Lanes:
 
     def lanes(self) -> tuple[LaneSnapshot, ...]:
         """Return every lane, in the site file's order."""
-        return tuple(map(self._snapshot, self._site.lanes, self.runners))
+        devices = {device.device_id: device for device in self._intake.devices()}
+        return tuple(
+            with_hindrances(
+                runner.snapshot(), devices=devices, readers=lane.readers, limits=self._limits.get(lane.gate)
+            )
+            for lane, runner in zip(self._site.lanes, self.runners, strict=True)
+        )
 
     def figures(self) -> Mapping[str, LaneFigures]:
         """Return what each lane did since the start, by its id."""
         return {runner.rules.lane.id: runner.figures for runner in self.runners}
-
-    def _snapshot(self, lane: LaneSection, runner: LaneRunner) -> LaneSnapshot:
-        """Return the lane's state, with all that hinders it."""
-        snapshot = runner.snapshot()
-        limits = self._limits.get(lane.gate)
-        return with_hindrances(snapshot, devices=self._intake.devices(), readers=lane.readers, limits=limits)
 
     def incident(self, lane_id: str) -> Incident:
         """Return what is on a lane's tape. Raises NotFoundError for no lane, or one that has not begun."""

@@ -28,7 +28,6 @@ from gateway.domain.credentials import Credential
 from gateway.domain.events import Severity
 from gateway.lanes.decisions import Decisions
 from gateway.lanes.figures import LaneFigures
-from gateway.lanes.hindrances import kept_open_in_vain
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.changing import why_not_changed
@@ -187,7 +186,7 @@ class LaneRunner:
             order="" if state.orders.in_force is None else state.orders.in_force.kind.value,
             order_text="" if state.orders.in_force is None else state.orders.in_force.sentence(),
             unable=tuple(why_unable(self.rules, state, now)),
-            troubles=(*lasting(state), *kept_open_in_vain(state)),
+            troubles=tuple(lasting(state)),
             command=None if self._commanded is None else CommandSnapshot.of(self._commanded),
             cameras=self.rules.lane.cameras,
         )

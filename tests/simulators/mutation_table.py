@@ -133,8 +133,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         1,
         "a close that opens could not undo forgotten",
         "gateway/lanes/machine/state/closing.py",
-        "undone_in_vain=goes_on)",
-        "undone_in_vain=False)",
+        "earlier=goes_on)",
+        "earlier=False)",
         tests=("tests/gateway/lanes/test_unanswered_opens.py",),
     ),
     # 2: no command replayed or late

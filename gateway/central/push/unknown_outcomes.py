@@ -41,7 +41,7 @@ _NARROWEST_PARTS = 8
 _COMPARED_AT_ONCE = 100
 _MOST_LONG = 8
 """So many searches through long lists are kept to go on; of rows that were settled meanwhile, one is left behind."""
-_MOST_TOLD = 1_000
+_MOST_KEPT = 1_000
 """Of so many creates the result of a shared search is kept until each is due; more never share one."""
 _MARGIN = 300.0
 """Seconds by which the clocks that date central's records may be wrong."""
@@ -132,7 +132,7 @@ class OutcomeSearch:
         self._may_take = may_take
         self._creates: tuple[UnknownCreate, ...] = ()
         self._results: dict[int, _SearchResult] = {}
-        self._told: dict[int, _SearchResult] = {}  # by searches of earlier rounds, of rows that were not due then
+        self._kept: dict[int, _SearchResult] = {}  # of rows that were not due as a shared search ended
         self._taken: set[tuple[str, int]] = set()  # by creates whose record is not stored yet
         self._long: list[_LongSearch] = []
         self._parts = 1  # of the usual page, into how many it is cut as long as it does not come
@@ -152,8 +152,8 @@ class OutcomeSearch:
         row, lookup = create.row, create.operation.lookup
         if lookup is None:
             return self._attempts.unclear(row.id, "there is no list of central's to look for it in")
-        if (told := self._told.pop(row.id, None)) is not None:
-            self._results.setdefault(row.id, told)
+        if (kept := self._kept.pop(row.id, None)) is not None:
+            self._results.setdefault(row.id, kept)
         if row.id not in self._results:
             try:
                 self._results |= await self._look(create, lookup, self._creates)
@@ -305,8 +305,8 @@ class OutcomeSearch:
         if long.search.goes_on:
             self._long = [*self._long, long][-_MOST_LONG:]
         else:
-            self._told |= {number: result for number, result in long.results.items() if result.same or not problem}
-            self._told = dict(list(self._told.items())[-_MOST_TOLD:])
+            self._kept |= {number: result for number, result in long.results.items() if result.same or not problem}
+            self._kept = dict(list(self._kept.items())[-_MOST_KEPT:])
         for result in long.results.values():
             result.problem = problem
         return dict(long.results)

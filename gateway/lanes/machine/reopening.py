@@ -61,7 +61,7 @@ def acknowledged(lane: Transition) -> None:
 def has_reached_controller(state: LaneState, job: Closing) -> bool:
     """Return whether the controller has, or may have, a close of this closing. A later one may still wait."""
     flight = state.commands.flight
-    if job.earlier or job.undone_in_vain or job.reopening or state.inputs.gate.position is GatePosition.CLOSING:
+    if job.earlier or job.reopening or state.inputs.gate.position is GatePosition.CLOSING:
         return True
     if flight is None or flight.command.action is GateAction.STOP:
         return not any(one.command.action is GateAction.CLOSE for one in state.commands.superseded)

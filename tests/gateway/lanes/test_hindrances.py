@@ -1,4 +1,4 @@
-"""What keeps a lane from working beyond what its machine says."""
+"""Hindrances of a lane beyond those that its machine knows, and gates that are to stay open and do not."""
 
 from __future__ import annotations
 
@@ -7,37 +7,32 @@ from dataclasses import replace
 
 import pytest
 from far_end_site import a_barrier, alive
+from idle_lane import GATE, IDLE
 
 from drivers.contract import GatePosition, PointState
 from drivers.gates.limits import LimitPoint, Limits
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind as E
 from gateway.domain.problems import ProblemKind as K
-from gateway.lanes.hindrances import kept_open_in_vain, with_hindrances
+from gateway.lanes.hindrances import with_hindrances
 from gateway.lanes.machine.state.orders import OrderKind
-from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble, Phase, PointSnapshot
+from gateway.lanes.machine.troubles import lasting
+from gateway.lanes.snapshots import DeviceSnapshot, LaneTrouble, PointSnapshot
 
-GATE, READER = 101, 103
-LANE = LaneSnapshot(
-    lane_id="entry",
-    name="Entry",
-    direction="entry",
-    phase=Phase.IDLE,
-    since=1,
-    gate_id=GATE,
-    position=GatePosition.CLOSED,
-    vehicle=PointState.OFF,
-    under=PointState.OFF,
-    note="",
-)
+READER = 103
 BARRIER = DeviceSnapshot(GATE, "Barrier", "modbus-gate", True, 5, "", GatePosition.CLOSED, ())
 LIMITS = Limits(LimitPoint(GATE, "closed_limit"), LimitPoint(GATE, "open_limit"))
 UNMOVED = LaneTrouble(K.GATE_DOES_NOT_MOVE, "the gate did not open: locked")
 UNKNOWN = LaneTrouble(K.GATE_POSITION_UNKNOWN, "the position is not known")
 
 
-def seen(lane, *devices, limits=None):
-    return with_hindrances(lane, devices=(BARRIER, *devices), readers=(), limits=limits)
+def hindered(lane, *devices, readers=(), limits=None):
+    known = {device.device_id: device for device in devices}
+    return with_hindrances(lane, devices=known, readers=readers, limits=limits)
+
+
+def unmoved(lane):
+    return [trouble for trouble in lasting(lane.state) if trouble.kind is K.GATE_DOES_NOT_MOVE]
 
 
 async def test_barrier_that_acknowledges_and_stays_where_it_is_stops_its_lane_until_it_moves(tmp_path):
@@ -55,31 +50,31 @@ async def test_barrier_that_acknowledges_and_stays_where_it_is_stops_its_lane_un
 
 @pytest.mark.parametrize("position", [GatePosition.CLOSED, GatePosition.STOPPED, GatePosition.OPENING])
 def test_gate_that_does_not_move_and_is_not_open_stops_its_lane(position):
-    assert seen(replace(LANE, position=position, troubles=(UNMOVED,))).unable == (UNMOVED,)
+    assert hindered(replace(IDLE, position=position, troubles=(UNMOVED,))).unable == (UNMOVED,)
 
 
 @pytest.mark.parametrize("position", [GatePosition.OPEN, GatePosition.UNKNOWN])
 def test_gate_that_stands_open_stops_nobody_and_an_unknown_one_is_told_as_such(position):
-    lane = replace(LANE, position=position, troubles=(UNMOVED,))
-    assert seen(lane) == lane
+    lane = replace(IDLE, position=position, troubles=(UNMOVED,))
+    assert hindered(lane) == lane
 
 
 def test_gate_that_is_to_be_held_open_and_stays_shut_is_a_trouble_until_it_is_open(lane):
     lane.order(OrderKind.HOLD_OPEN)
-    assert list(kept_open_in_vain(lane.state)) == []
+    assert unmoved(lane) == []
     lane.wait(200)
     assert E.HOLD_FAILED in lane.events
-    (trouble,) = kept_open_in_vain(lane.state)
+    (trouble,) = unmoved(lane)
     assert trouble.kind is K.GATE_DOES_NOT_MOVE
     assert "market day" in trouble.text
     lane.gate(GatePosition.OPEN)
-    assert list(kept_open_in_vain(lane.state)) == []
+    assert unmoved(lane) == []
 
 
 def test_gate_that_a_fire_does_not_open_is_a_trouble(lane):
     lane.fire(PointState.ON)
     lane.wait(100)
-    (trouble,) = kept_open_in_vain(lane.state)
+    (trouble,) = unmoved(lane)
     assert trouble.text == "the gate did not open, though the fire input is active"
 
 
@@ -94,8 +89,8 @@ def test_gate_that_a_fire_does_not_open_is_a_trouble(lane):
 def test_a_position_that_is_unknown_because_both_limits_are_on_says_so_in_the_lane(opened, kind):
     points = (PointSnapshot("closed_limit", PointState.ON), PointSnapshot("open_limit", opened))
     barrier = replace(BARRIER, points=points)
-    lane = replace(LANE, position=GatePosition.UNKNOWN, unable=(UNKNOWN,), troubles=(UNKNOWN,))
-    shown = with_hindrances(lane, devices=(barrier,), readers=(), limits=LIMITS)
+    lane = replace(IDLE, position=GatePosition.UNKNOWN, unable=(UNKNOWN,), troubles=(UNKNOWN,))
+    shown = hindered(lane, barrier, limits=LIMITS)
     assert {trouble.kind for trouble in (*shown.unable, *shown.troubles)} == {kind}
     if kind is K.GATE_LIMITS_BOTH_ON:
         assert shown.unable[0].text == (
@@ -106,6 +101,6 @@ def test_a_position_that_is_unknown_because_both_limits_are_on_says_so_in_the_la
 def test_lane_whose_readers_are_all_away_says_so():
     away = DeviceSnapshot(READER, "Reader", "serial-reader", False, 5, "unplugged", None, ())
     other = replace(away, device_id=104, online=True)
-    shown = with_hindrances(LANE, devices=(BARRIER, away, other), readers=(READER,), limits=None)
+    shown = hindered(IDLE, BARRIER, away, other, readers=(READER,))
     assert [trouble.kind for trouble in shown.unable] == [K.READERS_OFFLINE]
-    assert with_hindrances(LANE, devices=(BARRIER, away, other), readers=(READER, 104), limits=None) == LANE
+    assert hindered(IDLE, BARRIER, away, other, readers=(READER, 104)) == IDLE

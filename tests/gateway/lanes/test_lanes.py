@@ -289,7 +289,8 @@ async def test_a_person_opens_though_the_disk_refuses_and_it_is_recorded_later(h
     assert (await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")).recorded
 
 
-async def test_a_stop_waits_for_no_disk_and_its_record_comes_first(house, monkeypatch):
+def hanging_disk(house, monkeypatch):
+    """Let the disk hang until the event that is returned is set."""
     record, disk_answers = house.store.journal.record, asyncio.Event()
 
     async def hang(entry):
@@ -297,6 +298,11 @@ async def test_a_stop_waits_for_no_disk_and_its_record_comes_first(house, monkey
         return await record(entry)
 
     monkeypatch.setattr(house.store.journal, "record", hang)
+    return disk_answers
+
+
+async def test_a_stop_waits_for_no_disk_and_its_record_comes_first(house, monkeypatch):
+    disk_answers = hanging_disk(house, monkeypatch)
     house.report(GateMoved, GatePosition.CLOSING)
     async with asyncio.TaskGroup() as group:
         stop = house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard")
@@ -314,13 +320,7 @@ async def test_a_stop_waits_for_no_disk_and_its_record_comes_first(house, monkey
 
 async def test_what_was_asked_for_before_a_stop_does_not_go_out_after_it(house, monkeypatch):
     """A person's open and close wait a second for a disk that hangs, and a stop does not."""
-    record, disk_answers = house.store.journal.record, asyncio.Event()
-
-    async def hang(entry):
-        await disk_answers.wait()
-        return await record(entry)
-
-    monkeypatch.setattr(house.store.journal, "record", hang)
+    disk_answers = hanging_disk(house, monkeypatch)
     house.report(GateMoved, GatePosition.CLOSING)
     async with asyncio.TaskGroup() as group:
         earlier = group.create_task(

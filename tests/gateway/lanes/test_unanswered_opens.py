@@ -35,6 +35,13 @@ def unanswered(lane, *, hangs_up: bool) -> None:
     lane.gate(GatePosition.OPEN)
 
 
+def something_passes(lane) -> None:
+    """Let something come into the way and leave it; the open that it causes gets no answer."""
+    lane.closing(PointState.ON)
+    unanswered(lane, hangs_up=False)
+    lane.closing(PointState.OFF)
+
+
 @pytest.mark.parametrize("hangs_up", [True, False])
 @pytest.mark.parametrize("by", ["lane", "person"])
 @pytest.mark.parametrize("warns_for", [0.0, 0.5, 2.5])
@@ -53,9 +60,7 @@ def test_gate_that_closes_after_an_unanswered_open_is_opened_again(closing_lane,
 
 def test_close_is_watched_on_when_the_way_is_free_for_a_moment_after_an_unanswered_open(closing_lane):
     lane = closing_lane
-    lane.closing(PointState.ON)
-    unanswered(lane, hangs_up=False)
-    lane.closing(PointState.OFF)
+    something_passes(lane)
     lane.wait(1.5)
     before = len(lane.sent)
     lane.closing(PointState.ON)
@@ -100,9 +105,7 @@ def test_unanswered_open_is_done_once_the_gate_opens_after_it(lane):
 @pytest.mark.parametrize("by", ["person", "lane"])
 def test_close_before_an_unanswered_open_is_watched_on_when_the_next_close_never_goes_out(closing_lane, by):
     lane = closing_lane
-    lane.closing(PointState.ON)
-    unanswered(lane, hangs_up=False)
-    lane.closing(PointState.OFF)
+    something_passes(lane)
     lane.wait(3.2)
     if by == "person":
         lane.wish(GateAction.CLOSE)
@@ -119,9 +122,7 @@ def test_close_before_an_unanswered_open_is_watched_on_when_the_next_close_never
 
 def test_gate_that_is_to_stay_open_is_opened_once_more_where_a_close_may_not_be_undone(closing_lane):
     lane = closing_lane
-    lane.closing(PointState.ON)
-    unanswered(lane, hangs_up=False)
-    lane.closing(PointState.OFF)
+    something_passes(lane)
     lane.wait(1.5)
     before = len(lane.sent)
     lane.order(OrderKind.HOLD_OPEN)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from idle_lane import GATE, IDLE
 
-from drivers.contract import GatePosition, PointState
 from gateway.domain.central_status import CentralNotice, CentralStatus
 from gateway.domain.events import Severity
 from gateway.domain.footage import CameraCondition, StreamFault
 from gateway.domain.problems import ProblemKind as K
-from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble, Phase
+from gateway.lanes.snapshots import DeviceSnapshot, LaneTrouble
 from gateway.problems.found import SiteState, verdict
 from gateway.problems.machine import MachineState
 from gateway.problems.problem import ADVICE
@@ -19,21 +19,10 @@ from gateway.recording import CameraSnapshot, RestartingWorker
 from gateway.runtime.loop_watch import LongHold
 from gateway.runtime.machine_state import DiskFacts, Memory
 
-GATE, INPUTS, READER = 101, 102, 103
+INPUTS, READER = 102, 103
 NOW = 1_772_323_200_000_000
 DAY = 86_400_000_000
-ENTRY = LaneSnapshot(
-    lane_id="entry",
-    name="Entry",
-    direction="entry",
-    phase=Phase.IDLE,
-    since=1,
-    gate_id=GATE,
-    position=GatePosition.CLOSED,
-    vehicle=PointState.OFF,
-    under=PointState.OFF,
-    note="",
-)
+ENTRY = IDLE
 EXIT = replace(ENTRY, lane_id="exit", name="Exit", gate_id=104)
 CAMERA = CameraSnapshot(
     camera_id=201,

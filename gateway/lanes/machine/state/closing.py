@@ -20,7 +20,8 @@ class Closing:
         tries: closes sent so far.
         not_before: the gate is left alone until then.
         hold_reported: whether an event says that a safety point delays it.
-        earlier: whether a close before the last one has reached the controller, and may still move the gate.
+        earlier: whether a close before the last one has reached the controller, and may still move the gate: another
+            close followed it, or opens that were to undo it may not have worked.
         seen_moving: whether the gate was seen closing since the close was sent.
         ours: the gate moves, or stopped half-way, on a close of ours; what comes into its way has it opened again.
         lost: the controller was away meanwhile, and the position has not been read since.
@@ -28,7 +29,6 @@ class Closing:
         reopening: opens sent to undo it that have not moved the gate yet.
         reopen_at: when the next one is due.
         reopen_unsent: the last one did not go out.
-        undone_in_vain: the opens that were to undo a close may not have worked; it may still move the gate.
         reopens_for: why it was asked to open again, until its controller acknowledges that; "" when it did.
         reopens_since: when it was asked to, in wall micros.
     """
@@ -46,14 +46,13 @@ class Closing:
     reopening: int = 0
     reopen_at: float = NEVER
     reopen_unsent: bool = False
-    undone_in_vain: bool = False
     reopens_for: str = ""
     reopens_since: int = 0
 
     @property
     def is_on_its_way(self) -> bool:
         """True when a close of ours may still move the gate, or is being undone."""
-        return (self.sent and self.ours) or self.reopening > 0 or self.undone_in_vain
+        return (self.sent and self.ours) or self.reopening > 0 or self.earlier
 
     @classmethod
     def wanted(cls, at: float, *, by_device: bool) -> Closing:
@@ -83,8 +82,7 @@ class Closing:
 
     def close_sent(self, at: float) -> Closing:
         """Return the closing with one more close on its way."""
-        earlier = self.earlier or self.undone_in_vain
-        return replace(self, since=at, sent=True, ours=True, tries=self.tries + 1, seen_moving=False, earlier=earlier)
+        return replace(self, since=at, sent=True, ours=True, tries=self.tries + 1, seen_moving=False)
 
     def watched_again(self, at: float) -> Closing:
         """Return the closing after an open in its place that never left, or was given up."""
@@ -143,4 +141,4 @@ class Closing:
 
     def reopening_over(self, *, goes_on: bool = False) -> Closing:
         """Return the closing with no open awaited; `goes_on`: the gate may still be closing on our command."""
-        return replace(self, reopening=0, reopens_for="", ours=self.ours or goes_on, undone_in_vain=goes_on)
+        return replace(self, reopening=0, reopens_for="", ours=self.ours or goes_on, earlier=goes_on)
