@@ -47,8 +47,8 @@ def delivery_request(row: OutboxRow) -> DeliveryRequest | str:
 
 
 def creates_among(rows: Iterable[OutboxRow]) -> Iterator[WriteOperation]:
-    """Yield the operations of rows that are about to create records."""
-    for action in {(row.kind, row.action) for row in rows if not row.begun}:
+    """Yield the operations of rows that are about to create records, in the order of their first rows."""
+    for action in dict.fromkeys((row.kind, row.action) for row in rows if not row.begun):
         operation = WRITES.get(action)
         if operation is not None and operation.effect is Effect.CREATE:
             yield operation

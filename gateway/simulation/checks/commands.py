@@ -97,6 +97,8 @@ class CommandsCheck:
     def _judge(self, wrote: seen.Wrote) -> str:
         if wrote.action is GateAction.CLOSE:
             self._undo.closes(wrote)
+        elif wrote.action is GateAction.OPEN:
+            self._undo.opened(wrote)
         if wrote.action is not GateAction.OPEN or wrote.at <= self._fire_until.get(wrote.lane, 0.0):
             return ""
         if self._undo.allows(wrote):
@@ -163,6 +165,7 @@ class _Undo:
         self._unfinished: set[str] = set()
         self._left: dict[str, tuple[int, float]] = {}
         self._unanswered: set[str] = set()
+        self._unmoved: set[str] = set()
 
     def asked(self, lane: str, *, until: float) -> None:
         """Begin to count the opens that may undo this close, which may go out unseen."""
@@ -172,7 +175,13 @@ class _Undo:
 
     def closes(self, wrote: seen.Wrote) -> None:
         self._closing[wrote.lane] = wrote.at
+        self._unmoved.add(wrote.lane)
         self._left.pop(wrote.lane, None)
+
+    def opened(self, wrote: seen.Wrote) -> None:
+        """Note an open for whatever reason: a gate that has not moved since the close may still close."""
+        if wrote.lane in self._unmoved and self._may_close(wrote.lane, wrote.at):
+            self._closing[wrote.lane] = wrote.at
 
     def opens(self, called: seen.Called) -> None:
         """Note whether a point is stale as an open is given: its age is no report, and the gate may close meanwhile."""
@@ -197,7 +206,10 @@ class _Undo:
         match observation:
             case seen.ModuleAway(away=True):
                 self._trip(observation.lane, observation.at)
+            case seen.PositionReported(position=GatePosition.OPENING | GatePosition.OPEN):
+                self._unmoved.discard(observation.lane)
             case seen.PositionReported(position=GatePosition.CLOSED):
+                self._unmoved.discard(observation.lane)
                 self._closing.pop(observation.lane, None)
                 self._unanswered.discard(observation.lane)
                 self._unfinished.discard(observation.lane)

@@ -139,7 +139,7 @@ class Outbox:
         """
 
         def job(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
-            for kind in {row.kind for row in rows}:
+            for kind in dict.fromkeys(row.kind for row in rows):
                 ids = IDS.get(kind)
                 given = ids.given(connection, 1) if ids is not None else ()
                 highest = max([*given, *([newest[kind]] if kind in newest else [])], default=None)

@@ -402,6 +402,20 @@ def test_what_comes_into_the_way_after_opens_without_an_answer_has_the_gate_open
     assert [bool(check.see(wrote(45.0, GateAction.OPEN))) for _ in range(3)][-1]
 
 
+@pytest.mark.parametrize(("position", "allowed"), [(None, True), (GatePosition.OPENING, False)])
+def test_a_gate_that_no_open_has_moved_since_a_close_may_still_close(position, allowed):
+    check = CommandsCheck(command_life=5.0)
+    check.see(wrote(10.0))
+    check.see(seen.Presented(29.0, LANE, "1", good=True, calm=True))
+    check.see(wrote(29.1, GateAction.OPEN))
+    if position is not None:
+        check.see(seen.PositionReported(29.5, LANE, position))
+    check.see(seen.Presented(50.0, LANE, "2", good=True, calm=True))
+    check.see(wrote(50.1, GateAction.OPEN))
+    check.see(seen.PointReported(70.0, LANE, "closing_loop", PointState.ON))
+    assert (check.see(wrote(70.1, GateAction.OPEN)) == "") is allowed
+
+
 def test_a_close_of_unknown_outcome_is_undone_however_long_ago_another_was():
     check = CommandsCheck(command_life=5.0)
     check.see(wrote(10.0))
