@@ -67,7 +67,7 @@ class LineFrames:
 
 def _frame(line: PolledLine, turn: Turn, *, at: int) -> Frame:
     asked, told = _words(line, turn)
-    is_shown = turn.unit not in line.card_units and (turn.unit is not None or not line.card_units)
+    is_shown = not _may_hold_card(line, turn)
     return Frame(
         number=turn.number,
         at=at,
@@ -83,8 +83,14 @@ def _frame(line: PolledLine, turn: Turn, *, at: int) -> Frame:
     )
 
 
+def _may_hold_card(line: PolledLine, turn: Turn) -> bool:
+    """Return whether the bytes may hold the number of a card: a reader's own, or such as meet a question to another."""
+    is_answer = turn.unit is not None and turn.failure in {None, Failure.SILENT}
+    return bool(line.card_units) and (turn.unit in line.card_units or not is_answer)
+
+
 def _words(line: PolledLine, turn: Turn) -> tuple[str, str]:
-    if line.framing is None or turn.unit in line.card_units:
+    if line.framing is None or (turn.unit is not None and _may_hold_card(line, turn)):
         return _other_words(line, turn)
     if turn.unit is None:
         return "", stray_words(line.framing, turn.received, turn.failure)

@@ -113,6 +113,17 @@ async def test_numbers_of_cards_are_never_shown(yard):
             assert secret not in str(shown)
 
 
+async def test_a_card_that_meets_the_question_to_another_unit_is_not_shown(yard):
+    bus, far_end, _ = yard
+    far_end.take = lambda buffer, outlet: (buffer.clear(), outlet.send(CARD))
+    assert await ask(bus)
+    for framing in (None, "rtu"):
+        (shown,) = frames_of(bus, card_units=frozenset({TAGS}), framing=framing).since("yard", 0)[:1]
+        assert (shown.unit, shown.good, shown.received) == (GATE, False, "")
+        for secret in (CARD.decode(), CARD.hex(), CARD.hex(" ")):
+            assert secret not in str(shown)
+
+
 async def test_text_is_shown_as_text(yard):
     bus, _, _ = yard
     parse = bytes.decode
