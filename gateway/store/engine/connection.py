@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -32,10 +33,22 @@ class Connection(aiosqlite.Connection):
         self.waiting = 0
         self._open_file = connector
         self._handle: sqlite3.Connection | None = None
+        self._stopped: asyncio.Future[object] | None = None
 
     async def open(self) -> None:
         """Start the thread and connect. Raises what the connector raises; then no thread is left."""
-        await self
+        try:
+            await self
+        except BaseException:
+            # aiosqlite has told its thread to stop, and waits for nothing: the loop could be gone before the answer.
+            if self._stopped is not None:
+                await self._stopped
+            raise
+
+    def stop(self) -> asyncio.Future[object] | None:
+        """Stop the thread after what it was given, as aiosqlite does; the answer comes when it has."""
+        self._stopped = super().stop()
+        return self._stopped
 
     async def run(self, job: Job[T]) -> T:
         """Run `job` in the thread, after those before it, and return its result or raise its error.

@@ -73,6 +73,26 @@ async def test_the_jobs_error_is_the_callers(connection):
     assert await connection.run(lambda _: "goes on") == "goes on"
 
 
+def test_a_file_that_does_not_open_leaves_no_thread_that_answers_a_closed_loop():
+    threads = []
+
+    def refuse():
+        threads.append(threading.current_thread())
+        raise sqlite3.DatabaseError("not a database")
+
+    class Slow(Connection):
+        def stop(self):
+            self._tx.put_nowait((None, lambda: threading.Event().wait(0.1)))
+            return super().stop()
+
+    with pytest.raises(sqlite3.DatabaseError):
+        asyncio.run(Slow(refuse, name="write-refused").open())
+    (thread,) = threads
+    thread.join(20)
+    # the runner makes an error of what a thread raises
+    assert not thread.is_alive()
+
+
 async def test_a_cancelled_callers_job_runs_all_the_same_and_close_waits_for_it(connection):
     go, done = threading.Event(), []
 
