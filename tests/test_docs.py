@@ -170,7 +170,7 @@ def test_a_site_file_of_the_documents_is_good(document, part, tmp_path):
 def test_the_terminals_of_the_first_lane_are_those_of_its_profile():
     text = (ROOT / "docs/first-lane.md").read_text("utf-8")
     told = re.findall(r"^\| .+? \| (coil|discrete input) (\d+) \|.+\| `(\w+)` \|$", text, re.MULTILINE)
-    profile = load_profile(ROOT / "drivers/profiles/relay-barrier.toml")
+    profile = load_profile(ROOT / "drivers/profiles/relay-barrier-fail-safe.toml")
     inputs = {(name, "discrete input", place.address) for name, place in profile.points.items()}
     commands = profile.commands
     outputs = {
@@ -178,6 +178,8 @@ def test_the_terminals_of_the_first_lane_are_those_of_its_profile():
         for name, command in (("open", commands.open), ("close", commands.close), ("stop", commands.stop))
     }
     assert {(name, table, int(address)) for table, address, name in told} == inputs | outputs
+    open_contact = re.findall(r"\| open \| `(\w+)` \|$", text, re.MULTILINE)
+    assert open_contact == [name for name, place in profile.points.items() if place.inverted]
 
 
 BESIDE = {"architecture.md", "contributing.md"}

@@ -74,7 +74,7 @@ _LANES = """\
 # name = "Entry barrier"
 # driver = "modbus-gate"
 # link = "barrier"                  # the id of its [[links]]
-# profile = "relay-barrier"
+# profile = "relay-barrier-fail-safe"
 # unit = 1
 #
 # [[devices]]
