@@ -14,9 +14,9 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 MULTIPART = "multipart/form-data"
 FORM = "application/x-www-form-urlencoded"
 LEGACY_PREFIX = "/api/v1/"
-"""Of the paths of the legacy family."""
+"""The start of every path of the legacy family."""
 EVERYTHING = "*"
-"""The permission of an account that may do all."""
+"""The permission that includes every other one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class Rule:
     """The permission rule of an operation.
 
     Attributes:
-        session: whether a session is needed at all.
-        groups: of every group of permissions, at least one.
+        session: whether the operation needs a session.
+        groups: groups of permissions; the caller must have at least one permission of each group.
         whole: whether the session's second factor, if it has one, must be proven.
-        depending: permissions of which a request may need one or another, by what it asks; its answerer decides.
-        everything: whether it takes an account that may do all.
-        confirmed: whether the interface names the permission. Where it does not, whoever answers decides; what the
-            gateway itself answers may have groups of its own.
+        depending: permissions of which some requests need one. Only the handler, or central, can tell which.
+        everything: whether only an account with the permission `EVERYTHING` may call.
+        confirmed: whether the interface's specification names the permission. Where it does not, central decides about
+            what it answers; for what the gateway answers, `groups` may hold the gateway's own choice.
     """
 
     session: bool = True
@@ -41,7 +41,7 @@ class Rule:
     confirmed: bool = True
 
     def __and__(self, other: Rule) -> Rule:
-        """Both rules must hold."""
+        """Combine two rules into one that is met when both are met."""
         return Rule(
             session=self.session or other.session,
             groups=self.groups + other.groups,
@@ -52,7 +52,10 @@ class Rule:
         )
 
     def missing(self, permissions: AbstractSet[str]) -> tuple[str, ...]:
-        """Return the first group of which `permissions` holds none, or an empty one when the rule is met."""
+        """Return the first group of which `permissions` holds none; an empty tuple when the rule is met.
+
+        `session` and `whole` are not checked here, because they concern the caller's session.
+        """
         if EVERYTHING in permissions:
             return ()
         if self.everything:
@@ -61,7 +64,7 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """The rule in words, as the interface writes it."""
+        """The rule in words, in the notation of the interface's specification."""
         several = len(self.groups) > 1
         groups = " and ".join(
             f"({' or '.join(group)})" if several and len(group) > 1 else " or ".join(group) for group in self.groups
@@ -83,7 +86,7 @@ NO_SESSION = Rule(session=False, whole=False, confirmed=False)
 SIGNED_IN = Rule()
 UNCONFIRMED = Rule(confirmed=False)
 HALF_SIGNED_IN = Rule(whole=False)
-"""A session, also one whose second factor is not proven yet."""
+"""Needs a session; its second factor need not be proven yet."""
 
 
 def needs(*permissions: str) -> Rule:
@@ -92,12 +95,12 @@ def needs(*permissions: str) -> Rule:
 
 
 def either(*permissions: str) -> Rule:
-    """Require a session with at least one of these permissions; the request decides which."""
+    """Require a session with at least one of these permissions; which of them depends on the request."""
     return Rule(groups=(permissions,), depending=permissions)
 
 
 def may_also_need(*permissions: str) -> Rule:
-    """Extend a rule: requests of some kinds need one of these as well."""
+    """Return a rule to combine with another by `&`: some requests need one of these permissions as well."""
     return Rule(depending=permissions)
 
 
@@ -105,7 +108,7 @@ class ViewKind(Enum):
     """Kinds of footage that an address with a token opens."""
 
     WATCH = 1
-    """The beginning of watching a camera by WebRTC."""
+    """The start of a WebRTC view of a camera."""
     LIVE = 2
     """A camera's live playlists and their segments."""
     RECORDED = 3
@@ -120,26 +123,27 @@ class Operation:
 
     Attributes:
         method: the HTTP method; a GET operation with `head` answers HEAD too.
-        path: with `{id}` and the like in braces.
+        path: the path, with parameters in braces, such as `{id}`.
         rule: who may call.
         resource: the field that is null in the error envelope; "" for none.
-        purpose: what it is for, one line without a full stop.
-        body: what a JSON body is validated with; None when there is none, or none is published.
-        body_type: the media type of the body, which is no JSON when it is another one.
-        query: what the query is validated with.
-        answer: the whole JSON body of a success; None when it is not JSON, or none is published.
+        head: whether a GET operation answers HEAD too.
+        purpose: one line for the OpenAPI summary, without a full stop.
+        body: the model that validates a JSON body; None when there is no body, or its model is not published.
+        body_type: the media type of the body; `body` describes it only when it is JSON.
+        query: the model that validates the query; None when the operation takes none.
+        answer: the model of a success's whole JSON body; None when it is not JSON, or its model is not published.
         answer_type: the media type of a success.
-        other_types: media types that a success may have instead.
-        status: the status of a success.
-        refuses: statuses of its refusals besides those that every operation of its kind has.
-        reads: whether a POST changes nothing, as the interface's lists and single records: a session cookie is then
-            enough. Where the interface leaves it open, a POST counts as a write.
-        answered_by: the gateway itself, or central through it.
-        view: of a GET: what a token in the address opens without a session. It answers OPTIONS too, for players in
-            pages of other origins.
-        page: of what central answers: a page for people may come, or the way to one.
-        signs_in: of what central answers: it may begin a session; a page may come too.
-        by_key: a program enters with its key, as in the legacy family.
+        other_types: other media types that a success may have.
+        status: the HTTP status of a success.
+        refuses: statuses of refusals besides those that every operation of this kind may give.
+        reads: whether a POST changes nothing, as for the interface's lists and single records. Where the specification
+            leaves it open, a POST counts as a write.
+        answered_by: the gateway itself, or central through the gateway.
+        view: for a GET, the footage that a token in the address opens without a session. The path then answers OPTIONS
+            too, for players in pages of other origins.
+        page: whether central may answer with an HTML page, or with a redirection to one.
+        signs_in: whether central's answer may begin a session; it may be an HTML page too.
+        by_key: whether programs call it with their API key, as in the legacy family.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -165,5 +169,5 @@ class Operation:
 
     @property
     def writes(self) -> bool:
-        """True when a foreign page could do harm with it."""
+        """True when a request may change something."""
         return not self.reads and self.method not in ("GET", "OPTIONS")

@@ -1,4 +1,4 @@
-"""Every account of the site: the site file's, which come first, and those of the store."""
+"""All accounts of the site: those of the site file, which take precedence, and those of the store."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ log = structlog.get_logger(__name__)
 
 
 class Roster:
-    """The site's accounts by name, kept in memory: `load` takes up what was changed in the store.
+    """The site's accounts by name, kept in memory. `load` reads the store's accounts again after a change.
 
-    While the store cannot be read the site file's accounts sign in alone.
+    Until the store has been read once, only the site file's accounts can sign in.
     """
 
     def __init__(self, *, site: Accounts, accounts: StoredAccounts) -> None:
@@ -31,7 +31,7 @@ class Roster:
         self._reading = asyncio.Lock()
 
     async def load(self) -> None:
-        """Read the store's accounts anew. Never raises for a store that cannot be read: it is tried again."""
+        """Read the store's accounts again. Never raises: if the store cannot be read, the next sign-in tries again."""
         async with self._reading:  # an older reading must not come after a newer one
             await self._load()
 
@@ -52,7 +52,7 @@ class Roster:
         self._loaded = True
 
     async def _note_site_file(self) -> None:
-        """Sign out whoever signed in with a password that the site file has no more."""
+        """Compare the site file's passwords with those of the last start, and end the sessions of changed accounts."""
         try:
             for username in await self._accounts.note_site_file(self._site.hashes()):
                 log.info("site_file_account_changed", username=username)
@@ -61,20 +61,20 @@ class Roster:
             log.warning("site_file_accounts_not_noted", error=str(error))
 
     def get(self, username: str) -> KnownAccount | None:
-        """Return the account, or None; also one that is disabled."""
+        """Return the account, even if it is disabled; None for an unknown name."""
         return self._site.get(username) or self._stored.get(username)
 
     async def has(self, username: str) -> bool:
-        """Return whether the site has an account of that name, however its letters are written, or may have one.
+        """Return whether the site has an account of that name, ignoring case; also True while the store is unreadable.
 
-        A slip in a name of the site must not send its password to central.
+        Such a name is never tried at central, so that no password of a site account is sent there.
         """
         if not self._loaded:
             await self.load()
         return not self._loaded or _folded(username) in self._folded
 
     async def verified(self, username: str, password: str) -> KnownAccount | None:
-        """Return the account if the password is right. An unknown or disabled one takes as long as a wrong password."""
+        """Return the account if the password is right, else None. Every refusal takes the same time."""
         if not self._loaded:
             await self.load()
         account = self.get(username)
@@ -86,7 +86,7 @@ class Roster:
         return account
 
     async def matches(self, password_hash: str | None, password: str) -> bool:
-        """Return whether the password is the one of this hash. None, for nobody's, takes as long as a wrong one."""
+        """Return whether the password matches this hash. None matches nothing and takes as long as a wrong password."""
         return await self._site.matches(password_hash, password)
 
     async def hashed(self, password: str) -> str:

@@ -1,4 +1,4 @@
-"""Admission: each request passes its operation's permission rule here, and each error becomes an envelope."""
+"""Admission: the check of each request against its operation's permission rule, and error envelopes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OPERATION = web.RequestKey("operation", Operation)
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An operation and what answers it. The handler is entered only by callers whom the operation's rule lets in."""
+    """An operation and its handler. The handler is called only for callers whom the operation's rule lets in."""
 
     operation: Operation
     handler: Handler
@@ -44,9 +44,9 @@ class Route:
 
 @dataclass(frozen=True, kw_only=True)
 class Admission:
-    """Lets callers in by their operation's rule: by a session, or by a program's key.
+    """The check of callers against their operation's rule, by session or by API key.
 
-    A session's token is no key, nor a key a session. Whoever comes on the local socket needs neither.
+    A session's token is not accepted as a key, nor a key as a session. Callers on the local socket need neither.
     """
 
     sessions: Sessions
@@ -82,7 +82,10 @@ class Admission:
         return handler
 
     def _by_key(self, route: Route) -> RawHandler:
-        """Return the handler for programs: 401 without a key, 403 for a missing permission; it gets `key:<name>`."""
+        """Return the handler for programs: 401 without a valid key, 403 for a missing permission.
+
+        The caller's `username` is `key:<name>`.
+        """
         rule = route.operation.rule
 
         async def handler(request: web.Request) -> web.StreamResponse:
@@ -106,7 +109,10 @@ class Admission:
         return handler
 
     async def _caller(self, request: web.Request, operation: Operation) -> Caller:
-        """Return who calls. A token in the address of footage counts alone: it is refused, whatever else is carried."""
+        """Return the caller. If the address of footage has a token, only the token counts, not a session beside it.
+
+        Raises RequestRefused (403) for a token that is not valid.
+        """
         if (local := local_caller(request)) is not None:
             return local
         token = request.query.get(TOKEN)
@@ -120,9 +126,10 @@ class Admission:
 
 @web.middleware
 async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.StreamResponse:
-    """Turn whatever a handler raises into the envelope, in the legacy family into `{error}`; redirections pass.
+    """Turn every exception of a handler into the error envelope, or into `{error}` for the legacy family.
 
-    An answer that has begun cannot become another one: its connection is cut, so that nobody takes it for whole.
+    Redirections pass unchanged. If part of the answer was sent already, the connection is cut, so that the client does
+    not take the answer for complete.
     """
     try:
         refuse_foreign_host(request)
@@ -135,7 +142,7 @@ async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.
     except Exception as error:  # noqa: BLE001 (the one place where a request's errors end; unexpected ones are logged)
         caught = error
     operation = request.get(_OPERATION)
-    secret = operation is not None and "{token}" in operation.path  # which no log may have
+    secret = operation is not None and "{token}" in operation.path  # no log may show the token
     path = operation.path if operation is not None and secret else request.path
     if isinstance(caught, ConnectionError) and _has_left(request):
         log.debug("caller_left", method=request.method, path=path)

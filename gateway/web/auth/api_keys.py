@@ -1,4 +1,4 @@
-"""Keys of programs: `Authorization: Bearer <key>`, for the legacy family alone."""
+"""API keys of programs: `Authorization: Bearer <key>`, for the legacy family and operations marked `by_key`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST = 256
 
 
 class ApiKeys:
-    """The keys by their hash, kept in memory: `load` takes up what was changed in the store."""
+    """The keys by their hash, kept in memory. `load` reads them from the store again after a change."""
 
     def __init__(self, *, api_keys: StoredKeys, clock: Clock) -> None:
         self._api_keys = api_keys
@@ -32,7 +32,7 @@ class ApiKeys:
         self._reading = asyncio.Lock()
 
     async def load(self) -> None:
-        """Read the keys anew. Never raises for a store that cannot be read: it is tried again."""
+        """Read the keys again. Never raises: if the store cannot be read, the next look-up tries again."""
         async with self._reading:  # an older reading must not come after a newer one
             try:
                 self._keys = {key.key_hash: key for key in await self._api_keys.all()}
@@ -42,12 +42,12 @@ class ApiKeys:
                 log.warning("keys_not_read", error=str(error))
 
     async def of(self, request: web.Request) -> ApiKey | None:
-        """Return the key that a request carries, or None: no key, an unknown one, one that was removed or is over."""
+        """Return the key that a request carries; None for no key, or an unknown, removed or expired one."""
         carried = bearer(request)
         return await self.known(carried) if carried else None
 
     async def known(self, key: str) -> ApiKey | None:
-        """Look a key up; None for an unknown one, and for one that was removed or is over."""
+        """Look up a key; None if it is unknown, removed or expired."""
         if not key.isascii() or len(key) > _LONGEST:
             return None
         if not self._loaded:
@@ -58,16 +58,16 @@ class ApiKeys:
 
 
 def bearer(request: web.Request) -> str:
-    """Return the key in a request's header, "" when there is none."""
+    """Return the bearer token of the `Authorization` header, "" when there is none."""
     scheme, _, key = request.headers.get("Authorization", "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
 def new_key() -> str:
-    """Return a fresh key, 256 bits."""
+    """Return a new random key of 256 bits."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
 def key_hash(key: str) -> bytes:
-    """Return the hash that is kept of a key. A key is random, so that no slow hash is needed."""
+    """Return the SHA-256 of a key, which the store keeps in place of the key. A random key needs no slow hash."""
     return hashlib.sha256(key.encode()).digest()

@@ -1,4 +1,4 @@
-"""The parts of authentication put together: accounts, keys, sessions, the one sign-in, and viewers."""
+"""The wiring of authentication: accounts, keys, sessions, sign-in, and viewers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ENDED_SECONDS = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Authentication:
-    """Builds each part once. Load it before the first request, and keep `run` alive as a task.
+    """The parts of authentication, each built once. Call `load` before the first request, and run `run` as a task.
 
     Attributes:
         site: the site file.
@@ -45,11 +45,11 @@ class Authentication:
         accounts: the register's accounts.
         api_keys: keys of programs.
         stored_sessions: sessions on disk.
-        remembered_accounts: central's accounts that signed in here.
-        journal: takes the events of sign-ins and of changes.
-        changes: wakes those who show the site.
-        central_accounts: central's, where there is a central.
-        clock: both clocks.
+        remembered_accounts: accounts of central that signed in here, for sign-ins while central is offline.
+        journal: the journal that records sign-ins and changes as events.
+        changes: the signal that wakes open live pages.
+        central_accounts: sign-in at central; None for a site without central.
+        clock: the monotonic clock and the wall clock.
     """
 
     site: Site
@@ -92,7 +92,7 @@ class Authentication:
 
     @cached_property
     def sign_in(self) -> SignIn:
-        """The beginning of every session."""
+        """Sign-in: the start of every session."""
         return SignIn(
             sessions=self.sessions,
             roster=self.roster,
@@ -105,13 +105,13 @@ class Authentication:
 
     @cached_property
     def viewers(self) -> Viewers:
-        """Players without a session."""
+        """Access for players without a session."""
         tokens = ViewTokens(monotonic=self.clock.monotonic)
         return Viewers(tokens=tokens, sessions=self.sessions, keys=self.keys)
 
     @cached_property
     def register(self) -> Register:
-        """Changes of accounts, roles and keys, which count at once."""
+        """Changes of accounts, roles and keys, which take effect at once."""
         return Register(
             accounts=self.accounts,
             api_keys=self.api_keys,
@@ -129,13 +129,13 @@ class Authentication:
         await self.keys.load()
 
     async def run(self) -> None:
-        """End at central the sessions that are over here, until cancelled."""
+        """End sessions at central once their sessions here have ended; repeats every minute until cancelled."""
         while True:
             await asyncio.sleep(_ENDED_SECONDS)
             try:
                 await self.sessions.ended_elsewhere()
             except StoreError as error:
-                log.debug("sessions_not_read", error=str(error))  # the store reports it; they are looked at again
+                log.debug("sessions_not_read", error=str(error))  # the store reports it; the next round tries again
 
     def _central_sign_in(self) -> CentralSignIn | None:
         section = self.site.central

@@ -61,7 +61,7 @@ NOBODY = Caller()
 
 
 def carried(request: web.Request) -> tuple[Carrier, str]:
-    """Return the first carrier that is there, alone, and its token."""
+    """Return the first carrier in the request and its token; any further carrier is ignored."""
     if (token := request.headers.get("SessionID")) is not None:
         return Carrier.SESSION_ID, token.strip()
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
@@ -73,10 +73,11 @@ def carried(request: web.Request) -> tuple[Carrier, str]:
 
 
 def from_foreign_page(request: web.Request) -> bool:
-    """Return whether a browser says that a page of another origin made the request.
+    """Return whether the browser's headers say that a page of another origin made the request.
 
-    Browsers set both headers themselves, and no page can change them. `Sec-Fetch-Site` goes first: it holds behind a
-    proxy that changes the host too. A client that sends neither is no browser, or has no page.
+    Browsers set `Sec-Fetch-Site` and `Origin` themselves, and no page can change them. `Sec-Fetch-Site` takes
+    precedence, because it stays right behind a proxy that changes the host. A client that sends neither is not a
+    browser, or no page made the request.
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
@@ -86,5 +87,5 @@ def from_foreign_page(request: web.Request) -> bool:
 
 
 def set_session_cookie(request: web.Request, response: web.Response, token: str) -> None:
-    """Give a browser its session."""
+    """Set the session cookie: `HttpOnly`, `SameSite=Strict`, and `Secure` when the client speaks TLS."""
     response.set_cookie(COOKIE, token, path="/", httponly=True, samesite="Strict", secure=is_secure(request))

@@ -1,4 +1,4 @@
-"""Callers' sessions at central: kept in memory alone, one for each session of the gateway."""
+"""Callers' sessions at central, kept in memory only: at most one for each session of the gateway."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LAST_SECONDS = 2.0
 
 
 class CentralSessions:
-    """Central's token for each session whose account signed in there; the one kept longest goes first.
+    """Central's token for each session whose account signed in at central.
 
-    None outlives the process: after a restart a session goes on for what the gateway itself answers.
+    No token outlives the process: after a restart, a session is good only for what the gateway itself answers.
     """
 
     def __init__(self, *, central: CentralAccounts | None) -> None:
@@ -28,10 +28,10 @@ class CentralSessions:
         self._tokens: OrderedDict[str, str] = OrderedDict()
 
     def token_of(self, caller: Caller) -> str | None:
-        """Return the caller's own session at central.
+        """Return the token of the caller's own session at central.
 
-        None for an account of the site, and for one of central (`caller.central`) that has to sign in again: it signed
-        in while central was offline, or the gateway was started anew since, or central ended that session.
+        None for an account of the site, and for an account of central (`caller.central`) that has to sign in again: it
+        signed in while central was offline, the gateway was restarted since, or central ended that session.
         """
         return self._tokens.get(caller.token) if caller.central and not caller.mfa_pending else None
 
@@ -40,11 +40,11 @@ class CentralSessions:
         return self._tokens.get(caller.token) if caller.central and caller.mfa_pending else None
 
     def of(self) -> tuple[str, ...]:
-        """Return the gateway's sessions that have one at central."""
+        """Return the tokens of the gateway's sessions that have a session at central."""
         return tuple(self._tokens)
 
     def lost(self, caller: Caller) -> None:
-        """Forget a session that central has ended: its caller is asked to sign in again."""
+        """Forget a session that central has ended. Its caller has to sign in again."""
         self._tokens.pop(caller.token, None)
 
     async def keep(self, session: str, token: str) -> None:
@@ -54,13 +54,13 @@ class CentralSessions:
             await self.end(next(iter(self._tokens)))
 
     async def end(self, session: str) -> None:
-        """End the session at central that belongs to one of the gateway, if there is one. Takes at most 2 s."""
+        """End the session at central that belongs to this session of the gateway, if any. Takes at most 2 s."""
         token = self._tokens.pop(session, None)
         if token is not None and self._central is not None:
             await self._central.sign_out(token)
 
     async def end_all(self) -> None:
-        """End every session at central as the gateway stops, and forgets their tokens. Takes at most 2 s."""
+        """End every session at central and forget their tokens, as the gateway stops. Takes at most 2 s."""
         try:
             async with asyncio.timeout(_LAST_SECONDS), asyncio.TaskGroup() as group:
                 for session in self.of():

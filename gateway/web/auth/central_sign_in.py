@@ -1,11 +1,11 @@
-"""Signing in with an account of central: through central while it answers, from what is remembered while it is offline.
+"""Sign-in with an account of central: at central while it answers, by the remembered account while it is offline.
 
-A password that central refuses ends what is remembered of it at once, and its sessions. Only the remembered password
-does: were any wrong one enough, whoever reaches the gateway could have all accounts forgotten, and then cut the line.
+When central refuses the remembered password, the account is forgotten and its sessions end at once. A refusal of any
+other password does not do so: otherwise anybody who reaches the gateway could make it forget all accounts, and then cut
+the line.
 
-An account with a second factor is let in by central alone. Only central can judge its codes, and to let it in by its
-password alone is what the second factor is there to prevent. Its password is remembered only to tell its owner what
-stands in the way: a right password is not answered as a wrong one, nor counted as one.
+An account with a second factor can sign in only while central answers, because only central can check its codes.
+Its password is remembered only so that a right password gets the true reason, and does not count as a wrong one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NOT_REMEMBERED = (
     " or sign in with an account of the site"
 )
 _NOT_ACCEPTED = frozenset({401, 404})
-"""How central says that name or password are wrong: 404 in the interface, 401 by the rules of HTTP."""
+"""Central's statuses for a wrong name or password: 404 by the interface's specification, 401 by HTTP (RFC 9110)."""
 _NOT_JUDGED = (
     "central refused the sign-in without saying that the password is wrong; ask whoever runs central,"
     " or sign in with an account of the site"
@@ -43,31 +43,31 @@ _ONLY_CENTRAL = "central cannot be reached, and only it can judge this account's
 
 
 class CentralAccounts(Protocol):
-    """Central's accounts. A refusal of a person does not change the state of the gateway's own link to central."""
+    """Sign-in at central. A refused person does not change the state of the gateway's own link to central."""
 
     async def sign_in(self, username: str, password: str) -> CentralAdmission:
-        """Open a session at central. Raises CentralRefused, and CentralUnavailable when central does not say."""
+        """Open a session at central. Raises CentralRefused, or CentralUnavailable when central does not answer."""
         ...
 
     async def is_believed(self, refusal: CentralRefused) -> bool:
-        """Return whether a refusal is central's own, not that of a proxy before it. Never raises."""
+        """Return whether a refusal comes from central itself, not from a proxy in front of it. Never raises."""
         ...
 
     def admitted(self, answer: JsonObject) -> CentralAdmission | None:
-        """Read an answer of central's that signs somebody in; None for one without a session."""
+        """Parse an answer of central that signs somebody in; None for an answer without a session."""
         ...
 
     async def prove(self, token: str, code: str) -> None:
-        """Prove a session's second factor. Raises CentralRefused for a wrong code, CentralUnavailable."""
+        """Prove a session's second factor. Raises CentralRefused for a wrong code, or CentralUnavailable."""
         ...
 
     async def sign_out(self, token: str) -> None:
-        """End a session, within 2 s. Never raises: one that cannot be ended now ends by central's own time."""
+        """End a session within 2 s. Never raises: if central does not answer, the session expires there by itself."""
         ...
 
 
 class CentralSignIn:
-    """Judges names and passwords of accounts of central."""
+    """Check of names and passwords of central's accounts, with at most eight requests to central at once."""
 
     def __init__(
         self,
@@ -86,10 +86,11 @@ class CentralSignIn:
         self._asking = 0
 
     async def admit(self, username: str, password: str) -> CentralAdmission | None:
-        """Return the account's admission, without a token when it is from memory; None when name or password are wrong.
+        """Return the account's admission; None when name or password are wrong.
 
-        Raises RequestRefused: 503 when too many are asked for at once, and while central is offline for an account that
-        only central can judge (it is not remembered, or has a second factor); 502 when central refuses without judging.
+        Its token is "" when central is offline and the account is remembered. Raises RequestRefused: 503 for too many
+        sign-ins at once, and while central is offline for an account that is not remembered or has a second factor;
+        502 when central refuses for another reason than a wrong name or password.
         """
         if self._asking >= _MOST_ASKING:
             raise RequestRefused(503, "too many sign-ins at once; try again", headers={"Retry-After": "2"})
@@ -107,11 +108,11 @@ class CentralSignIn:
         return admission
 
     def admitted(self, answer: JsonObject) -> CentralAdmission | None:
-        """Read central's answer to a sign-in by others than central itself; None for one without a session."""
+        """Parse central's answer to a sign-in by an identity provider; None for an answer without a session."""
         return self._central.admitted(answer)
 
     async def prove(self, token: str, code: str) -> bool:
-        """Return whether central accepts the code. Raises RequestRefused (503) while central does not say."""
+        """Return whether central accepts the code. Raises RequestRefused (503) when central does not answer."""
         try:
             await self._central.prove(token, code)
         except CentralRefused:
@@ -135,13 +136,13 @@ class CentralSignIn:
             role = "" if mfa else admission.role_name
             await self._remembered.put(RememberedAccount(username, password_hash, role, may, now, mfa))
         except (StoreError, RequestRefused) as error:
-            log.warning("account_not_remembered", error=str(error))  # it is let in all the same
+            log.warning("account_not_remembered", error=str(error))  # the sign-in itself goes on
 
     async def _refused(self, username: str, password: str, refusal: CentralRefused) -> CentralAdmission | None:
-        """Forget a remembered password that central does not accept.
+        """Handle a refusal; forget the account if central itself refuses the remembered password.
 
-        Any other refusal says nothing of the password: RequestRefused (502). One that is not central's own word leaves
-        the account to what is remembered.
+        A status other than 401 and 404 says nothing about the password: RequestRefused (502). If a proxy, not central,
+        refused the remembered password, the remembered account counts as while central is offline.
         """
         if refusal.status not in _NOT_ACCEPTED:
             log.info("sign_in_not_judged", error=str(refusal))
@@ -154,9 +155,10 @@ class CentralSignIn:
         return None
 
     async def _from_memory(self, username: str, password: str) -> CentralAdmission | None:
-        """Let an account in that signed in lately; None for a wrong password. Raises RequestRefused (503).
+        """Let in an account that signed in within the last `remember_days`; None for a wrong password.
 
-        Of an account that is not remembered nobody here can say whether its password is right.
+        Raises RequestRefused (503) if the account is not remembered, since its password cannot be checked, and if it
+        has a second factor.
         """
         known = await self._recall(username)
         age = self._clock.wall().micros - known.verified_at if known else 0

@@ -1,8 +1,8 @@
-"""Sign-in by an identity provider: central speaks with it, and the session that it begins is the gateway's own.
+"""Sign-in by an identity provider (SAML and the like). Central talks to the provider; the session is the gateway's own.
 
-The interface does not say what these operations carry. An answer that has `session`, as that of a sign-in does, or that
-sets central's cookie of that name, signs somebody in; everything else passes as it is. The caller gets a session of the
-gateway in the same place, and central's own stays here, as after a sign-in by password.
+The interface's specification does not describe the bodies of these operations. An answer signs somebody in if it has
+the field `session`, as after a sign-in by password, or sets central's cookie of that name. Then the gateway replaces
+central's token by a token of its own session, and keeps central's. Any other answer passes unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COOKIES = re.compile(r"[!-~ ]{1,4096}")
 _OBJECT = TypeAdapter(JsonObject)
 _FROM_CENTRAL = {
     "Via": "1.1 edge-gateway",
-    # A form that hands an assertion over may send itself. It has no origin, so no cookie of the gateway's goes with it.
+    # A SAML form may submit itself. In the sandbox it has no origin, so none of the gateway's cookies goes with it.
     "Content-Security-Policy": (
         "sandbox allow-forms allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline';"
         " frame-ancestors 'none'"
@@ -43,7 +43,7 @@ _FROM_CENTRAL = {
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalSignIn:
-    """The operations of central's that sign people in."""
+    """The relayed operations by which people sign in. `relay` is None for a site without central."""
 
     relay: Relay | None
     sign_in: SignIn
@@ -87,7 +87,7 @@ class ExternalSignIn:
 
 
 async def _asked(operation: Operation, request: web.Request) -> RelayedRequest:
-    """Return what central is asked. The body is here as a whole: a slow one must not take a place on the way."""
+    """Build the request for central. Its body is read completely first: a slow client must not hold up the relay."""
     body = await read_bytes(request) if operation.method != "GET" else b""
     others = "; ".join(f"{name}={value}" for name, value in request.cookies.items() if name != COOKIE)
     cookies = (("Cookie", others),) if others and _COOKIES.fullmatch(others) else ()
@@ -117,7 +117,7 @@ async def _whole(answer: RelayedAnswer) -> bytes:
 
 
 def _object(body: bytes) -> JsonObject:
-    """Parse the body; nothing where it is no JSON object."""
+    """Parse the body; an empty object if it is not a JSON object."""
     try:
         return _OBJECT.validate_json(body)
     except ValidationError:
@@ -125,7 +125,7 @@ def _object(body: bytes) -> JsonObject:
 
 
 def _cookies(answer: RelayedAnswer) -> tuple[str, list[Morsel[str]]]:
-    """Return the session that central's cookies carry, "" for none, and its other cookies, as the gateway's own."""
+    """Return the session token in central's cookies ("" for none), and its other cookies, with their domain removed."""
     session, others = "", []
     for name, value in answer.headers:
         if name.lower() != "set-cookie":
@@ -138,6 +138,6 @@ def _cookies(answer: RelayedAnswer) -> tuple[str, list[Morsel[str]]]:
             if key == COOKIE:
                 session = morsel.value
                 continue
-            morsel["domain"] = ""  # the caller has them from the gateway
+            morsel["domain"] = ""  # the caller gets the cookie from the gateway's address, not from central's
             others.append(morsel)
     return session, others

@@ -1,4 +1,4 @@
-"""Callers on the local socket: whoever may open it may do everything, without a password."""
+"""Callers on the local socket: anybody who may open it has every permission, without a password."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _CREDENTIALS = struct.Struct("3i")
 def local_caller(request: web.Request) -> Caller | None:
     """Return the caller on the local socket, named `local:<user>`; None for a request from the network.
 
-    The kernel says who connected (unix(7), SO_PEERCRED). In a user namespace, as systemd's `PrivateUsers=` makes,
-    everybody but root and the service's own user is `nobody`.
+    The user comes from the kernel (unix(7), SO_PEERCRED). In a user namespace, as systemd's `PrivateUsers=` creates,
+    every user but root and the service's own appears as `nobody`.
     """
     end = None if request.transport is None else request.transport.get_extra_info("socket")
     if end is None or end.family != socket.AF_UNIX:

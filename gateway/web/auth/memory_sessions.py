@@ -1,4 +1,4 @@
-"""Sessions in memory while the disk takes nothing, so that a technician can sign in just then and see why."""
+"""Sessions in memory while the disk takes no writes, so that a technician can still sign in and see why."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ MOST_IN_MEMORY = 64
 
 
 class MemorySessions:
-    """The store's sessions, and in memory those few that it could not take; the oldest of these goes first.
+    """The store's sessions, and up to 64 in memory that the store could not write; the oldest of these ends first.
 
-    One in memory moves to disk when it is used after the disk takes records again; a restart before that ends it.
+    A session in memory moves to disk at its first use after the disk takes writes again. A restart before that ends it.
     """
 
     def __init__(self, *, stored: StoredSessions) -> None:
@@ -27,7 +27,7 @@ class MemorySessions:
         self._in_memory: OrderedDict[str, Session] = OrderedDict()
 
     async def add(self, token: str, session: Session, *, proven: str = "") -> bool:
-        """Remember a new session; False when the password of its account was changed since it was `proven`."""
+        """Keep a new session; False when the account's password is no longer the one of the hash `proven`."""
         try:
             return await self._stored.add(token, session, proven=proven)
         except StoreError as error:
@@ -38,11 +38,11 @@ class MemorySessions:
             return True
 
     async def get(self, token: str) -> Session | None:
-        """Return a token's session, expired or not, or None. Raises StoreError for one that only the disk may have."""
+        """Return a token's session, expired or not; None for an unknown token. Raises StoreError if the disk fails."""
         return self._in_memory.get(token) or await self._stored.get(token)
 
     async def touch(self, token: str, *, seen_at: int, expires_at: int) -> None:
-        """Note that the session was used, and that it lives until `expires_at`. Raises StoreError for one on disk."""
+        """Note the session's last use and its new expiry. Raises StoreError if it is on disk only and disk fails."""
         session = self._in_memory.get(token)
         if session is None:
             await self._stored.touch(token, seen_at=seen_at, expires_at=expires_at)
@@ -50,7 +50,7 @@ class MemorySessions:
         await self._settle(token, replace(session, last_seen_at=seen_at, expires_at=expires_at))
 
     async def complete(self, token: str, *, seen_at: int, expires_at: int) -> None:
-        """Note that the second factor is proven. Never raises: what the disk cannot change lives in memory."""
+        """Note that the second factor is proven. If the disk takes no writes, the session goes on in memory."""
         session = self._in_memory.get(token)
         if session is None:
             try:
@@ -63,22 +63,22 @@ class MemorySessions:
             await self._settle(token, whole)
 
     async def remove(self, token: str) -> None:
-        """End the session. Raises StoreError for one on disk."""
+        """End the session. Raises StoreError if it is on disk only and cannot be removed."""
         if self._in_memory.pop(token, None) is None:
             await self._stored.remove(token)
             return
         try:
-            await self._stored.remove(token)  # as it was before its second factor was proven
+            await self._stored.remove(token)  # an older copy, from before its second factor was proven
         except StoreError as error:
             log.warning("session_left_on_disk", error=str(error))
 
     def drop(self, username: str) -> None:
-        """End an account's sessions in memory; those on disk ended with the change that is the reason."""
+        """End an account's sessions in memory. The change of the account has already ended those on disk."""
         for token in [token for token, session in self._in_memory.items() if session.username == username]:
             del self._in_memory[token]
 
     async def _settle(self, token: str, session: Session) -> None:
-        """Keep the session on disk if that takes it by now, else in memory."""
+        """Move the session to disk, or keep it in memory if the disk still takes no writes."""
         self._in_memory[token] = session
         try:
             await self._stored.replace(token, session)

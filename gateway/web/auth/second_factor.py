@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 STEP_SECONDS = 30
 RECOVERY_CODES = 10
-_RECOVERY_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that is taken for another
+_RECOVERY_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # without letters that look alike
 _RECOVERY_LENGTH = 16
 _MEMORY = 1024
 
@@ -34,7 +34,7 @@ class Proof(Enum):
 
 
 class SecondFactor:
-    """Proves codes. Each counts once, and none that is older than one that was used."""
+    """Check of codes. Each code counts once; after it, no code of an earlier half minute counts."""
 
     def __init__(self, *, accounts: Accounts, clock: Clock) -> None:
         self._accounts = accounts
@@ -43,13 +43,13 @@ class SecondFactor:
 
     @property
     def doubtful(self) -> bool:
-        """True while this machine's clock is not set: an authenticator's right codes may then be refused."""
+        """True while this machine's clock is not synchronised: right codes of an authenticator may then be refused."""
         return not self._clock.wall().trusted
 
     async def proves(self, account: KnownAccount, code: str) -> Proof:
-        """Check the account's current code, or a recovery code that was not used yet.
+        """Check a code: an authenticator's current code, or an unused recovery code.
 
-        Raises StoreError for a recovery code that cannot be crossed out.
+        Raises StoreError if a recovery code cannot be marked as used.
         """
         text = "".join(code.split()).replace("-", "").lower()
         if len(text) == _RECOVERY_LENGTH:
@@ -69,13 +69,16 @@ class SecondFactor:
         try:
             return await self._accounts.use_step(account.username, account.totp_secret, step)
         except StoreError as error:
-            # On a full disk a technician must be able to sign in; the code is remembered here, so it counts once still.
+            # A technician must be able to sign in on a full disk. `_used` remembers the code, so it still counts once.
             log.warning("code_in_memory", error=str(error))
             return True
 
 
 def step_of(secret: str, code: str, *, at: int) -> int | None:
-    """Return the half minute that `code` is of, if it is the present one or a neighbour; `at` in Unix seconds."""
+    """Return the time step (RFC 6238, 30 s) of a code; None if the code is wrong.
+
+    The present step and its two neighbours are accepted. `at` is in Unix seconds.
+    """
     if secret in ("", UNREADABLE) or not (code.isascii() and code.isdigit()):
         return None
     authenticator = pyotp.TOTP(secret)
@@ -88,7 +91,7 @@ def step_of(secret: str, code: str, *, at: int) -> int | None:
 
 
 def new_recovery_codes() -> tuple[str, ...]:
-    """Fresh recovery codes as they are shown, in groups of four: 79 bits each."""
+    """Return ten new recovery codes in groups of four letters, as they are shown. Each has 79 bits."""
     return tuple(
         "-".join("".join(secrets.choice(_RECOVERY_LETTERS) for _ in range(4)) for _ in range(_RECOVERY_LENGTH // 4))
         for _ in range(RECOVERY_CODES)
@@ -96,5 +99,5 @@ def new_recovery_codes() -> tuple[str, ...]:
 
 
 def recovery_hash(code: str) -> bytes:
-    """Return the hash that is kept of a recovery code, however it is typed. Codes are random: a fast hash will do."""
+    """Return the SHA-256 of a recovery code, ignoring case, spaces and hyphens. A random code needs no slow hash."""
     return hashlib.sha256("".join(code.split()).replace("-", "").lower().encode()).digest()

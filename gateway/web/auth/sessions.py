@@ -29,9 +29,9 @@ _LONGEST_TOKEN = 256
 class Sessions:
     """The gateway's sessions.
 
-    A session ends `idle_minutes` after its last use, `longest_hours` after its begin, with its account or by sign-out.
-    One whose second factor is missing ends after 10 minutes. Use is noted on disk at most once a minute. All this is
-    by wall time as it was at the start, carried on by the clock that nobody sets: setting the other ends no session.
+    A session ends `idle_minutes` after its last use, `longest_hours` after its start, with its account, or by sign-out.
+    A session whose second factor is missing ends after 10 minutes. Its use is written to disk at most once a minute.
+    Times are the wall time of the gateway's start plus monotonic time, so that a step of the clock ends no session.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Sessions:
         self._used: OrderedDict[str, int] = OrderedDict()
 
     async def begin(self, session: Session, *, proven: str = "") -> Caller | None:
-        """Begin a session now. None when its account was changed since its password was `proven`."""
+        """Begin a session now; None when its account's password is no longer the one of the hash `proven`."""
         token, now = secrets.token_urlsafe(32), self._now()
         life = min(self._idle, _PENDING_MINUTES * _MINUTE) if session.mfa_pending else self._life()
         session = replace(session, created_at=now, last_seen_at=now, expires_at=now + life)
@@ -76,7 +76,7 @@ class Sessions:
         await self._central_sessions.end(caller.token)
 
     async def caller(self, request: web.Request) -> Caller:
-        """Return the caller of a request; NOBODY without a live session. The first carrier present counts, alone."""
+        """Return the caller of a request; NOBODY without a live session. Only the first carrier (`carried`) counts."""
         carrier, token = carried(request)
         if carrier is Carrier.NONE or not token.isascii() or not 0 < len(token) <= _LONGEST_TOKEN:
             return NOBODY
@@ -91,7 +91,7 @@ class Sessions:
         if session is None or self._is_over(session, now):
             return NOBODY
         if now - self._used.get(caller.token, now) > self._idle:
-            return NOBODY  # the disk knows its last use only by the minute
+            return NOBODY  # `expires_at` on disk has up to a minute to spare
         found = self._caller_of(session, caller.token, caller.carrier)
         if found.signed_in and not session.mfa_pending:
             self._use(caller.token, now)
@@ -100,7 +100,7 @@ class Sessions:
         return found
 
     async def ended_elsewhere(self) -> None:
-        """End at central the sessions that have ended here without a sign-out: by time, or with their account."""
+        """End at central the sessions that have ended here without a sign-out: they expired, or their account went."""
         now = self._now()
         for token in self._central_sessions.of():
             session = await self._kept.get(token)
@@ -116,7 +116,7 @@ class Sessions:
         try:
             await self._kept.touch(token, seen_at=now, expires_at=expires_at)
         except StoreError as error:
-            # Reading must stay possible on a full disk; the session then ends at its old time.
+            # Reading must stay possible on a full disk; the session keeps its earlier expiry.
             log.warning("session_not_touched", error=str(error))
 
     def _use(self, token: str, now: int) -> None:
@@ -129,15 +129,18 @@ class Sessions:
         return self._ahead + int(self._clock.monotonic() * 1_000_000)
 
     def _life(self) -> int:
-        """Return how long a session lives on the disk without a further use; the last minute of use may be missing."""
+        """Return how long a session on disk lives without further use, in microseconds.
+
+        It is a minute more than `idle_minutes`, because a use in the last minute may not be on disk.
+        """
         return min(self._idle + _TOUCH_EVERY, self._longest)
 
     def _is_over(self, session: Session, now: int) -> bool:
-        # One that has longer to live than any may was begun by a clock that was set back before this start.
+        # A session that expires later than any may was begun before a restart at which the clock was set back.
         return not 0 < session.expires_at - now <= self._longest
 
     def _caller_of(self, session: Session, token: str, carrier: Carrier) -> Caller:
-        """Return the session's caller with the rights of now; NOBODY without its account."""
+        """Return the session's caller with its present permissions; NOBODY if its account is gone or disabled."""
         role, permissions = session.role, session.permissions
         if not session.central:
             account = self._roster.get(session.username)

@@ -1,4 +1,4 @@
-"""Signing in: the one way by which a session begins.
+"""Sign-in: the one place where sessions begin.
 
     name and password: an account of the site, by its hash            (`accounts`)
                        else one of central, by central or from memory (`central_sign_in`)
@@ -62,8 +62,11 @@ class _Admitted:
 
     Attributes:
         session: the session to begin; its times are set when it begins.
-        proven: the hash of the password that was right, of an account that may change meanwhile; else "".
-        central_token: the session at central that belongs to it; else "".
+        user: the account's user record for the answer.
+        role: the account's role record for the answer.
+        servers: central's list of servers for the answer; empty for an account of the site.
+        proven: the password hash against which a stored account was checked; "" for any other account.
+        central_token: the token of its session at central; "" if there is none.
     """
 
     session: Session
@@ -75,7 +78,7 @@ class _Admitted:
 
 
 class SignIn:
-    """Begins sessions, and proves their second factors."""
+    """Sign-in by password or identity provider, and the check of second factors."""
 
     def __init__(
         self,
@@ -97,21 +100,21 @@ class SignIn:
         self._journal = journal
         self._clock = clock
         self._by_name = Throttle(free=5)
-        self._by_address = Throttle(free=100)  # all who share a way out of a site share this
-        self._by_code = Throttle(free=5)  # of an account, wherever its codes come from: they are short
+        self._by_address = Throttle(free=100)  # higher, because many people may share one address
+        self._by_code = Throttle(free=5)  # by account alone, whatever the address: codes are short
         self._proven: OrderedDict[str, bytes] = OrderedDict()
         self._waiting = 0
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def by_password(self, username: str, password: str, *, address: str) -> SignedIn:
-        """Begin a session for the owner of a name and its password.
+        """Begin a session for a name and its password.
 
-        Raises RequestRefused: 404 for wrong credentials, 429 after too many of them, 503 when too many wait or the
-        password cannot be checked now, which counts as no try.
+        Raises RequestRefused: 404 for wrong credentials; 429 after too many of them; 503 when too many sign-ins wait or
+        the password cannot be checked now, which does not count as an attempt.
         """
         host = counted_as(address)
         name = host, username
-        # One after the other: tries that are made side by side are not judged before the first of them is counted.
+        # One at a time: otherwise parallel attempts would all be checked before the first of them is counted.
         async with self._turns.setdefault(name, asyncio.Lock()):
             self._hold_off("sign-ins", (self._by_name, name), (self._by_address, host))
             admitted = await self._admitted(username, password)
@@ -129,7 +132,7 @@ class SignIn:
     async def by_provider(self, answer: JsonObject) -> SignedIn | None:
         """Begin a session for an account that central has signed in by an identity provider.
 
-        None where central's answer has no session. Raises RequestRefused where accounts of central may not sign in.
+        None if central's answer has no session. Raises RequestRefused (403) where accounts of central may not sign in.
         """
         if not isinstance(answer.get("session"), str):
             return None
@@ -139,18 +142,18 @@ class SignIn:
         return await self._begin(_admitted_by_central(_name_of(admission.user), admission))
 
     async def prove(self, caller: Caller, code: str, *, address: str) -> None:
-        """Prove the second factor of a session. The code that proved it may be sent again.
+        """Prove the second factor of a session. Repeating the same code afterwards succeeds again.
 
-        Raises RequestRefused: 400 for a wrong code, 429 after too many of them, 503 while central cannot judge it.
+        Raises RequestRefused: 400 for a wrong code, 429 after too many of them, 503 while central cannot check it.
         """
         if not caller.mfa_pending:
             account = None if caller.central else self._roster.get(caller.username)
             if self._proven.get(caller.token) == recovery_hash(code):
-                return  # the answer to it was lost, and its client sends it again
+                return  # a client repeats its request when the answer was lost
             proven = caller.central or (account is not None and account.totp_secret)
             raise RequestRefused(400, "no code is awaited" if proven else "this account has no second factor")
         self._hold_off("codes", (self._by_code, caller.username))
-        # Counted before it is judged: tries that are made side by side are not judged for free.
+        # Counted before it is checked, so that parallel attempts are counted too.
         self._by_code.failed(caller.username, now=self._clock.monotonic())
         try:
             proven = await self._proves(caller, code)
@@ -169,7 +172,7 @@ class SignIn:
         await self._sessions.complete(caller)
 
     async def _admitted(self, username: str, password: str) -> _Admitted | None:
-        """Judge name and password; None when they are wrong. An account of the site goes before one of central."""
+        """Check name and password; None when they are wrong. A site's account takes precedence over one of central."""
         if self._central is not None and not await self._roster.has(username):
             admission = await self._central.admit(username, password)
             return None if admission is None else _admitted_by_central(username, admission)
@@ -183,7 +186,7 @@ class SignIn:
         return None if account is None else _admitted_by_site(account)
 
     async def _begin(self, admitted: _Admitted) -> SignedIn | None:
-        """Begin the session; None when its account was changed since its password was proven."""
+        """Begin the session; None when its account's password was changed since it was checked."""
         caller = await self._sessions.begin(admitted.session, proven=admitted.proven)
         if caller is None:
             return None
@@ -217,7 +220,7 @@ class SignIn:
             )
 
     async def _record_refusal(self, username: str, address: str, what: str, *, known: bool) -> None:
-        """Record the refusal. A name that is no account is not written down: it may be a mistyped password."""
+        """Record the refusal. The name of an unknown account is not recorded: it may be a mistyped password."""
         who = username if known else "an unknown user"
         data: dict[str, Scalar] = {"address": address, **({"username": username} if known else {})}
         await self._record(EventKind.SIGN_IN_REFUSED, f"{what} of {who} from {address} was refused.", data)
@@ -228,7 +231,7 @@ class SignIn:
         try:
             await self._journal.record(Entry(events=(event,)))
         except StoreError as error:
-            # What happened stands whether or not it can be written down.
+            # The sign-in or refusal stands even if it cannot be recorded.
             log.warning("not_recorded", what=text, error=str(error))
 
 
@@ -252,7 +255,7 @@ def _admitted_by_central(username: str, admission: CentralAdmission) -> _Admitte
 
 
 def _name_of(user: JsonValue) -> str:
-    """Return the name in a user record of central's; a plain description where it has none."""
+    """Return the name in central's user record; "an account of central" if it has none."""
     fields = user if isinstance(user, dict) else {}
     names = (fields.get(name) for name in ("username", "email", "name"))
     return next(

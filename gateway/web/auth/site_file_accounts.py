@@ -1,4 +1,4 @@
-"""The site file's accounts, which can sign in whatever happens. Passwords are kept as argon2 hashes only."""
+"""The site file's accounts, which can sign in without the store and central. Passwords are kept as argon2 hashes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class KnownAccount:
     """An account of the site with its hashed password.
 
     Attributes:
-        stored: True when it is kept in the store, False when it is the site file's.
+        stored: True for an account of the store, False for one of the site file.
         totp_secret: the base32 secret of its authenticator; "" without a second factor.
     """
 
@@ -41,12 +41,12 @@ class KnownAccount:
 
 
 class Accounts:
-    """The site file's accounts. One hash is computed at a time, in a thread: guessing cannot take the machine."""
+    """The site file's accounts. One hash is computed at a time, in a thread, so that guessing cannot use up the CPU."""
 
     def __init__(
         self, *, accounts: Iterable[KnownAccount], nobody_hash: str, guessable: Iterable[KnownAccount] = ()
     ) -> None:
-        """`guessable`: those whose password is among the first that are tried."""
+        """`guessable`: the accounts whose password is easily guessed; `nobody_hash`: a hash for unknown names."""
         self._accounts = {account.username: account for account in accounts}
         self._guessable = {account.username: account.password_hash for account in guessable}
         self._nobody_hash = nobody_hash
@@ -57,31 +57,31 @@ class Accounts:
         return self._accounts.get(username)
 
     def names(self) -> tuple[str, ...]:
-        """Return their names."""
+        """Return the accounts' names."""
         return tuple(self._accounts)
 
     def hashes(self) -> dict[str, str]:
-        """Return their passwords' hashes by name."""
+        """Return the password hashes by account name."""
         return {name: account.password_hash for name, account in self._accounts.items()}
 
     def guessable(self) -> dict[str, str]:
-        """Return the accounts, by name, that have a password that is guessed first, with its hash.
+        """Return the password hashes, by account name, of accounts with an easily guessed password.
 
-        The password of an account of the register is known only while its owner signs in.
+        Accounts of the store appear only after their owner has signed in, since only then is the password known.
         """
         return dict(self._guessable)
 
     def signed_in(self, account: KnownAccount, password: str) -> None:
-        """Judge the password that was right. It is kept nowhere."""
+        """Note after a sign-in whether the account's password is easily guessed. The password itself is not kept."""
         if is_guessable(account.username, password):
             self._guessable[account.username] = account.password_hash
         else:
             self._guessable.pop(account.username, None)
 
     async def matches(self, password_hash: str | None, password: str) -> bool:
-        """Return whether the password is the one of this hash. None, for nobody's, takes as long as a wrong one.
+        """Return whether the password matches this hash. False for None, after the same time as for a wrong password.
 
-        Raises RequestRefused (503) when that cannot be computed, as for want of memory.
+        Raises RequestRefused (503) when the hash cannot be computed, for example for lack of memory.
         """
         async with self._one:
             try:
@@ -91,7 +91,7 @@ class Accounts:
         return right and password_hash is not None
 
     async def hashed(self, password: str) -> str:
-        """Return a new hash of a password. Raises RequestRefused (503) when that cannot be computed."""
+        """Return a new hash of a password. Raises RequestRefused (503) when the hash cannot be computed."""
         async with self._one:
             try:
                 return await asyncio.to_thread(hash_password, password)
@@ -100,7 +100,7 @@ class Accounts:
 
 
 def hash_password(password: str) -> str:
-    """Return an argon2id hash. Blocks for some 20 ms."""
+    """Return an argon2id hash. Blocks for about 20 ms."""
     return HASHER.hash(password)
 
 
@@ -111,7 +111,8 @@ async def hash_accounts(
 ) -> Accounts:
     """Hash the site file's accounts. `password_of` looks a secret up by its name and raises ConfigError.
 
-    `known` are hashes of before, by name: one that fits the password still is kept, so that a change can be seen.
+    `known` are earlier hashes by name. A hash that still matches its password is kept, so that a changed password shows
+    as a changed hash.
     """
 
     def hashed() -> Accounts:
@@ -136,7 +137,7 @@ def _kept_or_new(known: str | None, password: str) -> str:
 
 
 def verify_password(password_hash: str, password: str) -> bool:
-    """Tell whether this is the password of the hash; slow on purpose."""
+    """Return whether the password matches the hash. Slow on purpose, see `HASHER`."""
     try:
         return HASHER.verify(password_hash, password)
     except (VerifyMismatchError, InvalidHashError):
@@ -144,7 +145,7 @@ def verify_password(password_hash: str, password: str) -> bool:
 
 
 def _not_computed(error: Exception) -> RequestRefused:
-    """Return a fault of this machine, which says nothing of the password."""
+    """Log that the hash could not be computed, and return the refusal. It says nothing about the password."""
     log.warning("password_not_checked", error=str(error))
     return RequestRefused(
         503, "the gateway cannot check passwords now: it is short of memory; try again", headers={"Retry-After": "5"}

@@ -18,8 +18,9 @@ class _Failures:
 
 
 class Throttle:
-    """Counter of failures by key. `free` failures cost nothing; all are forgotten 15 minutes after the last. Times
-    are monotonic.
+    """Counter of failures by key. The first `free` failures cost nothing; each further one doubles the wait, 2 to 60 s.
+
+    A key's failures are forgotten 15 minutes after the last. Times are monotonic seconds.
     """
 
     def __init__(self, *, free: int) -> None:
@@ -42,7 +43,7 @@ class Throttle:
         self._known[key] = _Failures(count=count, last=now, until=now + wait)
 
     def forgive(self, key: Hashable) -> None:
-        """Withdraw the latest failure of `key`, because nobody could judge it."""
+        """Withdraw the latest failure of `key`, because it could not be checked."""
         known = self._known.get(key)
         if known is not None:
             known.count -= 1

@@ -1,4 +1,4 @@
-"""Tokens in addresses: whoever holds one sees one camera, or one camera event, with the rights of who asked for it."""
+"""Tokens in addresses. Each opens one camera or camera event, with the rights of the caller for whom it was issued."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKEN = "token"  # noqa: S105 (the name of the query's parameter)
 LIFE_SECONDS: Mapping[ViewKind, float] = MappingProxyType(
     {ViewKind.WATCH: 300.0, ViewKind.LIVE: 43_200.0, ViewKind.RECORDED: 43_200.0}
 )
-"""A WebRTC view goes on once it has begun; a player of HLS or of a clip needs its address for as long as it plays."""
+"""The life of a token by kind. A WebRTC view needs it only to start, an HLS or clip player for as long as it plays."""
 _MOST_CALLERS = 1024
 _BODY = struct.Struct(">BQd8s")
 _PROOF_BYTES = 16
@@ -36,16 +36,16 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A token, and for how many seconds it is good."""
+    """A token and the number of seconds for which it is valid."""
 
     text: str = field(repr=False)
     seconds: float
 
 
 class ViewTokens:
-    """Issues and proves tokens. Each is good for one view, and for none after a restart.
+    """Issuer of tokens, and check of them. Each is valid for one view, and until the gateway restarts.
 
-    A token holds no secret of the caller's: it names the caller, who is remembered here.
+    A token holds no secret of the caller: it holds a reference to the caller, who is remembered here.
     """
 
     def __init__(self, *, monotonic: Callable[[], float]) -> None:
@@ -54,9 +54,10 @@ class ViewTokens:
         self._callers: OrderedDict[bytes, Caller] = OrderedDict()
 
     def issue(self, view: View, caller: Caller) -> Issued:
-        """Make a token for the caller, good for LIFE_SECONDS of its kind or a little less.
+        """Return a token for the caller, valid for LIFE_SECONDS of its kind or up to a twelfth less.
 
-        Asked again within a twelfth of that life it is the same one, so that records do not change without a reason.
+        The token changes only once in a twelfth of that life, so that records with addresses do not change at every
+        reading.
         """
         now, life = self._monotonic(), LIFE_SECONDS[view.kind]
         until = (now + life) // (life / 12) * (life / 12)
@@ -65,12 +66,12 @@ class ViewTokens:
         return Issued(text, seconds=until - now)
 
     def issued_to(self, token: str, view: View) -> Caller | None:
-        """Return who was given the token; None when it is not ours, for another view, or over."""
+        """Return the caller for whom the token was issued; None when it is forged, for another view, or expired."""
         try:
             raw = base64.b64decode(token.encode("ascii") + b"=" * (-len(token) % 4), altchars=b"-_", validate=True)
         except (UnicodeEncodeError, binascii.Error):
             return None
-        if _text(raw) != token:  # the decoder takes the usual alphabet too, and bits behind the last byte
+        if _text(raw) != token:  # the decoder also accepts the standard alphabet and stray last bits
             return None
         body, proof = raw[: _BODY.size], raw[_BODY.size :]
         if len(body) != _BODY.size or not hmac.compare_digest(proof, self._proof(body)):

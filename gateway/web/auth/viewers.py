@@ -1,4 +1,4 @@
-"""Players without a session: an address with a token lets them see what its asker may see now."""
+"""Access for players without a session: an address with a token opens what its owner may see at that moment."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from gateway.web.operation import Rule
 
 @dataclass(frozen=True, kw_only=True)
 class Viewers:
-    """Gives out addresses with tokens, and tells who stands behind a token."""
+    """Addresses with tokens, and the callers behind them."""
 
     tokens: ViewTokens
     sessions: Sessions
     keys: ApiKeys
 
     def address(self, request: web.Request, path: str, view: View, caller: Caller) -> str:
-        """Return the whole address of `path` with a token for the caller."""
+        """Return the absolute address of `path` with a token for the caller."""
         return f"{public_origin(request)}{path}?{TOKEN}={self.tokens.issue(view, caller).text}"
 
     def token(self, view: View, caller: Caller) -> Issued:
-        """Return a token alone."""
+        """Return a token for the caller, without an address."""
         return self.tokens.issue(view, caller)
 
     async def caller(self, token: str, view: View, rule: Rule) -> Caller:
-        """Return who was given the token, with the rights of now.
+        """Return the caller for whom the token was issued, with present permissions and the carrier ADDRESS.
 
-        NOBODY when the token is not good for this view, or its asker's session or permission is gone.
+        NOBODY when the token is not valid for this view, or the caller's session, key or permission is gone.
         """
         now = await self.asker(token, view, rule)
         return replace(now, carrier=Carrier.ADDRESS) if now.signed_in else NOBODY
 
     async def asker(self, token: str, view: View, rule: Rule) -> Caller:
-        """Return who asked for the token, as they were let in; NOBODY where `caller` is."""
+        """Return the same as `caller`, but with the carrier by which the token was asked for."""
         asker = self.tokens.issued_to(token, view)
         return NOBODY if asker is None else await self.now(asker, rule)
 
     async def now(self, asker: Caller, rule: Rule) -> Caller:
-        """Return this caller with the rights of now; NOBODY when their session, key or permission is gone."""
+        """Return this caller with present permissions; NOBODY when the session, key or permission is gone."""
         now = await (self._by_key(asker) if asker.carrier is Carrier.KEY else self.sessions.refreshed(asker))
         return now if now.may(rule) else NOBODY
 

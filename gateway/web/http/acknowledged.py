@@ -1,4 +1,4 @@
-"""Answers that report when the other end has acknowledged all of them."""
+"""Answers that report when the client's TCP has acknowledged every byte."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FIRST_LOOK_SECONDS = 0.001
 async def followed(
     request: web.Request, answer: web.StreamResponse, on_acknowledged: Callable[[], None]
 ) -> web.StreamResponse:
-    """Return the answer; call `on_acknowledged` once the other end has all of it, and never otherwise.
+    """Return the answer; call `on_acknowledged` only if the other end acknowledges all of it within a second.
 
-    Bytes in buffers on the way do not count. Behind a reverse proxy it is the proxy that acknowledges.
+    Bytes in this machine's buffers do not count. Behind a reverse proxy, the proxy acknowledges.
     """
     if isinstance(answer, web.Response):
         return _FollowedResponse(answer, on_acknowledged)
-    if await _all_acknowledged(request):  # a large one, which is sent already
+    if await _all_acknowledged(request):  # a streamed answer, which was sent already
         on_acknowledged()
     return answer
 
@@ -46,9 +46,9 @@ class _FollowedResponse(web.Response):
 
 
 async def _all_acknowledged(request: web.BaseRequest) -> bool:
-    """Wait until the other end has confirmed every byte, at most a second; return whether it has.
+    """Wait until the other end has acknowledged every byte, at most a second; return whether it has.
 
-    Looked at again and again, and as soon as something comes: what the other end sends confirms what it has.
+    The kernel is polled with growing pauses, and as soon as data arrives, since incoming packets acknowledge.
     """
     loop = asyncio.get_running_loop()
     transport = request.transport
@@ -64,7 +64,7 @@ async def _all_acknowledged(request: web.BaseRequest) -> bool:
 
 
 def _unconfirmed(transport: asyncio.Transport) -> int:
-    """Bytes that the kernel has sent, or is about to send, and that the other end has not confirmed yet (tcp(7))."""
+    """Return the bytes in the kernel's send queue that the other end has not acknowledged (tcp(7)); -1 if closed."""
     try:
         number = transport.get_extra_info("socket").fileno()
         (left,) = struct.unpack("i", fcntl.ioctl(number, termios.TIOCOUTQ, bytes(4)))

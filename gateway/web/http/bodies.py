@@ -1,4 +1,4 @@
-"""Request bodies as models: unknown fields are passed over, null is as good as absent, and a fault names its field."""
+"""Request bodies as models: unknown fields are ignored, null counts as absent, and an error names its field."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from gateway.web.http.errors import RequestRefused
 from gateway.web.http.validation_messages import sentence_of
 
 PUBLISHED = web.RequestKey("published", type)
-"""The model that the operation's description names for the body; nothing is validated with another one."""
+"""The body's model as the OpenAPI description publishes it. Validating with any other model is a bug."""
 LARGEST_BODY = 1024 * 1024
 LARGEST_ID = 2**63 - 1
 LARGEST_RECORD = 64 * 1024
 MOST_VALUES = 10_000
-"""In a body. It is read in one go, which holds up all else: 5 ms at most for so many, 150 for a MiB of them."""
+"""The most values in one body. Parsing blocks the loop: at most 5 ms for this number, 150 ms for 1 MiB of values."""
 _READ_SECONDS = 15.0
 _LARGEST_PAGE = 1_000_000_000
 _LARGEST_KNOWN = 1024
@@ -35,14 +35,17 @@ _PATH_ID = re.compile(r"[0-9]{1,19}")
 
 
 def _without_nul(value: str) -> str:
-    """Refuse a character (ValueError) that no database, central's among them, keeps or finds as it is."""
+    """Refuse U+0000 (ValueError): databases, central's among them, cannot keep or search it."""
     if "\x00" in value:
         raise ValueError("must not hold the character U+0000")
     return value
 
 
 def following(pattern: str, words: str) -> AfterValidator:
-    """Refuses text without this pattern in these words ("must be …"). The field publishes the pattern itself."""
+    """Return a validator that refuses text not matching the pattern, with `words` ("must be …") as the message.
+
+    The pattern is not published by this validator; the field does that with `json_schema_extra`.
+    """
     compiled = re.compile(pattern)
 
     def follows(value: str) -> str:
@@ -56,7 +59,7 @@ def following(pattern: str, words: str) -> AfterValidator:
 Fields = dict[str, JsonValue]
 Id = Annotated[int, Field(strict=True, ge=0, le=LARGEST_ID)]
 Plain = Annotated[str, Field(strict=True, json_schema_extra={"pattern": "^[^\\u0000]*$"}), AfterValidator(_without_nul)]
-"""Any text. Shorter ones are made of it."""
+"""Text of any length, without U+0000. Bounded types derive from it."""
 Text = Annotated[Plain, Field(max_length=1000)]
 Line = Annotated[Plain, Field(max_length=1000)]
 Word = Annotated[Plain, Field(max_length=120)]
@@ -66,7 +69,7 @@ Name = Annotated[
     Plain, Field(min_length=1, json_schema_extra={"pattern": _NOT_BLANK}), following(_NOT_BLANK, "must not be blank")
 ]
 ShortName = Annotated[Name, Field(max_length=120)]
-"""What people call something. Shorter ones are made of it."""
+"""A name of at most 120 characters that is not blank."""
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
@@ -83,9 +86,9 @@ class Body(BaseModel):
 
 
 class WriteBody(Body):
-    """Base of what is written: `null_means` says of which fields null takes the value away, and what then stands there.
+    """Base of bodies that write a record. `null_means` maps each field that null clears to the value that it then has.
 
-    Of any other field null is as good as absent.
+    For any other field, null counts as absent.
     """
 
     null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType({})
@@ -125,7 +128,7 @@ class Cursored(Paged):
 
     @property
     def by_cursor(self) -> bool:
-        """True when the list is read by cursor, from its newest record on; a request for a page names none."""
+        """True when the list is read by cursor, newest record first: `cursor_id` was sent, and `page` is 1."""
         return "cursor_id" in self.model_fields_set and self.page == 1
 
     @property
@@ -135,15 +138,15 @@ class Cursored(Paged):
 
 
 async def read_body(request: web.Request, model: type[M]) -> M:
-    """Parse the request's body. An empty one counts as `{}`. Raises RequestRefused with the first fault."""
+    """Parse the request's body. An empty body counts as `{}`. Raises RequestRefused with the first error."""
     _refuse_unpublished(request, model)
     return validated(await _read_object(request), model)
 
 
 async def read_new(request: web.Request, model: type[W]) -> tuple[W, Fields]:
-    """Parse a new record; return it with those of its fields that were sent. Unknown fields are ignored.
+    """Parse a new record; return it as a model, and the fields that were sent. Unknown fields are ignored.
 
-    Raises RequestRefused with the first fault.
+    Raises RequestRefused with the first error.
     """
     _refuse_unpublished(request, model)
     sent = await _read_object(request)
@@ -152,7 +155,7 @@ async def read_new(request: web.Request, model: type[W]) -> tuple[W, Fields]:
 
 
 class SentChange:
-    """Fields of a record that is there, as they were sent, and the record's `id`."""
+    """A change of an existing record: the fields as they were sent, and the record's `id`."""
 
     def __init__(self, sent: Fields) -> None:
         self.id = validated(sent, ById).id
@@ -160,24 +163,24 @@ class SentChange:
 
     @property
     def names(self) -> frozenset[str]:
-        """Of all the fields that were sent."""
+        """The names of the fields that were sent."""
         return frozenset(self._sent)
 
     def leaves(self, name: str, known: Mapping[str, object]) -> bool:
-        """Return whether a sent field is the same as in the record."""
+        """Return whether a sent field has the same value as in the record."""
         return _same(self._sent[name], known.get(name))
 
     def to(self, known: Mapping[str, object], model: type[W]) -> tuple[W, Fields]:
-        """Return the change as a model, and its fields as they are to be written.
+        """Return the change as a model, and the fields to write.
 
-        Whoever changes one field may send the whole record back, as it was shown: what the model does not know is
-        passed over, and what stands in the record as it was sent is central's own words, so nobody judges it.
+        Clients may change one field and send the whole record back as they got it. So fields that the model does not
+        have are ignored, and fields whose value is unchanged are not validated: that value came from central.
 
         Args:
-            known: the record as it is shown.
-            model: what may change.
+            known: the record as clients get it.
+            model: the model of the fields that may change.
 
-        Raises RequestRefused with the first fault.
+        Raises RequestRefused with the first error.
         """
         sent = {name: value for name, value in self._sent.items() if name in model.model_fields and name != "id"}
         as_it_was = {name: value for name, value in sent.items() if name in known and _same(value, known[name])}
@@ -191,19 +194,19 @@ class SentChange:
 
 
 async def read_change(request: web.Request, model: type[WriteBody]) -> SentChange:
-    """Parse a change of a record, of which `model` is published. Raises RequestRefused."""
+    """Parse a change of a record; `model` is the published model of its body. Raises RequestRefused."""
     _refuse_unpublished(request, model)
     return SentChange(await _read_object(request))
 
 
 def _as_validated(wanted: BaseModel, sent: Fields) -> Fields:
-    """Return the sent fields in the model's own form."""
+    """Return the sent fields, without nulls and `id`, in the form that the model gives them."""
     named = {name for name, value in sent.items() if value is not None} - {"id"}
     return wanted.model_dump(mode="json", include=named)
 
 
 def _same(one: object, other: object) -> bool:
-    """Equal as JSON, where 1 is not true."""
+    """Return whether two values are equal as JSON. In Python 1 == True; in JSON they differ."""
     return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
@@ -221,7 +224,7 @@ def _refuse_unpublished(request: web.Request, model: type[BaseModel]) -> None:
 class BodyCache(Generic[M, T]):
     """A cache of parsed bodies, for requests that send the same bytes again and again.
 
-    `made` may depend on nothing but the model.
+    The result of `made` must depend on the model alone.
     """
 
     def __init__(self, model: type[M], *, made: Callable[[M], T]) -> None:
@@ -230,7 +233,10 @@ class BodyCache(Generic[M, T]):
         self._known: OrderedDict[bytes, T] = OrderedDict()
 
     async def read(self, request: web.Request) -> T:
-        """Parse the request's body, or return the parsed one of the same bytes. Raises as `read_body` and `made` do."""
+        """Parse the request's body, or return the cached result for the same bytes.
+
+        Raises what `read_body` and `made` raise.
+        """
         _refuse_unpublished(request, self._model)
         raw = await read_bytes(request)
         if (known := self._known.get(raw)) is not None:
@@ -244,7 +250,7 @@ class BodyCache(Generic[M, T]):
 
 
 async def _read_object(request: web.Request) -> Fields:
-    """Read the request's body. An empty one counts as `{}`."""
+    """Read the request's body as a JSON object. An empty body counts as `{}`."""
     return _object(await read_bytes(request))
 
 
@@ -261,7 +267,7 @@ def _object(raw: bytes) -> Fields:
 
 
 def validated(data: object, model: type[M]) -> M:
-    """Validate the sent fields as a model. Raises RequestRefused with the first fault."""
+    """Validate the sent fields as a model. Raises RequestRefused with the first error."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -269,7 +275,10 @@ def validated(data: object, model: type[M]) -> M:
 
 
 def read_query(request: web.Request, model: type[M]) -> M:
-    """Parse the request's query; of a name that comes twice the last counts. Raises RequestRefused."""
+    """Parse the request's query. Blank values count as absent; the last of repeated names counts.
+
+    Raises RequestRefused with the first error.
+    """
     try:
         return model.model_validate({name: value for name, value in request.query.items() if value.strip()})
     except ValidationError as error:
@@ -285,7 +294,7 @@ async def read_text(request: web.Request) -> str:
 
 
 def path_id(request: web.Request) -> int:
-    """Return the `{id}` of the path. Raises NotFoundError for a text that can be no id."""
+    """Return the `{id}` of the path. Raises NotFoundError for a text that cannot be an id."""
     text = request.match_info["id"]
     if not _PATH_ID.fullmatch(text) or int(text) > LARGEST_ID:
         raise NotFoundError("there is no record with this id")
@@ -293,11 +302,11 @@ def path_id(request: web.Request) -> int:
 
 
 async def read_bytes(request: web.Request) -> bytes:
-    """Return the request's body, of at most 1 MiB. Raises RequestRefused."""
+    """Return the request's body. Raises RequestRefused: 408 after 15 s, 400 if it broke off; 413 over 1 MiB."""
     if (request.content_length or 0) > LARGEST_BODY:
         raise web.HTTPRequestEntityTooLarge(max_size=LARGEST_BODY, actual_size=request.content_length or 0)
     try:
-        if request.content.is_eof():  # it has come already
+        if request.content.is_eof():  # all of it has arrived
             return await request.read()
         async with asyncio.timeout(_READ_SECONDS):
             return await request.read()

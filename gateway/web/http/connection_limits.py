@@ -1,6 +1,6 @@
-"""Connection limits: no address takes all places, and a client that is slow to ask makes room for others.
+"""Connection limits: no address can take all connections, and slow clients are closed to make room for others.
 
-aiohttp waits for a request's head without limit, and a TLS handshake comes before any request.
+aiohttp has no time-out for the head of a request, and its limits do not cover the TLS handshake.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from gateway.web.http.http_errors import PlainHandler
 MOST_CONNECTIONS = 256
 MOST_PER_ADDRESS = 128
 RESERVED = 64
-"""Places for local clients, trusted proxies, and addresses from which somebody has signed in."""
+"""Connections reserved for local clients, trusted proxies, and addresses from which somebody has signed in."""
 HEAD_SECONDS = 10.0
 KEEP_ALIVE_SECONDS = 75
-_KEEP_ALIVE_GRACE = 2.0  # a client that counts to the end must not meet a closed connection
+_KEEP_ALIVE_GRACE = 2.0  # a client that reuses a connection at the last moment must find it open
 SLOW_SECONDS = 1.0
 _LONG_ANSWER_SECONDS = 30.0
 LOOK_SECONDS = 1.0
@@ -34,31 +34,31 @@ _MOST_KNOWN = 1024
 
 
 class Stage(IntEnum):
-    """States of a connection, in the order in which they make room for others."""
+    """What a connection waits for. Lower stages are closed first when room is needed."""
 
     HEAD = 0
     """The TLS handshake, or the head of a request."""
     BODY = 1
     """The rest of a request's body."""
     IDLE = 2
-    """The next request on a connection that was kept."""
+    """The next request on a kept-alive connection."""
     ANSWER = 3
-    """The gateway's answer. One that takes a client long to read makes room, unless somebody has signed in there."""
+    """The answer. After 30 s it may be closed for others, unless somebody has signed in from that address."""
 
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """One connection that has a place.
+    """One admitted connection.
 
     Attributes:
-        transport: the transport of its bytes, with TLS or without.
-        host: the address, or network, that it counts as.
-        since: since when it is in its stage.
+        transport: its transport; the TLS transport once the handshake is done.
+        host: the address that it counts as; for IPv6 the /64 network.
+        since: the monotonic time at which its stage began.
         proxy: whether it comes from a trusted proxy.
-        local: whether it comes from one, or from this machine.
-        request: the one that is being answered.
-        idle: whether a request was answered and nothing of a next one has come.
-        answerable: whether it speaks HTTP by now, its TLS handshake behind it.
+        local: whether it comes from a trusted proxy or from this machine.
+        request: the request that is being answered; None between requests.
+        idle: whether a request was answered and no byte of another one has come.
+        answerable: whether its TLS handshake, if any, is done, so that it can be answered in HTTP.
     """
 
     transport: asyncio.Transport
@@ -72,19 +72,19 @@ class Connection:
 
     @property
     def stage(self) -> Stage:
-        """The stage that it is in."""
+        """Its present stage."""
         if self.request is not None:
             return Stage.ANSWER if self.request.content.is_eof() else Stage.BODY
         return Stage.IDLE if self.idle else Stage.HEAD
 
     @property
     def unanswered(self) -> bool:
-        """True while its client waits for an answer of which nothing was sent."""
+        """True while the client waits for an answer and no byte of it was sent."""
         begun = self.request is not None and bool(self.request.writer.output_size)
         return self.answerable and not self.idle and not begun
 
     def close(self, words: bytes) -> None:
-        """Close it, with these words to a client that waits for an answer."""
+        """Close the connection. A client that still waits for an answer gets `words`, a whole HTTP answer."""
         if words and self.unanswered and not self.transport.is_closing():
             self.transport.write(words)
         self.transport.close()
@@ -93,7 +93,7 @@ class Connection:
 
 
 class ConnectionLimits:
-    """Limits on connections, and the order in which they are closed when no place is left."""
+    """Limits on the number of connections, and the choice of which to close when there are too many."""
 
     def __init__(self, *, clock: Clock, proxies: tuple[Network, ...] = ()) -> None:
         self._clock = clock
@@ -103,7 +103,7 @@ class ConnectionLimits:
         self._known: OrderedDict[str, float] = OrderedDict()
 
     def admit(self, transport: asyncio.Transport) -> Connection | None:
-        """Give a new connection a place, a slower one's if need be; None when there is none."""
+        """Admit a new connection, closing a slower one if needed; None when no place can be made."""
         self._forget_closed()
         peer = transport.get_extra_info("peername")
         host = counted_as(str(peer[0])) if isinstance(peer, tuple) else ""
@@ -115,7 +115,7 @@ class ConnectionLimits:
         return connection
 
     def follow(self, connection: Connection, handler: PlainHandler, transport: asyncio.Transport) -> None:
-        """Have the handler answer on the connection, over this transport from now on."""
+        """Note that the handler answers the connection's requests from now on, over this transport."""
         connection.transport, connection.answerable = transport, True
         self._by_handler[handler] = connection
 
@@ -126,7 +126,7 @@ class ConnectionLimits:
         handler.on_data = on_data
 
     async def run(self) -> None:
-        """Close connections on which nothing is asked in time, until cancelled."""
+        """Close connections that send no request in time (10 s, or 77 s when kept alive), until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             now = self._clock.monotonic()
@@ -138,7 +138,7 @@ class ConnectionLimits:
 
     @property
     def asking(self) -> Middleware:
-        """The middleware that notes which connections are being answered, and whose clients are signed in."""
+        """The middleware that notes which connections are being answered, and from which addresses people sign in."""
 
         @web.middleware
         async def asking(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -163,7 +163,10 @@ class ConnectionLimits:
         return sum(not self._is_favoured(one) for one in self._connections) < MOST_CONNECTIONS - RESERVED
 
     def _make_place(self, newcomer: Connection) -> bool:
-        """Close the connection that is the slowest to ask among those that may go for the newcomer's sake."""
+        """Close the slowest connection that may be closed for the newcomer; return whether there was one.
+
+        If the newcomer's address is at its limit, only that address's connections come into question.
+        """
         now = self._clock.monotonic()
         full, favoured = self._is_full_for(newcomer), self._is_favoured(newcomer)
         slow = [
@@ -180,13 +183,13 @@ class ConnectionLimits:
         return True
 
     def _patience_for_others(self, connection: Connection) -> float:
-        """Return after how long a connection may be closed for the sake of another."""
+        """Return the seconds in its stage after which a connection may be closed for another."""
         if connection.stage is not Stage.ANSWER:
             return SLOW_SECONDS
         return float("inf") if self._is_favoured(connection) else _LONG_ANSWER_SECONDS
 
     def _is_full_for(self, newcomer: Connection) -> bool:
-        """Return whether the newcomer's address has as many places as one may have."""
+        """Return whether the newcomer's address already has the most connections allowed; never for a proxy."""
         return not newcomer.proxy and sum(one.host == newcomer.host for one in self._connections) >= MOST_PER_ADDRESS
 
     def _is_favoured(self, connection: Connection) -> bool:
@@ -209,7 +212,7 @@ class ConnectionLimits:
 
 
 def plain_answer(status: str, error: str, *headers: str) -> bytes:
-    """Return a whole answer as it goes over the line, for a client that never gets to a handler."""
+    """Return the bytes of a whole HTTP answer, for a connection without a request handler."""
     body = f'{{"success": false, "error": "{error}"}}'
     lines = (
         f"HTTP/1.1 {status}",

@@ -1,4 +1,4 @@
-"""Date filters as clients write them: a day, or a moment, in the site's time zone unless they say otherwise."""
+"""Date filters of clients: a day or a moment in ISO 8601, in the site's time zone unless it has an offset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FOR_EVER = 2**63 - 1
 _SHOWN = 1_000
-"""Moments are shown to the millisecond, so an end names the whole of its last one."""
+"""Microseconds in a millisecond. Moments are shown to the millisecond, so an end filter includes its whole one."""
 
 
 def from_micros(text: str, zone: ZoneInfo) -> int:
@@ -28,7 +28,7 @@ def until_micros(text: str, zone: ZoneInfo) -> int:
     try:
         return _micros(
             moment + timedelta(days=1)
-        )  # wall arithmetic: the next local midnight, whatever summer time does
+        )  # wall arithmetic: the next local midnight, also across a change of summer time
     except OverflowError:
         return _FOR_EVER
 
@@ -36,7 +36,10 @@ def until_micros(text: str, zone: ZoneInfo) -> int:
 def asked_period(
     start_date: str, end_date: str, zone: ZoneInfo, *, names: tuple[str, str] = ("start_date", "end_date")
 ) -> tuple[int | None, int | None]:
-    """Parse a request's two dates: from, until. Raises RequestRefused with the field, of `names`."""
+    """Parse a request's start and end; return (first microsecond, first microsecond after), None for a blank date.
+
+    Raises RequestRefused with the name of the wrong field, from `names`.
+    """
     place = names[0]
     try:
         start = from_micros(start_date, zone) if start_date.strip() else None

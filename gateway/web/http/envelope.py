@@ -14,26 +14,26 @@ _PLAIN = {"Content-Type": "application/json; charset=utf-8", "Cache-Control": "n
 
 
 def success(**fields: object) -> web.Response:
-    """Return an answer of `success` and these fields. Values are models or plain JSON."""
+    """Return a success with these fields. Values are models or plain JSON."""
     return from_json_text(to_json({"success": True, **fields}))
 
 
 async def success_listed(
     request: web.Request, resource: str, records: Iterable[object], **fields: object
 ) -> web.StreamResponse:
-    """Return a list's answer. Other work goes on beside a long list of large records.
+    """Return a list as an answer. A long list is written in steps, so that it does not block the loop.
 
     Args:
-        request: what is answered.
-        resource: the field that has the list.
-        records: what is listed, best made only as it is asked for.
-        fields: those that stand behind the list, one at least.
+        request: the request that is answered.
+        resource: the field that holds the list.
+        records: the records; an iterator that makes each one on demand spreads that work too.
+        fields: the fields after the list, at least one.
     """
     return await in_parts(request, await list_parts(resource, records, **fields))
 
 
 async def list_parts(resource: str, records: Iterable[object], **fields: object) -> tuple[bytes, ...]:
-    """Write a list's JSON, see `success_listed`. Records are made one by one, in turns with other work."""
+    """Write the JSON of a list in parts of about 32 KiB, and let other tasks run after each. See `success_listed`."""
     parts, text = list[bytes](), bytearray(f'{{"success":true,"{resource}":['.encode())
     for number, record in enumerate(records):
         if number:
@@ -48,7 +48,7 @@ async def list_parts(resource: str, records: Iterable[object], **fields: object)
 
 
 def joined_parts(resource: str, records: Sequence[bytes], **fields: object) -> tuple[bytes, ...]:
-    """Join the parts of a list whose records are JSON already: commas stand between them."""
+    """Return the parts of a list's JSON whose records are JSON already, with commas between them."""
     parts = [f'{{"success":true,"{resource}":['.encode()]
     parts += (part + b"," for part in records)
     parts[-1] = parts[-1].removesuffix(b",") + b"]," + to_json(fields).removeprefix(b"{")
@@ -56,7 +56,7 @@ def joined_parts(resource: str, records: Sequence[bytes], **fields: object) -> t
 
 
 async def in_parts(request: web.Request, parts: Sequence[bytes]) -> web.StreamResponse:
-    """Send JSON that is written already, and that no cache keeps; a large one as its receiver takes it."""
+    """Send JSON that is serialised already, with `no-store`. Over 256 KiB, it is streamed part by part."""
     size = sum(len(part) for part in parts)
     if size <= _AT_ONCE:
         return from_json_text(b"".join(parts))
@@ -70,7 +70,7 @@ async def in_parts(request: web.Request, parts: Sequence[bytes]) -> web.StreamRe
 
 
 def failure(*, status: int, error: str, resource: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Return a refusal: the resource, if the operation has one, is null and `error` is one sentence."""
+    """Return a refusal: `success` is false, the resource field, if any, is null, and `error` is one sentence."""
     fields: dict[str, object] = {"success": False}
     if resource:
         fields[resource] = None
@@ -80,10 +80,10 @@ def failure(*, status: int, error: str, resource: str, headers: Mapping[str, str
 def as_json(
     fields: Mapping[str, object], *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.Response:
-    """Return a JSON answer that no cache keeps."""
+    """Return a JSON answer with `no-store`."""
     return from_json_text(to_json(fields), status=status, headers=headers)
 
 
 def from_json_text(text: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Return a JSON answer, already written, that no cache keeps."""
+    """Return JSON that is serialised already as an answer with `no-store`."""
     return web.Response(body=text, status=status, headers={**_PLAIN, **(headers or {})})

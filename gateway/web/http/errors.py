@@ -1,4 +1,4 @@
-"""Errors of requests: each becomes one status and one sentence, here and nowhere else.
+"""Errors of requests. Only this module maps them to a status and a sentence.
 
 | Error | Status |
 |---|---|
@@ -18,7 +18,7 @@
 | the store cannot serve now; too many live pages or waiting changes; central is offline | 503 |
 | central refused what went through to it | central's status and words |
 | central refused the gateway, failed, or was lost before its answer was whole | 502 |
-| something waited for in vain | 504 |
+| something did not answer in time | 504 |
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Refusal:
 
 
 def authentication_required() -> RequestRefused:
-    """There is no session, or it is over."""
+    """Return the refusal of a request without a live session."""
     return RequestRefused(500, AUTHENTICATION_REQUIRED)
 
 
@@ -89,7 +89,7 @@ def second_factor_missing() -> RequestRefused:
 
 
 def permission_missing(group: tuple[str, ...]) -> RequestRefused:
-    """Return the refusal of an account that lacks all of these, of which one is needed."""
+    """Return the refusal of an account that has none of these permissions, of which it needs one."""
     return RequestRefused(500, f"permission denied: this needs {' or '.join(group)}")
 
 

@@ -1,4 +1,4 @@
-"""Files as answers: sent by sendfile, with Range and ETag, and kept by the caller's own cache alone."""
+"""Files as answers: sent by sendfile, with Range and ETag, and cached by the caller only, not by proxies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aiohttp.abc import AbstractStreamWriter
 from gateway.web.auth.view_tokens import TOKEN
 
 _COMPRESSED_AT_ONCE = 32_768
-"""Bytes; compressing more is done beside the loop."""
+"""Bytes; a longer text is compressed in a thread."""
 _REFUSED_WEIGHT = re.compile(r"q\s*=\s*0(\.0*)?")
 _MAKING_SECONDS = 60.0
 MP4 = "video/mp4"
@@ -25,24 +25,24 @@ SEGMENT = "video/MP2T"
 PLAYLIST = "application/vnd.apple.mpegurl"
 JPEG = "image/jpeg"
 LASTING = "private, max-age=604800, immutable"
-"""Cache-Control of what never changes under its address."""
+"""Cache-Control of content that never changes under its address."""
 _SHUT_IN = "sandbox; default-src 'none'; frame-ancestors 'none'"
 _PLAYED = "sandbox allow-same-origin; default-src 'none'; media-src 'self'; frame-ancestors 'none'"
-"""A browser's player asks for the file again, as the page that it is shown in; scripts run in neither."""
+"""A browser's player requests the file again from the page that shows it, so that page keeps its origin; no scripts."""
 
 
 def as_file(path: Path, media_type: str) -> web.FileResponse:
-    """Serve a file that never changes under its address; a cache asks again, by its ETag."""
+    """Serve a file that may be replaced: a cache must revalidate it by its ETag."""
     return _File(path, headers={"Content-Type": media_type, "Cache-Control": "private, no-cache"})
 
 
 def as_lasting_file(path: Path, media_type: str) -> web.FileResponse:
-    """Serve a file that never changes under its address, and which a cache need not ask for again."""
+    """Serve a file that never changes under its address: a cache may keep it for a week without revalidation."""
     return _File(path, headers={"Content-Type": media_type, "Cache-Control": LASTING})
 
 
 def as_guarded_file(path: Path, media_type: str, *, disposition: str) -> web.FileResponse:
-    """Serve a file that somebody else made: no cache keeps it, and it may run nothing where it is shown."""
+    """Serve a file of unknown origin: no cache keeps it, and its policy forbids scripts when a browser shows it."""
     return _File(
         path,
         headers={
@@ -55,9 +55,9 @@ def as_guarded_file(path: Path, media_type: str, *, disposition: str) -> web.Fil
 
 
 async def as_playlist(request: web.Request, text: str, *, lasting: bool = False) -> web.Response:
-    """Answer with a playlist, or that the caller has it already. `lasting`: it will never change.
+    """Answer with a playlist, or 304 if the caller has it already. `lasting`: the playlist will never change.
 
-    A token in the request's address is handed on in every address of the playlist: many players send nothing else.
+    A token in the request's address is added to every address in the playlist, because many players send no headers.
     """
     if token := request.query.get(TOKEN):
         text = with_token(text, token)
@@ -98,7 +98,7 @@ def takes_gzip(request: web.Request) -> bool:
 
 
 class _File(web.FileResponse):
-    """A file whose parts are sent only to whoever has the same one: aiohttp knows If-Range with dates alone."""
+    """A file that supports If-Range with an ETag (RFC 9110, 13.1.5); aiohttp supports it with dates only."""
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         """See `web.FileResponse.prepare`."""
@@ -109,9 +109,10 @@ class _File(web.FileResponse):
         return await super().prepare(request)
 
     async def _is_for_part(self, request: web.BaseRequest) -> bool:
-        """Return whether one part of this very file is asked for.
+        """Return whether to answer the Range header with a part of the file.
 
-        Several parts, or other units, are answered with all of it (RFC 9110, 14.2).
+        False for several ranges, other units than bytes, and an If-Range that names another version: the whole file is
+        sent then, as RFC 9110, 14.2, allows.
         """
         unit, _, parts = request.headers["Range"].partition("=")
         if unit.strip().lower() != "bytes" or "," in parts:
@@ -125,6 +126,6 @@ class _File(web.FileResponse):
 
 @asynccontextmanager
 async def in_time() -> AsyncIterator[None]:
-    """Bound the making of media; it fails with TimeoutError after a minute."""
+    """Limit the making of a clip or thumbnail to a minute; then raise TimeoutError."""
     async with asyncio.timeout(_MAKING_SECONDS):
         yield

@@ -1,4 +1,4 @@
-"""The client behind a proxy: its address and scheme, as trusted proxies alone forward them."""
+"""The client's address and scheme behind a reverse proxy. Forwarding headers count only from trusted proxies."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from aiohttp import web
 from gateway.site.addresses import Network
 
 TRUSTED_PROXIES = web.AppKey("trusted_proxies", tuple[Network, ...])
-"""`[api] trusted_proxies`."""
+"""`[api] trusted_proxies` of the site file."""
 _UNKNOWN = "unknown"
 _OF_ONE_HOST = 64
 
 
 def client_address(request: web.BaseRequest, trusted: tuple[Network, ...]) -> str:
-    """Return the client's address: the last one that no trusted proxy has, read from the connection backwards.
+    """Return the client's address: the nearest one that is not a trusted proxy's.
 
-    Anybody can begin `X-Forwarded-For` with any address, so nothing before that one is believed.
+    `X-Forwarded-For` is read from its end, the part that trusted proxies added. A client can write any address before
+    that, so earlier entries are ignored.
     """
     address = parsed_address(request.remote or "")
     if address is None:
@@ -32,7 +33,7 @@ def client_address(request: web.BaseRequest, trusted: tuple[Network, ...]) -> st
 
 
 def client_scheme(request: web.BaseRequest, trusted: tuple[Network, ...]) -> str:
-    """Return the scheme that the client speaks: a trusted proxy may speak TLS for the gateway."""
+    """Return the scheme of the client's request; a trusted proxy with TLS names it in `X-Forwarded-Proto`."""
     address = parsed_address(request.remote or "")
     if address is not None and is_trusted(address, trusted):
         told = ",".join(request.headers.getall("X-Forwarded-Proto", ())).rpartition(",")[2].strip().lower()
@@ -42,7 +43,7 @@ def client_scheme(request: web.BaseRequest, trusted: tuple[Network, ...]) -> str
 
 
 def address_of(request: web.Request) -> str:
-    """Return the client's address by the application's trusted proxies."""
+    """Return the client's address, with the application's trusted proxies."""
     return client_address(request, request.app.get(TRUSTED_PROXIES, ()))
 
 
@@ -52,7 +53,7 @@ def is_trusted(address: IPv4Address | IPv6Address, trusted: tuple[Network, ...])
 
 
 def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Parse an address, one of IPv4 inside IPv6 as the former, a port after it left out. None for anything else."""
+    """Parse an address without its port, and an IPv4-mapped IPv6 address as IPv4. None for anything else."""
     bare = text.strip()
     if bare.startswith("["):
         bare = bare[1:].partition("]")[0]
@@ -66,7 +67,7 @@ def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def counted_as(address: str) -> str:
-    """Return what an address counts as where each may have only so much: a host of IPv6 has a whole network."""
+    """Return the key under which an address is counted for limits: an IPv6 address as its /64 network."""
     parsed = parsed_address(address)
     if isinstance(parsed, IPv6Address) and not parsed.is_loopback:
         return str(IPv6Network((int(parsed), _OF_ONE_HOST), strict=False))

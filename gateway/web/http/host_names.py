@@ -1,7 +1,7 @@
-"""The names that the gateway is served under. A request for any other is refused.
+"""The host names of the gateway. A request with any other name in `Host` is refused.
 
-A foreign page can have its own name resolved to the gateway's address (DNS rebinding) and then read answers as if they
-were its own; its requests carry that name in `Host`. An address in `Host` proves that no name was used.
+This stops DNS rebinding: a foreign page can have its own name resolved to the gateway's address, and then read answers
+as from its own origin; but its requests carry that name in `Host`. An address in `Host` proves that no name was used.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def served_names(api: ApiSection, *, machine: str) -> frozenset[str]:
 
 
 def refuse_foreign_host(request: web.Request) -> None:
-    """Raise RequestRefused unless `Host` names this gateway or is an address; a trusted proxy may write any name.
+    """Raise RequestRefused (421) unless `Host` is a name of this gateway or an address; a trusted proxy may send any.
 
-    Without `Host`, or with one that is no name and port, it is 400, as RFC 9112 3.2 asks.
+    A missing, repeated or malformed `Host` is refused with 400 (RFC 9112, 3.2).
     """
     hosts = request.headers.getall("Host", ())
     if len(hosts) != 1 or not hosts[0]:

@@ -1,4 +1,4 @@
-"""Plain answers to malformed HTTP: one JSON error, the connection closed, one line at debug."""
+"""Answers to malformed HTTP: a JSON error, a closed connection, and one log line at debug level."""
 
 from __future__ import annotations
 
@@ -15,29 +15,33 @@ log = structlog.get_logger(__name__)
 
 
 class PlainHandler(RequestHandler):
-    """aiohttp's connection, which answers what it cannot read with the error envelope and these headers, and closes.
+    """aiohttp's connection handler; answers malformed requests with the error envelope and `headers`, and closes.
 
-    Anybody on the network can send such a request as often as they like, so it is logged at debug alone.
+    Anybody on the network can send such requests without limit, so they are logged at debug level only.
+
+    Attributes:
+        activity: a future that is done when data arrives or the connection ends; None while nobody waits.
+        on_data: a callback for each arrival of data, before it is parsed.
     """
 
     __slots__ = ("_refusal_headers", "activity", "on_data")
 
     def __init__(self, manager: web.Server, *, headers: Mapping[str, str], **options: Any) -> None:
-        """`options` are `RequestHandler`'s."""
+        """`headers`: added to every error answer; `options`: those of `RequestHandler`."""
         super().__init__(manager, **options)
         self._refusal_headers = headers
         self.activity: asyncio.Future[bool] | None = None
         self.on_data: Callable[[], None] | None = None
 
     def data_received(self, data: bytes) -> None:
-        """See `RequestHandler.data_received`."""
+        """Report the data to `on_data` and `activity`, and pass it on. See `RequestHandler.data_received`."""
         if self.on_data is not None:
             self.on_data()
         super().data_received(data)
         self._note_activity()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """See `RequestHandler.connection_lost`."""
+        """Report the end to `activity`. See `RequestHandler.connection_lost`."""
         super().connection_lost(exc)
         self._note_activity()
 
@@ -52,7 +56,7 @@ class PlainHandler(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """See `RequestHandler.handle_error`."""
+        """Answer a request that could not be handled, in the envelope. See `RequestHandler.handle_error`."""
         if status >= 500:
             answer = super().handle_error(request, status, exc, message)
         else:
@@ -65,7 +69,7 @@ class PlainHandler(RequestHandler):
 
 
 async def wait_for_activity(protocol: asyncio.BaseProtocol, *, within: float) -> bool:
-    """Wait until something comes on a connection, or it ends, at most so many seconds; return whether it did."""
+    """Wait at most `within` seconds until data arrives on a connection or it ends; return whether that happened."""
     if not isinstance(protocol, PlainHandler):
         await asyncio.sleep(within)
         return False

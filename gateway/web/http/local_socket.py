@@ -1,4 +1,4 @@
-"""The local socket: the whole interface for root, and for members of the group that the gateway runs as."""
+"""The local Unix socket: the whole interface for root, and for members of the group that the gateway runs as."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GROUP_TOO = 0o660
 
 @asynccontextmanager
 async def served_locally(handler: Callable[[], asyncio.Protocol], run_folder: Path) -> AsyncIterator[None]:
-    """Serve on the local socket for as long as the context lasts. A folder that takes no socket is logged."""
+    """Serve on the local socket for as long as the context lasts. If the socket cannot be made, log that and go on."""
     path = run_folder / INTERFACE_SOCKET
     try:
         end = listen(path, mode=_GROUP_TOO)

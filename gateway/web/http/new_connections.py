@@ -1,4 +1,4 @@
-"""New connections: each gets a place or a refusal, then TLS where that is served, then the handler of its requests."""
+"""New connections: each is admitted or refused, then does the TLS handshake if TLS is served, then gets its handler."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHUTDOWN_SECONDS = 2.0
 
 
 class Listener:
-    """Listens, and hands each new connection to a handler once it has a place."""
+    """A listening socket that gives each admitted connection a handler, and refuses the others with 503."""
 
     def __init__(
         self,
@@ -37,7 +37,10 @@ class Listener:
         self._refused: OrderedDict[asyncio.BaseTransport, None] = OrderedDict()
 
     async def run(self, *, host: str, port: int, started: Callable[[int], None]) -> None:
-        """Listen until cancelled. Raises OSError when the address cannot be had."""
+        """Listen until cancelled. Raises OSError when the address cannot be bound.
+
+        `started` is called with the port. `connection_limits` and the certificate are watched meanwhile.
+        """
         loop = asyncio.get_running_loop()
         listening = await loop.create_server(lambda: _NewConnection(self), host, port, start_serving=False)
         try:
@@ -51,7 +54,10 @@ class Listener:
             listening.close()
 
     def entered(self, new: _NewConnection, transport: asyncio.Transport) -> None:
-        """Begin with a new connection."""
+        """Admit or refuse a new connection, and start its TLS handshake or its handler.
+
+        At most 32 refused connections stay open to read their refusal; beyond that the oldest is closed.
+        """
         connection = self._limits.admit(transport)
         if connection is None:
             self._refused[transport] = None
@@ -65,7 +71,7 @@ class Listener:
             self._tasks.create_task(handshake, name="tls-handshake")
 
     def left(self, transport: asyncio.BaseTransport | None) -> None:
-        """Forget a refused connection that is over."""
+        """Forget a refused connection that has ended."""
         if transport is not None:
             self._refused.pop(transport, None)
 
@@ -103,7 +109,7 @@ class Listener:
 
 
 class _NewConnection(asyncio.Protocol):
-    """A connection that has no handler: it was just made, is in its TLS handshake, or is refused."""
+    """A connection without a handler: it is new, in its TLS handshake, or refused."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -112,12 +118,12 @@ class _NewConnection(asyncio.Protocol):
         self.early = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask for a place."""
+        """Ask the listener to admit the connection."""
         if isinstance(transport, asyncio.Transport):
             self._listener.entered(self, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Keep what comes right behind the handshake; send a refused client its answer, now that it listens."""
+        """Keep data that arrives before the handler is set; answer a refused client once it has sent something."""
         if self._refusing is None:
             self.early += data
         else:
@@ -128,7 +134,7 @@ class _NewConnection(asyncio.Protocol):
         self._listener.left(self._refusing)
 
     def refuse(self, transport: asyncio.Transport) -> None:
-        """Answer the first request with 503, then wait a little until the client has read that."""
+        """Answer the first request with 503; close after 2 s, so that the client can read the answer."""
         self._refusing = transport
         asyncio.get_running_loop().call_later(_REFUSAL_SECONDS, transport.close)
         if self.early:

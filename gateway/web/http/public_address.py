@@ -1,4 +1,4 @@
-"""The gateway's address for clients: as the site file says, or else as the request itself says."""
+"""The gateway's address for clients: from the site file, or else from the request."""
 
 from __future__ import annotations
 
@@ -9,32 +9,31 @@ from aiohttp import web
 from gateway.web.http.forwarded import TRUSTED_PROXIES, client_scheme
 
 PUBLIC_URL = web.AppKey("public_url", str)
-"""`[api] public_url`, "" when it is not set."""
+"""`[api] public_url` of the site file, "" when it is not set."""
 
 
 def public_origin(request: web.Request) -> str:
-    """Scheme, host and port for links that are given out, without a slash at the end.
+    """Return scheme, host and port for links in answers, without a slash at the end.
 
-    What the request says is what the client, or a proxy before the gateway, wrote into `Host`: with a public address
-    set it is not asked.
+    A public address of the site file takes precedence over the request's `Host`, which the client or a proxy writes.
     """
     return request.app.get(PUBLIC_URL, "") or f"{_scheme(request)}://{_host(request).lower()}"
 
 
 def is_own_origin(request: web.Request, origin: str) -> bool:
-    """Return whether this origin is the gateway's own: where the request went, or the public address."""
+    """Return whether the origin is the gateway's own: the host of the request, or the public address."""
     _, _, host = origin.partition("://")
     return bool(host) and (host == _host(request) or origin == request.app.get(PUBLIC_URL, ""))
 
 
 def is_secure(request: web.Request) -> bool:
-    """Return whether the client speaks TLS, as far as can be known: a proxy may do so for the gateway."""
+    """Return whether the client speaks TLS, to the gateway or, as far as can be known, to a proxy in front of it."""
     public = urlsplit(request.app.get(PUBLIC_URL, ""))
     return _scheme(request) == "https" or (public.scheme == "https" and public.netloc == _host(request))
 
 
 def _host(request: web.Request) -> str:
-    """Return the `Host` header, which was judged; a target with a host of its own was not."""
+    """Return the `Host` header, which `refuse_foreign_host` checked; a host in the request target was not checked."""
     return request.headers.get("Host", "")
 
 

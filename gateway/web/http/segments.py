@@ -1,6 +1,6 @@
-"""Segments as answers: what many players ask for again and again stays open, and goes out with few steps.
+"""Segments as answers. Files that many players request at once stay open, so that each answer takes few system calls.
 
-The common request, for the whole of a segment and without conditions, is answered here; any other as any file is.
+Only the common request is answered this way: a GET of a whole segment without conditions. Others go the way of files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,12 @@ _CONDITIONS = frozenset({"Range", "If-Range", "If-Match", "If-None-Match", "If-M
 
 @dataclass(slots=True, eq=False)
 class _Open:
-    """A segment's file that is open, and was read once, so that sending it waits for no disk."""
+    """An open segment file. It was read once into the page cache, so that sending it does not wait for the disk.
+
+    Attributes:
+        until: the monotonic time until which it is kept open; below 0 once it is forgotten.
+        users: the number of answers that send it now.
+    """
 
     file: FileIO
     size: int
@@ -41,12 +46,12 @@ class _Open:
 
     @property
     def deleted(self) -> bool:
-        """True when no folder has the file any more; the kernel knows it without the disk."""
+        """True when the file was deleted. The kernel knows its link count without the disk."""
         return os.fstat(self.file.fileno()).st_nlink == 0
 
 
 class SegmentFiles:
-    """The segments that were asked for lately, open for ten seconds. Belongs to the loop."""
+    """The segments requested within the last ten seconds, at most 64, kept open. For use on the event loop only."""
 
     def __init__(self, *, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -59,10 +64,10 @@ class SegmentFiles:
         return len(self._open)
 
     async def answer(self, request: web.Request, path: Path) -> web.StreamResponse:
-        """Return the segment in this file, for as long as it is there.
+        """Return the segment in this file as an answer.
 
         Raises:
-            NotFoundError: it was deleted.
+            NotFoundError: the segment was deleted.
         """
         headers = request.headers
         if request.method != "GET" or any(name in headers for name in _CONDITIONS):
@@ -76,7 +81,7 @@ class SegmentFiles:
         return as_lasting_file(path, SEGMENT) if known is None else _Segment(known, files=self)
 
     async def close(self, _: web.Application) -> None:
-        """Close all files that are not being sent, as the application ends."""
+        """Close all files as the application ends; a file that is being sent closes after that."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -84,17 +89,17 @@ class SegmentFiles:
             self._forget(path)
 
     def left(self, segment: _Open) -> None:
-        """One who was sent the segment has it, or has gone."""
+        """Note that an answer has ended, sent or not; close the file if it was the last and the file is forgotten."""
         segment.users -= 1
         if not segment.users and segment.until < 0:
             segment.file.close()
 
     async def _opened(self, path: Path) -> _Open | None:
-        """Open it, and keep it open; None: it is not for keeping."""
+        """Open and keep a file; None for one that is not kept: too large, empty, or unreadable."""
         opened = await asyncio.to_thread(_open_and_read, path)
         if opened is None:
             return None
-        if (other := self._open.get(path)) is not None:  # somebody else asked meanwhile
+        if (other := self._open.get(path)) is not None:  # another request opened it meanwhile
             opened.file.close()
             return other
         opened.until = self._monotonic() + KEPT_SECONDS
@@ -106,7 +111,7 @@ class SegmentFiles:
         return opened
 
     def _close_old(self) -> None:
-        """Close those whose time is over: they hold the space of what was deleted, and their disk."""
+        """Close files after ten seconds: an open file keeps the space of a deleted segment, and its disk, in use."""
         self._timer = None
         now = self._monotonic()
         for path in [path for path, segment in self._open.items() if segment.until <= now]:
@@ -123,7 +128,7 @@ class SegmentFiles:
 
 
 class _Segment(web.StreamResponse):
-    """A whole segment: the kernel sends what the connection takes at once, and what is left when it takes more."""
+    """A whole segment, sent by `sendfile`: first what fits the socket's buffer, then the rest as the client reads."""
 
     def __init__(self, segment: _Open, *, files: SegmentFiles) -> None:
         super().__init__(headers=segment.headers)
@@ -131,7 +136,7 @@ class _Segment(web.StreamResponse):
         self._files = files
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        """See `web.StreamResponse.prepare`; it sends the body too."""
+        """Send the headers and the whole body. See `web.StreamResponse.prepare`."""
         segment = self._segment
         segment.users += 1
         try:
@@ -182,7 +187,7 @@ def _open_and_read(path: Path) -> _Open | None:
         "Content-Type": SEGMENT,
         "Cache-Control": LASTING,
         "ETag": f'"{found.st_mtime_ns:x}-{found.st_size:x}"',
-        "Last-Modified": formatdate(math.ceil(found.st_mtime), usegmt=True),  # as aiohttp tells it of other files
+        "Last-Modified": formatdate(math.ceil(found.st_mtime), usegmt=True),  # rounded as aiohttp does for other files
         "Content-Length": str(found.st_size),
         "Accept-Ranges": "bytes",
     }

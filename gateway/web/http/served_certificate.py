@@ -1,4 +1,4 @@
-"""The certificate that new connections get: files that were replaced count without a restart."""
+"""The certificate for new connections. Replaced files take effect without a restart."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Stamp = tuple[tuple[int, int, int], ...]
 
 
 class ServedCertificate:
-    """The TLS context of new connections, read again when its files change."""
+    """The TLS context of new connections, loaded again when its files change."""
 
     def __init__(self, tls: TlsSection, context: ssl.SSLContext, stamp: _Stamp) -> None:
         self._tls = tls
@@ -29,12 +29,12 @@ class ServedCertificate:
 
     @classmethod
     async def read(cls, tls: TlsSection) -> ServedCertificate:
-        """Read the files. Raises ConfigError with one sentence."""
+        """Read certificate and key. Raises ConfigError with one sentence."""
         stamp = await asyncio.to_thread(_stamp_of, tls)
         return cls(tls, await asyncio.to_thread(serving_context, tls), stamp)
 
     async def run(self) -> None:
-        """Look for replaced files until cancelled. While they do not fit together the certificate before is served."""
+        """Look for replaced files until cancelled. While certificate and key do not match, the earlier ones stay."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             stamp = await asyncio.to_thread(_stamp_of, self._tls)
@@ -50,7 +50,7 @@ class ServedCertificate:
 
 
 def _stamp_of(tls: TlsSection) -> _Stamp:
-    """Return what changes when a file is replaced; nothing for a file that is not there."""
+    """Return inode, modification time and size of each file, without missing files, to notice replacements."""
     found = []
     for name in (tls.certificate, tls.key):
         try:

@@ -1,4 +1,4 @@
-"""Serving: routes behind their permission rules, the headers of every answer, and connections until the end."""
+"""The HTTP server: routes behind their permission rules, headers of every answer, and an orderly shutdown."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ _TOKEN_CORS = {
     "Access-Control-Max-Age": "600",
     "Cross-Origin-Resource-Policy": "cross-origin",
 }
-"""On every answer to an address of footage with a token: a page of any origin may play it, without a session."""
+"""Headers of every answer to a footage address with a token: a page of any origin may play it without a session."""
 
 
 def assembled(routes: Sequence[Route], admission: Admission, live: Live, limits: ConnectionLimits) -> web.Application:
-    """Build the application: routes behind their rules, the page's files, errors as envelopes, streams that end."""
+    """Build the application: routes behind their rules, the page's files, error envelopes, and the end of streams."""
     app = web.Application(
         middlewares=[limits.asking, errors_as_envelopes, _wrong_addresses], client_max_size=LARGEST_BODY
     )
@@ -96,16 +96,16 @@ async def serve(
     run_folder: Path,
     tls: TlsSection | None = None,
 ) -> None:
-    """Serve until cancelled, then let requests end for at most 5 s.
+    """Serve until cancelled, then give running requests at most 5 s to end.
 
-    A port that cannot be had, or a certificate that cannot be used, is tried again every 3 s; the local socket is
-    served meanwhile. Connections are bounded, so that clients cannot use up the files that lanes and the store need
-    (`connection_limits`).
+    If the port or the certificate cannot be used, that is tried again every 3 s; the local socket is served meanwhile.
+    Connections are limited (`connection_limits`), so that clients cannot use up the file descriptors that lanes and
+    the store need.
 
     Args:
         app: from `Interface.build`.
         host: address to listen on.
-        port: 0 takes a free one.
+        port: port to listen on; 0 takes a free one.
         started: called with the port in use.
         failed: called with a sentence that says why the port is not served.
         run_folder: the folder of the local socket.
@@ -133,7 +133,7 @@ async def serve(
 
 
 def _answering(runner: web.AppRunner) -> Callable[[], PlainHandler]:
-    """Return what makes the handler of a connection's requests."""
+    """Return a factory of connection handlers."""
     if runner.server is None:
         raise AssertionError("the runner was set up")
     return partial(
@@ -143,12 +143,12 @@ def _answering(runner: web.AppRunner) -> Callable[[], PlainHandler]:
         headers=_SECURITY,
         access_log=None,
         lingering_time=_SHUTDOWN_SECONDS,
-        auto_decompress=False,  # a small body may come to gigabytes, which no lane can wait for
+        auto_decompress=False,  # a small body may inflate to gigabytes and block the loop
     )
 
 
 async def _allow(_: web.Request) -> web.StreamResponse:
-    """Answer what a browser asks before a page of another origin plays footage by an address with a token."""
+    """Answer a CORS preflight: a page of another origin wants to play footage by an address with a token."""
     return web.Response(status=204, headers={"Allow": "GET, HEAD, OPTIONS"})
 
 
@@ -161,7 +161,7 @@ async def _page_file(request: web.Request) -> web.StreamResponse:
 
 
 async def _expected(operation: Operation, request: web.Request) -> web.StreamResponse | None:
-    """Ask for the body that a client holds back, but for one that will be refused by its length alone."""
+    """Answer `Expect: 100-continue` with 100, unless the body will be refused for its length."""
     bounded = operation.body is not None or operation.signs_in
     if bounded and (request.content_length or 0) > LARGEST_BODY:
         return None
@@ -170,13 +170,13 @@ async def _expected(operation: Operation, request: web.Request) -> web.StreamRes
             status=417, error="the gateway knows no expectation but 100-continue", resource=operation.resource
         )
     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    request.writer.output_size = 0  # nothing of the answer was sent
+    request.writer.output_size = 0  # the interim answer does not count: none of the answer was sent
     return None
 
 
 @web.middleware
 async def _wrong_addresses(request: web.Request, handler: RawHandler) -> web.StreamResponse:
-    """Send a browser that visits an address of the page which there is not to the one that is meant, else to its start.
+    """Redirect a browser that opens an unknown address under `/status/` to that address without slash, or the start.
 
     Programs, which do not ask for HTML, get 404 in the envelope.
     """

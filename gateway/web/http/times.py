@@ -1,4 +1,4 @@
-"""Moments that people and programs name: read in the site's time zone, and judged by the best clock there is."""
+"""Moments in requests: parsed in the site's time zone, and checked to be past by the best clock there is."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gateway.runtime.clock import Clock
 from gateway.web.http.dates import from_micros
 from gateway.web.http.errors import RequestRefused
 
-_SLACK = 60_000_000  # whoever asks may have a clock that is a little ahead
-_DOUBTED = 10 * 365 * 86_400 * 1_000_000  # how far behind a clock may be that nothing has set
+_SLACK = 60_000_000  # a client's clock may be a little ahead
+_DOUBTED = 10 * 365 * 86_400 * 1_000_000  # how far behind an unsynchronised clock may be
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A moment that somebody named.
+    """A moment from a request that is accepted as past.
 
     Attributes:
         micros: wall micros UTC.
-        has_been: whether that is known; where no clock can tell, it is only believed.
+        has_been: True when a clock shows that it is past; False when no clock can tell.
     """
 
     micros: int
@@ -30,11 +30,11 @@ class Named:
 
 @dataclass(frozen=True, kw_only=True)
 class Moments:
-    """Judges moments.
+    """Parser of moments, which tells past from future.
 
-    What is to come is refused by this machine's clock while that is trusted, and by central's while it is not but
-    central answers. With neither, only what nobody can mean is refused, and anything after this machine's own present
-    is not known to have been.
+    A future moment is refused by this machine's clock while that is trusted, else by central's clock if central has
+    answered. With neither, only a moment more than ten years ahead of this machine's clock is refused, and
+    `Named.has_been` is False for one that is ahead of it at all.
     """
 
     clock: Clock
@@ -42,14 +42,14 @@ class Moments:
     zone: ZoneInfo
 
     def read(self, place: str, text: str) -> int:
-        """Parse a moment, or a day as its first one, in wall micros UTC. Raises RequestRefused, naming `place`."""
+        """Parse a moment, or a day as its first moment, to wall micros UTC. Raises RequestRefused, naming `place`."""
         try:
             return from_micros(text, self.zone)
         except (ValueError, OverflowError) as error:
             raise RequestRefused(400, f"{place}: {error}") from error
 
     def past(self, place: str, text: str) -> Named:
-        """Parse a moment in the past. Raises RequestRefused, naming `place`, for any other."""
+        """Parse a past moment. Raises RequestRefused, naming `place`, for a future one or no moment at all."""
         moment = self.read(place, text)
         latest = self._latest()
         now = self.clock.wall().micros
@@ -58,12 +58,12 @@ class Moments:
         return Named(moment, has_been=moment <= (now + _SLACK if latest is None else latest))
 
     def may_have_been(self, micros: int) -> bool:
-        """Return whether no clock that can be trusted says that a moment is still to come."""
+        """Return whether a moment is past, or no trusted clock can tell."""
         latest = self._latest()
         return latest is None or micros <= latest
 
     def _latest(self) -> int | None:
-        """Return the latest moment that can have been; None when no clock can tell."""
+        """Return the present with a minute's slack, in wall micros UTC; None when no trusted clock can tell."""
         now = self.clock.wall()
         if now.trusted:
             return now.micros + _SLACK

@@ -1,4 +1,4 @@
-"""Uploads: a multipart form with a few short fields and one file, read as it comes and never held whole."""
+"""Uploads: a multipart form with a few short fields and one file, which is streamed, never held in memory whole."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ class UploadPlaces:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
-        """Take a place while it is used, for half an hour at most. Raises RequestRefused when there is none."""
+        """Hold one place while the context lasts, at most half an hour.
+
+        Raises RequestRefused: 503 when no place is free, 408 after half an hour.
+        """
         if not self._free:
             raise RequestRefused(503, "too many uploads at once; try again", headers={"Retry-After": "10"})
         self._free -= 1
@@ -47,7 +50,7 @@ class UploadPlaces:
 
 
 class Form:
-    """A form as it comes: its fields by name, and its file's name once that has come."""
+    """A form while it is received: its fields by name, and the file's name once the file's part has begun."""
 
     def __init__(self) -> None:
         self.fields: dict[str, str] = {}
@@ -59,7 +62,8 @@ async def receive_form(
 ) -> Form:
     """Read the whole form; the part named `file` is written to `incoming`.
 
-    `before_file` may refuse by the fields that came before the file. Raises RequestRefused.
+    `before_file` is called when the file's part begins, with the fields before it; it may refuse the upload. Raises
+    RequestRefused for a form that is malformed, too large or too slow.
     """
     if request.content_type != "multipart/form-data":
         raise RequestRefused(400, f"the body must be multipart/form-data with the fields id and {file}")
@@ -77,7 +81,7 @@ async def receive_form(
     except (web.RequestPayloadError, ConnectionError) as error:
         raise RequestRefused(400, "the body broke off") from error
     except (ValueError, KeyError, AssertionError, RuntimeError, HttpProcessingError) as error:
-        # what aiohttp raises for a form that is none
+        # aiohttp raises all of these for a malformed form
         raise RequestRefused(400, "the body is no whole multipart form") from error
     if form.filename is None:
         raise RequestRefused(400, f"{file}: is missing")
@@ -110,7 +114,11 @@ async def _take(
 
 
 def _filename(part: BodyPartReader) -> str:
-    """Return the file's name as sent. Browsers escape no backslash: one that escapes nothing ends a folder's name."""
+    """Return the file's name as sent.
+
+    aiohttp treats each backslash as an escape. Some browsers send a path with plain backslashes, so here a backslash
+    escapes only a quote or another backslash.
+    """
     header = part.headers.get("Content-Disposition", "")
     named = _NAMED.search(header)
     if named is None or "filename*" in header.casefold():

@@ -1,4 +1,4 @@
-"""Faults of what was sent, each as one sentence of our own: where it is, and what would be right. Never the value."""
+"""Validation errors as one sentence: the field's place, and what would be right. Never the value that was sent."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 _IS_NAME = re.compile(r"\w+")
-_KINDS = frozenset({"int", "str", "float", "bool"})  # which of several kinds a value was tried as
+_KINDS = frozenset({"int", "str", "float", "bool"})  # parts of a place that only name the type that was tried
 _MUST_BE = "must be "
 _OTHERWISE = "cannot be taken as it is"
 
 
 def _counted(fault: ErrorDetails, limit: str) -> str:
-    """So many characters of text, or items of an array."""
+    """Return the limit with its unit: "3 characters" of a text, "1 item" of an array."""
     number = fault["ctx"][limit]
     what = "character" if isinstance(fault["input"], str) else "item"
     return f"{number} {what}{'' if number == 1 else 's'}"
@@ -67,14 +67,14 @@ _WORDS: Mapping[str, str | Callable[[ErrorDetails], str]] = MappingProxyType(
         "value_error": lambda fault: str(fault["ctx"]["error"]),
     }
 )
-"""By what kind of fault. A pattern has none: the validator beside it says what it means (`bodies.following`)."""
+"""Sentences by pydantic's error type. Patterns have no entry: `bodies.following` explains each in its own words."""
 
 
 def sentence_of(error: ValidationError) -> str:
-    """Describe the first fault with its place; never the value, which may be a secret."""
+    """Describe the first error with its place; never the value, which may be a secret."""
     faults = error.errors(include_url=False)
     place = _place(faults[0]["loc"])
-    here = [fault for fault in faults if _place(fault["loc"]) == place]  # several, where it may be of several kinds
+    here = [fault for fault in faults if _place(fault["loc"]) == place]  # a union gives one error per type
     meant = [fault for fault in here if not fault["type"].endswith("_type")] or here
     said = list(dict.fromkeys(_words(fault) for fault in meant))
     if said[0].startswith(_MUST_BE):

@@ -1,4 +1,4 @@
-"""Requests to the register, and its answer. Passwords and keys come as hashes alone."""
+"""Requests to the register, and its answer. Passwords and keys are sent only as hashes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Permissions = Annotated[frozenset[str], Field(max_length=1000)]
 
 
 class Look(_Message):
-    """Everything that there is; changes nothing."""
+    """A request for all lists, without a change."""
 
     do: Literal["look"] = "look"
 
@@ -32,7 +32,7 @@ class AddAccount(_Message):
 
 
 class SetPassword(_Message):
-    """Another password."""
+    """A new password for an account."""
 
     do: Literal["password"] = "password"
     username: str
@@ -40,7 +40,7 @@ class SetPassword(_Message):
 
 
 class SetRole(_Message):
-    """Another role."""
+    """A new role for an account."""
 
     do: Literal["role"] = "role"
     username: str
@@ -48,7 +48,7 @@ class SetRole(_Message):
 
 
 class SetDisabled(_Message):
-    """Permission of an account to sign in."""
+    """Whether an account is disabled. A disabled account cannot sign in."""
 
     do: Literal["disable"] = "disable"
     username: str
@@ -56,7 +56,11 @@ class SetDisabled(_Message):
 
 
 class SetSecondFactor(_Message):
-    """Another authenticator, proven by the code of half minute `step`; "" takes the second factor away."""
+    """A new authenticator for an account.
+
+    `secret` is in base32; "" removes the second factor. `step` is the time step (RFC 6238) of the code that proved the
+    secret, so that the same code cannot sign in. `codes` are the hashes of new recovery codes.
+    """
 
     do: Literal["mfa"] = "mfa"
     username: str
@@ -66,7 +70,7 @@ class SetSecondFactor(_Message):
 
 
 class SetRecoveryCodes(_Message):
-    """Other recovery codes."""
+    """New recovery codes, by their hashes; the earlier ones no longer count."""
 
     do: Literal["recovery"] = "recovery"
     username: str
@@ -74,21 +78,21 @@ class SetRecoveryCodes(_Message):
 
 
 class RemoveAccount(_Message):
-    """The account goes."""
+    """The removal of an account."""
 
     do: Literal["remove"] = "remove"
     username: str
 
 
 class SignOut(_Message):
-    """Every session of this name ends, and what is remembered of central's account of that name."""
+    """The end of all sessions of this name; a remembered account of central of that name is forgotten too."""
 
     do: Literal["sign-out"] = "sign-out"
     username: str
 
 
 class PutRole(_Message):
-    """A role, new or changed."""
+    """A role to create or change, with all its permissions."""
 
     do: Literal["put-role"] = "put-role"
     name: str
@@ -96,14 +100,14 @@ class PutRole(_Message):
 
 
 class RemoveRole(_Message):
-    """The role goes."""
+    """The removal of a role."""
 
     do: Literal["remove-role"] = "remove-role"
     name: str
 
 
 class AddKey(_Message):
-    """A new key, by its hash."""
+    """A new API key, by its hash. It expires after `days`; None for never."""
 
     do: Literal["add-key"] = "add-key"
     name: str
@@ -113,16 +117,16 @@ class AddKey(_Message):
 
 
 class RemoveKey(_Message):
-    """The key goes."""
+    """The removal of an API key."""
 
     do: Literal["remove-key"] = "remove-key"
     name: str
 
 
 class Reload(_Message):
-    """The site file is read again; nothing that the register keeps.
+    """A request to read the site file again. It concerns nothing that the register keeps.
 
-    `dry_run`: tell the difference alone. `wait`: how many seconds lanes may take to be free of vehicles.
+    `dry_run`: only report the changes. `wait`: the seconds to wait for lanes to be free of vehicles.
     """
 
     do: Literal["reload"] = "reload"
@@ -157,7 +161,7 @@ class RoleShown(_Message):
 
 
 class KeyShown(_Message):
-    """A key, without itself. `expires_at` is wall micros UTC."""
+    """An API key without its secret. `expires_at` is wall micros UTC; None for a key that does not expire."""
 
     name: str
     permissions: tuple[str, ...]
@@ -165,7 +169,10 @@ class KeyShown(_Message):
 
 
 class SiteChange(_Message):
-    """A change of the site file: what was changed how, in the file's words, and what starts afresh for it."""
+    """A change of the site file: the part that was changed, in the file's terms, and what restarts because of it.
+
+    `keys` are the changed settings; `devices` and `lanes` restart; `text` is the change in one sentence.
+    """
 
     part: str
     id: str
@@ -178,10 +185,11 @@ class SiteChange(_Message):
 
 
 class Answer(_Message):
-    """The register's answer: `error` is one sentence when nothing was changed; the lists are as they are afterwards.
+    """The register's answer.
 
-    Of the site file: its `faults`; its `changes`; why it was `refused`; whether it is `confirmed`, and `why` it is, or
-    was taken back.
+    After a change of the register: `error` is one sentence when nothing was changed, else ""; the lists are those after
+    the change. After a reload of the site file: its `faults`; its `changes`; the reasons why it was `refused`; whether
+    it is `confirmed`, and `why` it is confirmed or was taken back.
     """
 
     error: str = ""

@@ -9,7 +9,7 @@ LONGEST_PASSWORD = 1000
 
 
 def password_fault(username: str, password: str) -> str:
-    """Return why this cannot be the account's password, in one sentence; "" when it can."""
+    """Return in one sentence why the account cannot have this password; "" when it can."""
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         return f"a password must have {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters"
     if password.casefold() == username.casefold():

@@ -46,12 +46,23 @@ Changed = Callable[[tuple[str, ...]], Awaitable[None]]
 
 
 async def _no_gateway(_usernames: tuple[str, ...]) -> None:
-    """Do nothing: no gateway runs that keeps accounts in memory."""
+    """Do nothing: no running gateway has accounts in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Register:
-    """Makes changes. `changed` gets the accounts that each concerned; `site_file` are names that the site file has."""
+    """The changes of accounts, roles and keys.
+
+    Attributes:
+        accounts: the stored accounts and roles.
+        api_keys: the stored API keys.
+        journal: the journal that records each change as an event.
+        remembered_accounts: remembered accounts of central, which a sign-out forgets.
+        sessions: the stored sessions, which a sign-out ends.
+        clock: the clock for creation, expiry and event times.
+        site_file: the names of the site file's accounts, which cannot be changed here.
+        changed: called after each change with the names of the accounts that it concerned.
+    """
 
     accounts: Accounts
     api_keys: ApiKeys
@@ -63,7 +74,10 @@ class Register:
     changed: Changed = _no_gateway
 
     async def ask(self, change: Change, *, by: str = "") -> Answer:
-        """Make the change. A refusal, also of the disk, is in the answer. `by`: who makes it at the page."""
+        """Make the change and return the answer. A refusal, or a failure of the disk, is in `Answer.error`.
+
+        `by` is the name of the person who makes the change on the page; "" for the command line.
+        """
         try:
             sentence, usernames = await self._make(change)
             if sentence:
@@ -74,7 +88,7 @@ class Register:
             return Answer(error=str(error))
 
     async def _make(self, change: Change) -> tuple[str, tuple[str, ...]]:
-        """Make the change; return a sentence that describes it, and the accounts it concerns."""
+        """Make the change; return a sentence that describes it ("" for no change), and the accounts concerned."""
         match change:
             case Look():
                 return "", ()

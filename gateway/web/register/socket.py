@@ -1,4 +1,4 @@
-"""The socket over which a running gateway is asked for changes: one line of JSON there, one back."""
+"""The socket for requests to a running gateway's register: one line of JSON as request, one as answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECONDS = 10.0
 _LONGEST_RELOAD = 720.0
 _LINE = 256 * 1024
 _CONNECT_SECONDS = 2.0
-"""A connection takes that long only when many others ask at the same moment."""
+"""Time-out to connect. It is reached only when many other commands connect at the same moment."""
 
 
 class NobodyThere(GatewayUnreachable):
@@ -35,9 +35,9 @@ class NobodyThere(GatewayUnreachable):
 async def listening(
     register: Register, *, run_folder: Path, site_file: RunningSite | None = None
 ) -> AsyncIterator[None]:
-    """Take changes for as long as the context lasts, and have the site file read again where there is one.
+    """Serve the socket for as long as the context lasts. `site_file`: None for a gateway that cannot read it again.
 
-    A folder that takes no socket is logged, and none are taken.
+    If the socket cannot be made, that is logged, and the gateway runs without it.
     """
     try:
         end = listen(run_folder / _NAME)
@@ -47,10 +47,10 @@ async def listening(
         return
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, TimeoutError, ValueError):  # whoever asked has gone, or said too much
+        with contextlib.suppress(OSError, TimeoutError, ValueError):  # the command has gone, or its line is too long
             async with asyncio.timeout(_SECONDS):
                 line = await reader.readline()
-            async with asyncio.timeout(_LONGEST_RELOAD):  # of a trial that is taken back, in the worst case
+            async with asyncio.timeout(_LONGEST_RELOAD):  # longest: a new site file on trial that is taken back
                 said = await _answer(register, site_file, line)
             async with asyncio.timeout(_SECONDS):
                 writer.write(said.model_dump_json().encode() + b"\n")
@@ -67,7 +67,11 @@ async def listening(
 
 
 async def ask(change: Asked, *, run_folder: Path) -> Answer:
-    """Have the gateway that runs on this data folder make a change. Raises NobodyThere, and GatewayError."""
+    """Have the gateway that runs on this data folder make a change.
+
+    Raises NobodyThere when no gateway runs, GatewayUnreachable when the socket belongs to another user, and
+    GatewayError when the gateway does not answer in time or in a known form.
+    """
     try:
         async with asyncio.timeout(_LONGEST_RELOAD if isinstance(change, Reload) else _SECONDS):
             reader, writer = await asyncio.open_unix_connection(
