@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from large_store import fill_cards
 from waiting import until
 
 from drivers.modbus.frames import encode_request
@@ -26,9 +27,6 @@ from gateway.demo.devices import CardReaderFarEnd
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
 from gateway.demo.scene import FieldReady
-from gateway.domain.credentials import Card, h10301_alias
-from gateway.runtime.supervision import Supervisor
-from gateway.store import CardRecord, Store
 
 CARDS = 100_000
 ROUNDS = 100
@@ -63,7 +61,7 @@ async def test_card_to_open(tmp_path):
         for reader in readers:
             reader.plug_in()
             stack.callback(reader.unplug)
-        await fill_cards(tmp_path / "data")
+        await fill_cards(tmp_path / "data", cards=CARDS)
         field = await start_field(stack, tmp_path)
         await start_gateway(stack, tmp_path, site_text(tmp_path, modbus, field))
         await start_bare(stack, readers[2], modbus)
@@ -127,25 +125,6 @@ async def one_passage(far_end: ModbusFarEnd, barrier: Barrier, reader: CardReade
 
 def opens(far_end: ModbusFarEnd, unit: int) -> list[float]:
     return [item.at for item in far_end.commands if item.unit == unit and item.wish is Wish.OPEN]
-
-
-async def fill_cards(folder: Path) -> None:
-    folder.mkdir()
-    store = Store(folder=folder, site_name="bench", sends=False)
-    await store.open()
-    from gateway.runtime.clock import SystemClock
-
-    async with Supervisor(clock=SystemClock()) as supervisor:
-        supervisor.keep("store", store.run)
-        for start in range(0, CARDS, 5000):
-            await store.cards.apply(
-                put=[
-                    CardRecord(Card(n + 1, str(n), aliases=(h10301_alias(n >> 16, n & 0xFFFF),)), "{}")
-                    for n in range(start, start + 5000)
-                ],
-                now=0,
-            )
-    await store.close()
 
 
 async def start_field(stack: AsyncExitStack, folder: Path) -> FieldReady:

@@ -8,42 +8,26 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
 import pytest
-
-from gateway.store import Store
+from large_store import APART, FIRST_AT, fill_events
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
 
 EVENTS = int(os.environ.get("EVENTS", "10000000"))
 HOUSE = Path(__file__).with_name("event_house.py")
-FIRST_AT = 1_700_000_000_000_000
-APART = 3_000_000
 DEVICES = 40
 LIMIT_MS = 5.0
 SECONDS = 3.0
 CLIENTS = 8
-
-_FILL = """
-WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :events),
- kinds (k, type, severity, name) AS (VALUES (0, 101, 0, 'Vehicle arrived'), (1, 102, 0, 'Access granted'),
-  (2, 104, 0, 'Gate opened'), (3, 106, 0, 'Vehicle passed'), (4, 105, 0, 'Gate closed'), (5, 103, 1, 'Access denied'),
-  (6, 110, 1, 'Closing held by a safety point'), (7, 202, 3, 'Device lost'))
-INSERT INTO event SELECT i, 101 + (i / 8) % :devices, type, 1, severity, name,
- name || CASE WHEN type IN (102, 103) THEN ' to card 00' || ((i * 7919) % 5000) ELSE ' at lane ' || (i % 10) END || '.',
- :first + i * :apart, 1, 'lane' || (i % 10), '{"card_id":' || ((i * 7919) % 5000) || ',"credential":"0042"}',
- NULL
- FROM n JOIN kinds ON k = CASE WHEN i % 5000 = 0 THEN 7 WHEN i % 97 = 0 THEN 6 WHEN i % 41 = 0 THEN 5 ELSE i % 5 END
-"""
 
 
 @pytest.fixture(scope="module")
@@ -53,37 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = Path(kept) if kept else tmp_path_factory.mktemp("events")
     if not (folder / "site.db").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        asyncio.run(_fill(folder))
+        asyncio.run(fill_events(folder, events=EVENTS, devices=DEVICES))
     return folder
-
-
-async def _fill(folder: Path) -> None:
-    """Written at once, without triggers and indexes; then the schema's own words make what follows from the rows."""
-    store = Store(folder=folder, site_name="North", sends=False)
-    await store.open()
-    await store.close()
-    with closing(sqlite3.connect(folder / "site.db", isolation_level=None)) as connection:
-        connection.execute("PRAGMA journal_mode = OFF")
-        connection.execute("PRAGMA cache_size = -400000")
-        again = connection.execute(
-            "SELECT type, name, sql FROM sqlite_master WHERE tbl_name = 'event' AND type IN ('index', 'trigger')"
-        ).fetchall()
-        for kind, name, _ in again:
-            connection.execute(f"DROP {kind} {name}")
-        connection.execute(_FILL, {"events": EVENTS, "devices": DEVICES, "first": FIRST_AT, "apart": APART})
-        for span in (12, 17):
-            connection.execute(
-                f"INSERT INTO event_range SELECT {span}, id >> {span}, count(*), min(date_at), max(date_at)"
-                " FROM event GROUP BY 2"
-            )
-            for device, kind in (("device_id", "type"), ("device_id", "-1"), ("-1", "type")):
-                connection.execute(
-                    f"INSERT INTO event_range_count SELECT {span}, id >> {span}, {device}, {kind}, count(*) FROM event"
-                    " GROUP BY 2, 3, 4"
-                )
-        for _, _, sql in again:
-            connection.execute(sql)
-        connection.execute("PRAGMA journal_mode = WAL")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
+from free_ports import free_port
 from playwright.async_api import Browser, async_playwright
 
 from gateway.demo.barrier import Barrier
@@ -146,12 +146,6 @@ async def signed_in(url: str) -> str:
         client.post(f"{url}/v1/auth/login", json={"username": "chief", "password": "chief"}) as answer,
     ):
         return str((await answer.json())["session"])
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def site_text(folder: Path, ports: list[int], port: int) -> str:

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -21,13 +20,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from free_ports import free_port
+from processes import cpu_seconds, megabytes, tree
 from waiting import until
 
 SIMULATORS = Path(__file__).parents[1] / "simulators"
 CAMERAS = 8
 WARM_SECONDS = 12.0
 MEASURE_SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
-TICKS = os.sysconf("SC_CLK_TCK")
 SITE = """
 [site]
 name = "Bench"
@@ -48,56 +48,11 @@ url = "rtsp://127.0.0.1:{port}/{number}"
 """
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def need(program: str) -> str:
     found = shutil.which(program)
     if found is None:
         pytest.skip(f"{program} is missing")
     return found
-
-
-def tree(root: int) -> list[int]:
-    """A process and all below it."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except OSError:
-                continue
-            children.setdefault(parent, []).append(int(folder.name))
-    found, left = [], [root]
-    while left:
-        found.append(left.pop())
-        left += children.get(found[-1], [])
-    return found
-
-
-def cpu_seconds(pids: list[int]) -> float:
-    """User and system time of these processes."""
-    total = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / TICKS
-
-
-def megabytes(pids: list[int]) -> tuple[float, float]:
-    """Resident memory of these processes: their sum, and with shared pages counted once (PSS)."""
-    rss = pss = 0
-    for pid in pids:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name == "Rss":
-                rss += int(value.split()[0])
-            elif name == "Pss":
-                pss += int(value.split()[0])
-    return rss / 1000, pss / 1000
 
 
 @contextmanager

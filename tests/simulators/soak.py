@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+from free_ports import free_port
+from processes import megabytes, tree
 from waiting import wait_until
 
 from gateway.demo.scene import GOOD_CARDS, LANES, FieldReady, write_site
@@ -69,7 +71,7 @@ class Site:
         with (self.folder / "field.log").open("wb") as log:
             self.processes.append(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log))
         self.ready = FieldReady.model_validate_json(self.processes[0].stdout.readline())
-        self.port = _free_port()
+        self.port = free_port()
         site = write_site(self.folder / "site", self.ready, port=self.port)
         with (self.folder / "gateway.log").open("wb") as log:
             words = [sys.executable, "-m", "gateway", "run", site, "--data", self.folder / "data"]
@@ -153,7 +155,7 @@ class Sampler:
 
     def take(self) -> list[float]:
         """Measure once, in the order of MEASURES."""
-        processes = [self._site.gateway, *_children(self._site.gateway)]
+        processes = tree(self._site.gateway)
         data = self._site.folder / "data"
         wal = sum(path.stat().st_size for path in data.glob("*-wal"))
         self.events = int(json.loads(self._site.ask("POST", "/v1/event/list", {"page_limit": 1})[1])["count"])
@@ -161,7 +163,7 @@ class Sampler:
         self._first = self._first or (self.events, disk)
         new = self.events - self._first[0]
         return [
-            sum(_memory(process) for process in processes) / _MEGABYTE,
+            megabytes(processes)[1],
             float(sum(_count(process, "fd") for process in processes)),
             float(sum(_count(process, "task") for process in processes)),
             self._loop_lag() * 1000,
@@ -222,30 +224,8 @@ def drawn(samples: list[list[float]], minutes: float, events: int) -> str:
     )
 
 
-def _children(pid: int) -> list[int]:
-    listed = Path(f"/proc/{pid}/task").glob("*/children")
-    found = [int(word) for file in listed for word in file.read_text().split()]
-    return found + [inner for child in found for inner in _children(child)]
-
-
 def _count(pid: int, what: str) -> int:
     return sum(1 for _ in Path(f"/proc/{pid}/{what}").iterdir())
-
-
-def _memory(pid: int) -> int:
-    """Return what a process has for itself, and its share of what it has with others."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import urllib.error
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 import waiting
 from forked import Field, Forked
+from free_ports import free_port
 from lacks import lacks
 from playwright.sync_api import sync_playwright
 
@@ -33,12 +33,6 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Api:

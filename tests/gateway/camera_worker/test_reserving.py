@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import subprocess
 from contextlib import closing
 from itertools import pairwise
 
 import pytest
+from free_ports import free_port
 from hostile_camera import HostileCamera, Script, film, sound
 
 from drivers.rtsp.client.source import RtspSource
@@ -17,12 +17,6 @@ from drivers.rtsp.frames import AudioCodec, EncodedAudio, EncodedFrame
 from gateway.domain.footage import RtspServing, WorkerCamera
 
 WORD = "a word: with/odd@signs"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import socket
 import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from shutil import which
 import pytest
 import yaml
 from aiohttp import ClientConnectionError, ClientSession
+from free_ports import free_port
 from lacks import lacks
 from waiting import until
 
@@ -49,12 +49,6 @@ async def promtool(*words) -> str:
     said, _ = await process.communicate()
     assert process.returncode == 0, said.decode()
     return said.decode()
-
-
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return bound.getsockname()[1]
 
 
 @asynccontextmanager

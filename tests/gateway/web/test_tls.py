@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import socket
 import ssl
 import subprocess
 
 import pytest
 from aiohttp import ClientSession
 from certificates import write_pair
+from free_ports import free_port
 from running_gateway import PASSWORD, SECRETS, RunningGateway, typed
 from stopwatch import Stopwatch
 
@@ -23,11 +23,6 @@ ACCOUNT = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
 def site(folder, api, *, port=0):
     (folder / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{api}\n{ACCOUNT}')
     return folder / "site.toml"
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
 
 
 def curl(*arguments):
