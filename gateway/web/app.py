@@ -98,29 +98,29 @@ class Interface:
 
     Attributes:
         site: the site file.
-        store: opened and running.
-        lanes: lanes and devices.
-        areas: vehicles counted by area.
-        recording: footage.
-        central: None for a site that stands alone.
-        writes: writer of records that central also keeps.
-        clock: both clocks.
+        store: the store, opened and running.
+        lanes: the lanes and their devices.
+        areas: the numbers of vehicles by area.
+        recording: the footage.
+        central: the line to central; None for a site without central.
+        writes: the writer of records that central also keeps.
+        clock: the monotonic clock and the wall clock.
         accounts: the site file's accounts.
         data: the data folder.
-        verdict: the problems of the site, as they are now.
-        site_state: the state of its parts that they follow from.
+        verdict: returns the present problems of the site.
+        site_state: returns the present state of the site's parts, from which the problems follow.
         acknowledge: notes that a person knows of a problem.
         incidents: what lanes did around each alarm.
         lines: the polled lines, their scans and frames.
         loop: the watch over the event loop.
         support: the maker of support bundles.
-        webhooks: receivers of the site's events.
-        outbox: decisions on records that central refused.
-        relay: the way to central for what only central answers; None for a site that stands alone.
-        central_accounts: central's, where they may sign in here.
-        extra_routes: more operations, entered by their own rules.
+        webhooks: the receivers of the site's events.
+        outbox: a person's decisions on records that central refused.
+        relay: the relay of operations that only central answers; None for a site without central.
+        central_accounts: sign-in at central; None where accounts of central may not sign in.
+        extra_routes: further operations, each with its own rule.
         demo_cards: cards that the page offers to present; the route for it is among `extra_routes`.
-        site_file: the file that `site` was read from, where it may be read again.
+        site_file: the file from which `site` was read; None where it cannot be read again.
     """
 
     site: Site
@@ -149,7 +149,7 @@ class Interface:
     site_file: RunningSite | None = None
 
     def build(self) -> web.Application:
-        """Return the application. Raises AssertionError for an operation without a handler, or with two."""
+        """Return the application. Raises AssertionError unless each operation of the catalogue has one handler."""
         routes = (*self._v1_routes(), *self._page_routes(), *self._legacy_routes())
         if Counter(route.operation for route in routes) != Counter(OPERATIONS):
             raise AssertionError("every operation of the catalogue has exactly one handler")
@@ -372,7 +372,7 @@ class Interface:
         )
 
     async def _while_served(self, _: web.Application) -> AsyncIterator[None]:
-        """Read accounts and keys, take changes of them, follow consumers and open views, end sessions at central."""
+        """Run the interface's tasks while it is served: the register's socket, consumers, open views, session ends."""
         await self._auth.load()
         run = self.data / "run"
         asked = listening(self._auth.register, run_folder=run, site_file=self.site_file)

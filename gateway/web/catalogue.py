@@ -1,6 +1,6 @@
-"""The one catalogue of operations, collected from the families.
+"""The catalogue of all operations, collected from the families.
 
-Handlers are bound to it where the application is built; an operation without a handler, or with two, does not start.
+Each operation must have exactly one handler; otherwise the application does not start (`Interface.build`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _operations(*families: ModuleType) -> tuple[Operation, ...]:
 
 
 LEGACY = _operations(access, devices, video, webhooks)
-"""The family under `/api/v1`, entered by the key of a program."""
+"""The family under `/api/v1`, for programs with an API key."""
 PAGE = _operations(
     page,
     live,
@@ -73,12 +73,12 @@ PAGE = _operations(
 )
 """Operations of the site's own page; the interface has none of these."""
 RELAYED = relayed.OPERATIONS
-"""What central answers through this gateway."""
+"""The operations that central answers through this gateway."""
 _INTERFACE = (
     *_operations(health, session, gates, cards, events, entries, cameras, camera_events, evidence),
     *LEGACY,
 )
 OPERATIONS = tuple(dict.fromkeys((*_INTERFACE, *_operations(description, metrics), *PAGE)))
-"""What this gateway itself serves, always."""
+"""The operations that this gateway answers itself, with or without central."""
 PUBLIC = (*(item for item in _INTERFACE if item not in PAGE), *RELAYED)
-"""The interface for everybody: all but what the site's own page asks for."""
+"""The published interface: all operations but those of the site's own page, metrics and the description itself."""

@@ -1,4 +1,4 @@
-"""The interface as OpenAPI 3.1, made from the catalogue and from the models that validate."""
+"""The interface as OpenAPI 3.1, made from the catalogue and from the models that validate requests."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gateway.web.relayed.rows import RelayedFields, RelayedRefusal, RelayedUploa
 
 
 class JsonSchemas(GenerateJsonSchema):
-    """Schemas without titles of fields, and with the names of numbered values.
+    """A generator of schemas without field titles, and with names for the values of numeric enumerations.
 
-    A generator makes a type of its own of every field that has a title.
+    Client generators would make a separate type of every field that has a title.
     """
 
     def field_title_should_be_set(self, schema: CoreSchema | core_schema.ModelField) -> bool:  # noqa: ARG002
@@ -26,7 +26,7 @@ class JsonSchemas(GenerateJsonSchema):
         return False
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
-        """Name the values of an enumeration of numbers."""
+        """Add the names of the values of a numeric enumeration."""
         made = super().enum_schema(schema)
         if issubclass(schema["cls"], IntEnum):
             made |= _names(schema["cls"])
@@ -90,11 +90,11 @@ _LABEL = "2.0.0"
 
 
 def described(operations: Iterable[Operation], *, release: str) -> Schema:
-    """Build the whole description.
+    """Build the OpenAPI document.
 
     Args:
-        operations: what is described; OPTIONS are left out, which concern browsers alone.
-        release: the gateway's version; the interface has its own.
+        operations: the operations to describe; OPTIONS are left out, because only browsers use them.
+        release: the gateway's version. The version of the interface is a constant.
     """
     shown = [item for item in operations if item.method != "OPTIONS"]
     names, schemas = _schemas(shown)
@@ -125,12 +125,12 @@ def described(operations: Iterable[Operation], *, release: str) -> Schema:
 
 
 def places(path: str) -> list[str]:
-    """Return the names in braces of a path."""
+    """Return the names of a path's parameters, which stand in braces."""
     return re.findall(r"\{([^}]*)\}", path)
 
 
 def family(path: str) -> str:
-    """Return the first word of a path that is no prefix."""
+    """Return the family of a path: its first segment besides `v1`, `api` and `.well-known`."""
     words = [word for word in path.split("/") if word and word not in ("v1", "api", ".well-known")]
     return words[0] if words else "health"
 
@@ -203,7 +203,7 @@ def _relayed_responses(item: Operation, names: Mapping[type[BaseModel], str]) ->
 
 
 def _refused(item: Operation) -> list[int]:
-    """Return the refusals of an operation that the gateway answers."""
+    """Return the refusal statuses of an operation that the gateway answers, sorted."""
     found = {503, *item.refuses}
     if item.rule.session:
         found |= {401, 403} if item.path.startswith(_LEGACY) else {500}
@@ -223,7 +223,7 @@ def _refused(item: Operation) -> list[int]:
 
 
 def _schemas(shown: Iterable[Operation]) -> tuple[dict[type[BaseModel], str], Schema]:
-    """Return every model's name, and the schemas by name. Two models of one name would be mistaken for each other."""
+    """Return each model's schema name, and the schemas by name."""
     validated = {item.body for item in shown if item.body is not None}
     to_central = set(_TO_CENTRAL.values())
     told = {item.answer for item in shown if item.answer is not None} | {RelayedRefusal}
@@ -244,7 +244,7 @@ def _schemas(shown: Iterable[Operation]) -> tuple[dict[type[BaseModel], str], Sc
 
 
 def _admit_null(schema: JsonValue) -> None:
-    """Of a body: null is as good as absent, so what may be absent may be null."""
+    """Let every optional field of a body's schema be null, since `Body` treats null as absent."""
     if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
         return
     required = schema.get("required", [])

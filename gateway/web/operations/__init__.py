@@ -1,1 +1,1 @@
-"""Operations that the gateway answers itself: of each family the rules, the models and the handlers."""
+"""Operations that the gateway answers itself: the rules, models and handlers of each family."""

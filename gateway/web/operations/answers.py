@@ -1,4 +1,4 @@
-"""Parts that all answers share."""
+"""Base models of answers."""
 
 from __future__ import annotations
 

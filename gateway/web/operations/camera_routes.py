@@ -1,4 +1,4 @@
-"""The operations of cameras, of their events and of the evidence with these, with their handlers."""
+"""The routes of cameras, camera events and evidence."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def camera_routes(
     segments: SegmentFiles,
     consumers: Consumers,
 ) -> tuple[Route, ...]:
-    """Build the handlers of cameras and footage from the parts of the gateway."""
+    """Build the routes of cameras, live views, camera events and evidence from the parts of the gateway."""
     return (
         *Cameras(
             cameras=store.cameras,

@@ -1,4 +1,4 @@
-"""The interface's own description."""
+"""The interface's OpenAPI description as an operation."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ OPENAPI = Operation("GET", "/openapi.json", OPEN, head=True, purpose="This inter
 
 @cache
 def _description(operations: tuple[Operation, ...], release: str) -> tuple[bytes, str]:
-    """Return the text and its tag; both depend on the operations alone. Blocks for a third of a second once."""
+    """Return the JSON text and its ETag. Blocks for about 0.3 s the first time, then answers from the cache."""
     text = to_json(described(operations, release=release))
     return text, hashlib.sha256(text).hexdigest()[:32]
 
 
 class Description:
-    """`GET /openapi.json`. Made when it is first asked for; the same for everybody, and silent of the site."""
+    """The handler of `GET /openapi.json`. The text is made at the first request, and holds nothing about the site."""
 
     def __init__(self, *, operations: tuple[Operation, ...], release: str) -> None:
         self._operations = operations

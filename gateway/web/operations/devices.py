@@ -1,4 +1,4 @@
-"""Devices: rules, models and handlers. Gates are commanded here."""
+"""Devices and commands to gates: rules, models and handlers."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ class DeviceConfigBody(DeviceFields):
 
 
 class DeviceRecord(BaseModel):
-    """A device: central's record, with what the site knows over it.
+    """A device: central's record, overlaid by the site's own fields.
 
-    `sync` says whether central has what the site has; `refused` comes with central's words in `sync_error`.
+    `sync` says whether central has the same as the site; with `refused`, central's reason is in `sync_error`.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -93,7 +93,7 @@ class DeviceRecord(BaseModel):
 
 
 class CommandRecord(BaseModel):
-    """A command to a gate, as it stands when it is answered."""
+    """A command to a gate, in its state when the request is answered."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -112,7 +112,7 @@ class DeviceAnswer(Answer):
 
 
 class CommandedDevice(BaseModel):
-    """The device that was commanded; its id alone when the disk does not answer."""
+    """The device that was commanded; only its id when the disk does not answer."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -173,7 +173,7 @@ _OF_THE_SITE_FILE = ("name", "type", "location")
 
 @dataclass(frozen=True, kw_only=True)
 class Devices:
-    """`/v1/device`. A device's location is the first lane that has a part of it."""
+    """The handlers of `/v1/device`. A device of the site has the name of its first lane as `location`."""
 
     devices: Records
     pending_writes: PendingWrites
@@ -208,14 +208,14 @@ class Devices:
         return success(device=await self._shown(await self._known(wanted.id)))
 
     async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        """Add a device at central. This gateway handles the devices of the site file alone."""
+        """Add a device at central. The gateway does not drive it: it drives only the devices of the site file."""
         _wanted, body = await read_new(request, NewDeviceBody)
         written = await self.writes.write(WRITE_CREATE, body)
         known = None if written.record_id is None else await self.devices.get(written.record_id)
         return success(device=written.record if known is None else await self._shown(known))
 
     async def _config(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Change a device. The name of one of the site is changed in the site file, as a reload changes it."""
+        """Change a device. The name of a device of the site is changed in the site file, which is then reloaded."""
         change = await read_change(request, DeviceConfigBody)
         known = await self._known(change.id)
         _wanted, body = change.to(self._record(known), DeviceConfigBody)
@@ -229,7 +229,7 @@ class Devices:
         return success(device={**shown, "name": known.name} if known.at_site else shown)
 
     async def _rename(self, site_file: RunningSite, device_id: int, name: str, *, by: str) -> None:
-        """Write the name into the site file, and take it over. Raises RequestRefused (409)."""
+        """Write the name into the site file and reload it. Raises RequestRefused (409) when that is refused."""
         try:
             text, _, _ = await site_file.look()
             done = await site_file.reload(by=by, text=edited(text, [Edit("devices", str(device_id), {"name": name})]))
@@ -241,9 +241,9 @@ class Devices:
             raise RequestRefused(409, "; ".join((*done.faults, *done.refused)))
 
     def _without_the_site_files(self, known: KnownRecord, body: JsonObject) -> JsonObject:
-        """Return the body without what the site file says, which is not central's to know.
+        """Return the body without the fields that the site file defines, which are not sent to central.
 
-        Raises RequestRefused (409) for a field that would change it.
+        Raises RequestRefused (409) if one of them would change.
         """
         if not known.at_site:
             return body
@@ -260,15 +260,16 @@ class Devices:
         return await self._command(request, caller, GateAction.CLOSE)
 
     async def _command(self, request: web.Request, caller: Caller, action: GateAction) -> web.StreamResponse:
-        """Success means recorded, unless `recorded` says no: a disk that refuses keeps nobody from commanding a gate.
+        """Command a gate. Success means that the command was given, not that the gate moved.
 
-        Whether the gate moves is told by its position and by events.
+        A failing disk does not prevent a command; `recorded` is false then. The gate's position and the events show
+        whether it moves.
         """
         wanted = await read_body(request, ById)
         command = await self.lanes.command(device_id=wanted.id, action=action, source=f"user:{caller.username}")
         try:
             known = await self.devices.get(wanted.id)
-        except StoreError:  # the gate is told already
+        except StoreError:  # the gate has its command already
             known = None
         return success(
             device=self._record(known) if known else {"id": wanted.id},
@@ -288,7 +289,7 @@ class Devices:
 
 
 async def known_device(devices: Records, pending_writes: PendingWrites, device_id: int) -> KnownRecord:
-    """Return a device by its id, or by one that it had before central gave it its own. Raises NotFoundError."""
+    """Return a device by its id, or by the provisional id that it had before. Raises NotFoundError."""
     known = await devices.get(await pending_writes.site_id(_KIND, device_id))
     if known is None:
         raise NotFoundError(f"there is no device {device_id}")
@@ -296,12 +297,12 @@ async def known_device(devices: Records, pending_writes: PendingWrites, device_i
 
 
 def device_record(known: KnownRecord, snapshot: DeviceSnapshot | None, *, location: str) -> Record:
-    """Return a device as the interface shows it.
+    """Return a device as a record of the interface.
 
     Args:
-        known: what the store has of it.
-        snapshot: its state now; None for a device of central's that is not of this site.
-        location: where it stands, "" when only central may know.
+        known: its record in the store.
+        snapshot: its present state; None for a device of central that this gateway does not drive.
+        location: its location from the site file; "" to show central's.
     """
     central = central_record(known)
     kind = central.get("type")
@@ -320,7 +321,7 @@ def device_record(known: KnownRecord, snapshot: DeviceSnapshot | None, *, locati
 
 
 def command_record(command: Command) -> Record:
-    """Return a command as its giver sees it."""
+    """Return a command as a record of the interface."""
     return {
         "id": command.command_id,
         "action": command.action.value,
@@ -332,5 +333,5 @@ def command_record(command: Command) -> Record:
 
 
 def status_of(*, online: bool | None) -> Status:
-    """Return the interface's word for whether a device answers."""
+    """Return the interface's status word; `online` is None while it is unknown whether the device answers."""
     return "unknown" if online is None else "online" if online else "offline"

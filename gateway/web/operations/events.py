@@ -32,7 +32,7 @@ _Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
 
 
 class EventListBody(Cursored):
-    """A filter of events. `types` and `event_types` are two filters: where both are sent, an event passes both."""
+    """A filter of events. If both `types` and `event_types` are sent, an event must pass both."""
 
     device_ids: _Ids = ()
     types: _Ids = ()
@@ -42,10 +42,10 @@ class EventListBody(Cursored):
 
 
 class EventRecord(BaseModel):
-    """An event. `data` is JSON text, as the document has it; what follows it is the gateway's own.
+    """An event. `data` is JSON text, as the specification has it; the fields after it are the gateway's own.
 
-    A `late` one was recorded more than a minute after its `date_at`, at `recorded_at`: after an outage of the disk,
-    once the clock was set, or because somebody told of it later. It says what was, never how things stand now.
+    A `late` event was recorded more than a minute after its `date_at`, at `recorded_at`: after an outage of the disk,
+    once the clock was set, or because it was reported later. It must not be taken for the present state.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -74,8 +74,8 @@ class EventAnswer(Answer):
 class EventsAnswer(CursorListed):
     """Events, newest first.
 
-    A search among very many events ends after a while: then `complete` is there and false, `count` is of the events
-    that were looked at, and `next_cursor` goes on behind them, also when nothing was found.
+    A search among very many events stops after a while. Then `complete` is false, `count` counts only matches among the
+    events searched so far, and `next_cursor` continues the search, also when nothing was found yet.
     """
 
     events: tuple[EventRecord, ...]
@@ -114,7 +114,7 @@ Page = EventPage[tuple[bytes, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _PageRequest:
-    """A page of the list. `reads`: the filter of a consumer by cursor, "" for all; None for a caller that is none."""
+    """A page of the list. `reads` names a consumer's filter, "" for all events; None if the caller is no consumer."""
 
     which: EventFilter
     cursor: int
@@ -124,7 +124,7 @@ class _PageRequest:
 
 
 class EventsFamily:
-    """`/v1/event`. Who asks for the same page again, while nothing was recorded, gets the same bytes."""
+    """The handlers of `/v1/event`. Repeated requests for a page get cached bytes as long as nothing is recorded."""
 
     def __init__(self, *, events: Events, zone: ZoneInfo, consumers: Consumers) -> None:
         self._events = events
@@ -151,7 +151,7 @@ class EventsFamily:
         return await followed(request, await in_parts(request, parts), acknowledge)
 
     def _as_json(self, page: Page) -> tuple[bytes, ...]:
-        """Write the records, kept by page: the store gives the very same page until something is recorded."""
+        """Return the JSON of a page, from a cache: the store returns the same object until something is recorded."""
         answered = self._answered.get(id(page))
         if answered is not None and answered[0] is page:
             return answered[1]
@@ -186,14 +186,14 @@ class EventsFamily:
 
 
 def _types(wanted: EventListBody) -> tuple[int, ...]:
-    """Return the types that pass both filters; one that no event has where none does."""
+    """Return the types that pass both filters; if none does, a type that no event has."""
     if not wanted.types or not wanted.event_types:
         return wanted.types or wanted.event_types
     return tuple(sorted(set(wanted.types) & set(wanted.event_types))) or (_OF_NO_EVENT,)
 
 
 def _reads(wanted: EventListBody) -> str | None:
-    """Return the filter's name for a consumer by cursor; None for a search, or a request for a page."""
+    """Return the name of a consumer's filter; None for a search, a period, or a request by page."""
     if not wanted.by_cursor or wanted.search or wanted.start_date or wanted.end_date:
         return None
     parts = (("devices", wanted.device_ids), ("types", _types(wanted)))
@@ -202,14 +202,14 @@ def _reads(wanted: EventListBody) -> str | None:
 
 
 def _short(text: str) -> str:
-    """Return a filter's name; a very long one by its beginning and its hash."""
+    """Return a filter's name; a very long name is cut, and its hash appended."""
     if len(text) <= _LONGEST_FILTER:
         return text
     return f"{text[:_LONGEST_FILTER]}… {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def event_record(event: RecordedEvent) -> Record:
-    """Return an event as the interface shows it: an `EventRecord`, plain because lists hold very many of them."""
+    """Return an event with the fields of `EventRecord`, but as a plain dictionary: lists hold very many of them."""
     record: Record = {
         "id": event.id,
         "device_id": event.device_id,

@@ -1,4 +1,4 @@
-"""Evidence: files that people add to camera events, and links under which anybody may fetch one for a while."""
+"""Evidence: files that people add to camera events, and links by which anybody may fetch a file for a limited time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LONGEST_LINK_MINUTES = 30 * 24 * 60
 
 
 class EvidenceForm(Body):
-    """The fields of an upload beside its `file`. `id` is of the camera event, the site's or central's."""
+    """The fields of an upload beside its `file`. `id` is the camera event's, the site's or central's."""
 
     id: Annotated[int, Field(ge=0, le=2**63 - 1, strict=False)]
     name: Text = Field(default="", description="the file's own name when it is left out")
@@ -54,8 +54,9 @@ class EvidenceForm(Body):
     )
 
 
+# For the description only: the file is streamed, so that no instance is made.
 class EvidenceUpload(EvidenceForm):
-    """The whole form as it is described; the file is streamed, so that this is never built."""
+    """The whole form."""
 
     file: Annotated[str, Field(json_schema_extra={"format": "binary"})]
 
@@ -87,7 +88,7 @@ class EvidenceAnswer(Answer):
 
 
 class EvidenceAccessBody(Body):
-    """For how long a link is good; or, with `revoke`, that links are taken back: one, or all of this evidence."""
+    """A request for a link valid for `minutes`; or, with `revoke`, to revoke one link or all of this evidence."""
 
     minutes: Annotated[int, Field(strict=True, ge=1, le=LONGEST_LINK_MINUTES)] = 60
     revoke: Annotated[bool, Field(strict=True)] = False
@@ -95,7 +96,7 @@ class EvidenceAccessBody(Body):
 
 
 class EvidenceAccess(BaseModel):
-    """A link, or how many were taken back. Whoever has the address has the file: it is shown this once."""
+    """A link, or the number of revoked links. The address is shown only once; anybody who has it can fetch the file."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -114,7 +115,7 @@ class EvidenceAccessAnswer(Answer):
 
 
 def evidence_record(evidence: Evidence) -> EvidenceRecord:
-    """Convert evidence to the form that the interface shows."""
+    """Return evidence as the interface's model."""
     return EvidenceRecord(
         id=evidence.id,
         central_id=evidence.central_id,
@@ -151,7 +152,7 @@ EVIDENCE_ACCESS = Operation(
     body=EvidenceAccessBody,
     answer=EvidenceAccessAnswer,
 )
-# Whoever has the address has the file, for as long as the link is good.
+# Open, because the token in the address is the permission.
 EVIDENCE_FILE = Operation(
     "GET",
     "/v1/camera/event/evidence/file/{token}",
@@ -168,13 +169,13 @@ _FILE = "/v1/camera/event/evidence/file/"
 _MINUTE = 60_000_000
 _SAME_USE_SECONDS = 600.0
 _WINDOW_SECONDS = 60.0
-_MOST_USES = 60  # of one link in that time: each is an event on disk
+_MOST_USES = 60  # per link within the window, since each use is an event on disk
 _MOST_USES_KNOWN = 1000
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class EvidenceFamily:
-    """`/v1/camera/event/evidence`."""
+    """The handlers of `/v1/camera/event/evidence`."""
 
     def __init__(
         self,
@@ -226,7 +227,7 @@ class EvidenceFamily:
         return success(evidence=evidence_record(kept))
 
     async def _refuse_early(self, form: Form) -> None:
-        """Spare whoever sends the fields first the upload of a file that nothing will take."""
+        """Refuse an unknown camera event before the file is received, if `id` precedes the file in the form."""
         if "id" in form.fields:
             await self._camera_event(validated(form.fields, EvidenceForm).id)
 
@@ -280,9 +281,10 @@ class EvidenceFamily:
         return _as_evidence(path, evidence)
 
     async def _note_use(self, request: web.Request, link: EvidenceLink, evidence: Evidence, now: Stamp) -> None:
-        """Each use is an event; the further parts that a player asks for belong to the one before.
+        """Record the use of a link as an event. Range requests for later parts belong to the use before them.
 
-        Raises StoreError: what cannot be noted is not handed out.
+        Raises StoreError, so that no file is sent whose use cannot be recorded, and RequestRefused (429) for a link
+        that is used too often.
         """
         address = address_of(request)
         seen, tick = (link.id, address), self._clock.monotonic()
@@ -324,7 +326,7 @@ class EvidenceFamily:
 
 
 def _as_evidence(path: Path, evidence: Evidence) -> web.FileResponse:
-    """Serve the file, so that a browser shows harmless types and saves the rest."""
+    """Serve the file. A browser shows harmless media types and offers the rest for download."""
     name = download_name(evidence.name, evidence.media_type)
     plain = _PLAIN.sub("_", name)
     kind = "inline" if shown_in_place(evidence.media_type) else "attachment"

@@ -1,4 +1,4 @@
-"""Health probes and readiness. The interface does not say who may ask; probes have no session."""
+"""Health probes and readiness. They need no session, since the interface's specification names no permission."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ READY = Operation("GET", "/health/ready", _PROBE, head=True, purpose="Readiness 
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
-    """`GET /` and the probes. A browser at `/` is sent to the page."""
+    """The handlers of `GET /` and the probes. A browser at `/` is redirected to the page."""
 
     verdict: Callable[[], Verdict]
     version: str
@@ -64,11 +64,11 @@ class Health:
         return success(name="edge-gateway", **self._release(caller))
 
     async def _live(self, _request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Answer 200, always: a process that answers lives, and one that is not ready need not be restarted."""
+        """Answer 200 always: a process that answers is alive, even if a lane is not ready."""
         return success(**self._release(caller), **self._reasons(caller))
 
     async def _ready(self, _: web.Request, caller: Caller) -> web.StreamResponse:
-        """200 or 503; what is not ready is told only to those who signed in."""
+        """Answer 200 when every lane is ready, else 503; the reasons are shown only to signed-in callers."""
         verdict = self.verdict()
         ready = not verdict.not_ready
         error = {} if ready else {"error": "not ready"}
@@ -78,9 +78,9 @@ class Health:
         return as_json({"success": ready, **error, **told}, status=200 if ready else 503)
 
     def _reasons(self, caller: Caller) -> dict[str, list[str]]:
-        """Return the reasons for not being ready, to signed-in callers only: a probe needs a yes or a no."""
+        """Return the reasons for not being ready; nothing for callers without a session."""
         return {"not_ready": list(self.verdict().not_ready)} if caller.may(SIGNED_IN) else {}
 
     def _release(self, caller: Caller) -> dict[str, str]:
-        """Return the version, to signed-in callers only: others might look its faults up."""
+        """Return the version; nothing for callers without a session, who might look up its vulnerabilities."""
         return {"version": self.version} if caller.may(SIGNED_IN) else {}

@@ -1,4 +1,4 @@
-"""Parts that records of several families share."""
+"""Code that the records of several families share."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ Record = dict[str, JsonValue]
 async def site_only_among(
     pending: PendingWrites, kind: str, unknown: Iterable[int], waiting: Mapping[int, object]
 ) -> frozenset[int]:
-    """Return the records without an id of central's that central never gets; the others are on their way."""
+    """Return which records central never gets, among the `unknown` ones, which have no id of central yet.
+
+    Those with writes in `waiting`, and those that are on their way to central, are left out.
+    """
     doubted = [number for number in unknown if not waiting.get(number)]
     return await pending.site_only(kind, doubted) if doubted else frozenset()
 
 
 def sync_state(waiting: Sequence[WaitingWrite], *, site_only: bool = False) -> Record:
-    """Compare a record at the site with central's.
+    """Return the fields `sync` and `sync_error`, which compare a record at the site with central's.
 
-    `in_step`, `waiting`, `refused` with central's words, or `site_only`: central never gets it.
+    `sync` is `in_step`; `waiting`; `refused`, with central's reason in `sync_error`; or `site_only`: central never gets
+    the record.
     """
     refused = next((write.refused for write in waiting if write.refused), "")
     if refused:
@@ -34,7 +38,7 @@ def sync_state(waiting: Sequence[WaitingWrite], *, site_only: bool = False) -> R
 
 
 def central_record(known: KnownRecord) -> Record:
-    """Return central's record; an empty one where there is none."""
+    """Return central's record; an empty one if there is none."""
     record = json.loads(known.record)
     return record if isinstance(record, dict) else {}
 

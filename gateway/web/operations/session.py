@@ -1,4 +1,4 @@
-"""Signing in and out: rules, models and handlers."""
+"""Sign-in and sign-out: rules, models and handlers."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class LoginBody(Body):
 
 
 class MfaBody(Body):
-    """The current code, in either field; a recovery code is one too."""
+    """The current code of the second factor, or a recovery code, in either field."""
 
     token: Annotated[str, Field(strict=True, max_length=64, repr=False)] = ""
     code: Annotated[str, Field(strict=True, max_length=64, repr=False)] = ""
 
 
 class LogoutBody(Body):
-    """Nothing: the session is the request's."""
+    """An empty body: the session that the request carries is ended."""
 
 
 class SignedInUser(BaseModel):
-    """The account. While `mfa_enabled` the session is worth nothing before its second factor is proven."""
+    """The account. With `mfa_enabled`, the session has no permissions until its second factor is proven."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -48,7 +48,7 @@ class SignedInUser(BaseModel):
 
 
 class LoginAnswer(Answer):
-    """The session's token, which is the client's to keep. The rest is central's own for an account of central."""
+    """The session's token for the client to keep. For an account of central, the other fields are central's own."""
 
     session: Annotated[str, Field(repr=False)]
     user: SignedInUser
@@ -99,7 +99,7 @@ MFA = Operation(
 
 @dataclass(frozen=True, kw_only=True)
 class Auth:
-    """`/v1/auth`."""
+    """The handlers of `/v1/auth`."""
 
     sign_in: SignIn
     sessions: Sessions

@@ -1,4 +1,4 @@
-"""Records as the interface shows them: central's record kept whole, with the site's own fields over it."""
+"""Camera events: the handlers, and the record that answers contain."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ from gateway.web.read_cursors import Consumers
 _KIND: Final = "camera_event"
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 _SECOND = 1_000_000
-_SLACK = 60 * _SECOND  # whoever asks may have a clock that is a little ahead
+_SLACK = 60 * _SECOND  # a client's clock may be a little ahead
 _NOT_FOUND = 404
 
 
 class _Span(NamedTuple):
-    """Wall micros: a moment, and from when to when its footage is kept."""
+    """A moment, and the begin and end of its footage, in wall micros UTC."""
 
     moment: int
     begin: int
@@ -73,7 +73,7 @@ class _Span(NamedTuple):
 
 
 class CameraEventsFamily:
-    """`/v1/camera/event`. Each id may be the site's or central's."""
+    """The handlers of `/v1/camera/event`. An id in a request may be the site's or central's."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class CameraEventsFamily:
         return success(event=await self._shown(await self._known(known.id), request, caller))
 
     async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Delete a camera event. The event that it proves stays, and so does the passage."""
+        """Delete a camera event. The event and the passage that it belongs to stay."""
         wanted = await read_body(request, ById)
         known = await self._known(wanted.id)
         shown = await self._shown(known, request, caller)
@@ -208,7 +208,7 @@ class CameraEventsFamily:
         except CentralRefused as error:
             if error.status != _NOT_FOUND:
                 raise
-            now = self._clock.wall().micros  # central has it no more; so it is deleted here alone
+            now = self._clock.wall().micros  # central no longer has it, so delete it only here
             await self._pending_writes.hold(WRITE_DELETE, known.id, {}, now=now, sends=False)
             sync = "in_step"
         text = f"{caller.username} deleted camera event {known.id} of event {known.event_id}: {known.name}."
@@ -257,7 +257,7 @@ class CameraEventsFamily:
         )
 
     def _address(self, request: web.Request, caller: Caller, known: CameraEvent) -> Callable[[str], str]:
-        """Return what makes an address of a path of this camera event's footage."""
+        """Return a function that makes an address with a token from a path of this camera event's footage."""
         view = View(ViewKind.RECORDED, known.id)
         return lambda path: self._viewers.address(request, path, view, caller)
 
@@ -293,7 +293,7 @@ class CameraEventsFamily:
         )
 
     def _span(self, wanted: NewCameraEvent, now: int) -> _Span:
-        """Return the moment, and the span in which its footage is kept. Raises RequestRefused."""
+        """Return the moment and the span of its footage. Raises RequestRefused for a span that is not allowed."""
         moment = self._dated("date_at", wanted.date_at, from_micros)
         at = now if moment is None else moment
         begin = self._dated("start_date", wanted.start_date, from_micros)
@@ -335,10 +335,15 @@ def camera_event_record(
     site_only: bool = False,
     address: Callable[[str], str],
 ) -> CameraEventRecord:
-    """Return a camera event as the interface shows it, with what was added to it and what waits of it for central.
+    """Return a camera event as a record of the interface.
 
-    `missing`: what of its time no footage is of, None while some may still come. `site_only`: central never gets it.
-    `address`: makes an address with a token of a path of its footage.
+    Args:
+        event: the camera event.
+        evidence: evidence; that of other camera events is left out.
+        waiting: its writes that wait for central.
+        missing: the gaps in its footage; None while footage may still come.
+        site_only: whether central never gets it.
+        address: makes an address with a token from a path of its footage.
     """
     media = "/v1/camera/event"
     extent = "coming" if missing is None else extent_of(missing, event.pinned_from, event.pinned_until)

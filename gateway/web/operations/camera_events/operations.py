@@ -33,9 +33,9 @@ class CameraEventListBody(Cursored):
 
 
 class NewCameraEvent(Body):
-    """A moment that somebody marks. Without `date_at` it is now; its footage is kept from `start_date` to `end_date`.
+    """A moment that somebody marks; now, if `date_at` is left out. Its footage from `start_date` to `end_date` is kept.
 
-    Without those it is kept as around any event of the site.
+    Without these two, the same time before and after the moment is kept as for any event of the site.
     """
 
     camera_id: Id
@@ -48,7 +48,7 @@ class NewCameraEvent(Body):
 
 
 class ChangedCameraEvent(WriteBody):
-    """New fields of a camera event; with `incident` its footage is kept as long as that of incidents."""
+    """Changed fields of a camera event. With `incident`, its footage is kept as long as that of incidents."""
 
     id: Id
     name: _Name | None = None
@@ -57,7 +57,7 @@ class ChangedCameraEvent(WriteBody):
 
 
 class FootageGap(BaseModel):
-    """A stretch of a camera event's time that its clip does not show; `reason` in words."""
+    """A span of a camera event's time for which there is no footage, with the `reason` in words."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -68,10 +68,10 @@ class FootageGap(BaseModel):
 
 
 class CameraEventRecord(BaseModel):
-    """A camera event, with the paths of its media. `ready`: all the footage that will ever be there is there.
+    """A camera event, with the paths of its media. `ready`: no more footage will come.
 
-    `footage` says how much that is, and `gaps` what is missing; with "none" there are no paths. `clip_url` and
-    `vod_url` are whole addresses that hold a token, so that players need no session.
+    `footage` says how complete the footage is, and `gaps` what is missing; with "none" the paths are "". `clip_url` and
+    `vod_url` are absolute addresses with a token, so that players need no session.
     """
 
     model_config = ConfigDict(frozen=True)

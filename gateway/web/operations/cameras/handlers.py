@@ -1,4 +1,4 @@
-"""Records as the interface shows them: central's record kept whole, with the site's own fields over it."""
+"""Cameras: the handlers, and the record that answers contain (central's, overlaid by the site's own fields)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 
 @dataclass(frozen=True, kw_only=True)
 class Cameras:
-    """`/v1/camera`."""
+    """The handlers of `/v1/camera`."""
 
     cameras: Records
     pending_writes: PendingWrites
@@ -78,7 +78,7 @@ class Cameras:
         )
 
     async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Add a camera at central. Cameras that this gateway records are in the site file."""
+        """Add a camera at central. The gateway does not record it: it records only the cameras of the site file."""
         _wanted, body = await read_new(request, NewCamera)
         written = await self.writes.write(WRITE_CREATE, body)
         known = None if written.record_id is None else await self.cameras.get(written.record_id)
@@ -182,10 +182,11 @@ def camera_record(
     hls_url: str = "",
     waiting: Sequence[WaitingWrite] = (),
 ) -> Record:
-    """Return a camera as the interface shows it.
+    """Return a camera as a record of the interface.
 
-    `stream` is its WHEP address, `hls_url` that of its live playlist; both are "" for a camera that is not recorded
-    here. Its name is central's, which people can change; the site file's as long as central has none.
+    `snapshot` is None for a camera that is not recorded here. `stream` is its WHEP address and `hls_url` that of its
+    live playlist; both are "" for such a camera. The name is central's, which people can change; the site file's name
+    is shown as long as central has none.
     """
     central = central_record(known)
     name = text_of(central, "name").strip() or known.name
@@ -197,7 +198,7 @@ def camera_record(
 
 
 def camera_status(snapshot: CameraSnapshot) -> CameraStatus:
-    """Return a camera's state as the interface shows it."""
+    """Return a camera's state as the interface's model."""
     return CameraStatus(
         id=snapshot.camera_id,
         name=snapshot.name,

@@ -1,4 +1,4 @@
-"""WebRTC views that are open, with who opened each: a view ends when that session, key or permission does."""
+"""Open WebRTC views and the callers who opened them. A view ends when the caller's session, key or permission does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.web.operations.cameras.operations import CAMERA_VIEW_RULE
 log = structlog.get_logger(__name__)
 
 CHECK_SECONDS = 5.0
-"""Seconds between two looks at the right behind each open view."""
+"""Seconds between two checks of the permissions of open views."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class _OpenView:
 
 
 class OpenViews:
-    """Every 5 s the right behind each open view is looked at again. Watching counts as use of a session."""
+    """The open views. Every 5 s each caller's permission is checked again, which also counts as use of the session."""
 
     def __init__(self, *, viewing: Viewing, viewers: Viewers) -> None:
         self._viewing = viewing
@@ -35,7 +35,7 @@ class OpenViews:
         self._open: dict[str, _OpenView] = {}
 
     def add(self, camera_id: int, view: str, asker: Caller) -> None:
-        """Keep a view that was just opened for this caller."""
+        """Add a view that was just opened for this caller."""
         self._open[view] = _OpenView(camera_id, asker)
 
     def remove(self, view: str) -> None:
@@ -43,7 +43,7 @@ class OpenViews:
         self._open.pop(view, None)
 
     async def run(self) -> None:
-        """Look at all views every 5 s, until cancelled."""
+        """Check all views every 5 s, until cancelled."""
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             for view, opened in tuple(self._open.items()):
@@ -57,7 +57,7 @@ class OpenViews:
             await self._viewing.end(opened.camera_id, view)
             log.info("view_ended", camera_id=opened.camera_id, why="who opened it may not watch any more")
         except (StoreError, CameraUnavailable) as error:
-            log.debug("view_not_checked", error=str(error))  # the next look finds it
+            log.debug("view_not_checked", error=str(error))  # the next round tries again
             return
         except (NotShown, NotFoundError):
             pass  # it has ended by itself

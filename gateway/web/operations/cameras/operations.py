@@ -38,10 +38,10 @@ class ChangedCamera(CameraFields):
 
 
 class CameraRecord(BaseModel):
-    """A camera: central's own fields, and over them the site's.
+    """A camera: central's own fields, overlaid by the site's.
 
-    `stream` is where it is watched by WebRTC (WHEP), `hls_url` by HLS; both are "" for a camera of another site. Either
-    address holds a token, so that players need no session.
+    `stream` is its address for WebRTC (WHEP), `hls_url` for HLS; both are "" for a camera of another site. Both
+    addresses hold a token, so that players need no session.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -136,7 +136,7 @@ CAMERA_DELETE = Operation(
     body=ById,
     answer=CameraAnswer,
 )
-# The document leaves this permission unconfirmed; a camera's state is a camera detail, so it is held the same way.
+# The specification does not confirm this permission; a camera's state needs the same one as the camera itself.
 CAMERA_STATUS = Operation(
     "GET",
     "/v1/camera/status/{id}",
@@ -168,7 +168,8 @@ CAMERA_LIVE = Operation(
     view=ViewKind.LIVE,
 )
 CAMERA_VIEW_RULE = needs("can_view_cameras")
-# Entered by a session of that rule or by a camera's token; a view that there is, by whoever knows its address.
+# The WHEP operations are open here: to open a view, `Whep` checks for a session with that rule or a camera's token. The
+# address of an open view is its own secret.
 CAMERA_WHEP = Operation(
     "POST",
     "/v1/camera/whep/{id}",

@@ -1,18 +1,18 @@
-"""Cameras live over WebRTC: WHEP (draft-ietf-wish-whep). The camera's worker speaks WebRTC, this speaks HTTP.
+"""Live cameras over WebRTC by WHEP (draft-ietf-wish-whep). This is the HTTP side; the camera's worker does WebRTC.
 
 | Request | Answer |
 |---|---|
 | POST of an offer, `application/sdp` | 201 with the answer, Location, ETag and a Link for each ICE server |
-| POST of another type / of what is no offer / that takes no H.264 | 415 / 400 / 406 |
+| POST of another type / of an invalid offer / of an offer without H.264 | 415 / 400 / 406 |
 | POST for a camera that sends nothing now | 409 with Retry-After |
-| POST for a camera whose pictures WebRTC cannot carry | 406 |
-| POST when enough watch | 503 with Retry-After |
+| POST for a camera whose video WebRTC cannot carry | 406 |
+| POST when the limit of viewers is reached | 503 with Retry-After |
 | PATCH of candidates, `application/trickle-ice-sdpfrag` | 204 |
-| PATCH without If-Match / with another session's / of an ICE restart | 428 / 412 / 422 |
+| PATCH without If-Match / with another session's tag / for an ICE restart | 428 / 412 / 422 |
 | DELETE | 200 |
-| anything without a session, its permission or a token | 401, 403 |
+| POST without a session or token / without the permission | 401 / 403 |
 
-Whoever has a view's URL may end it and add to it: it cannot be guessed. A view ends within 5 s of the session, key or
+PATCH and DELETE need no session: the URL of a view cannot be guessed. A view ends within 5 s after the session, key or
 permission that opened it.
 """
 
@@ -53,7 +53,7 @@ CORS = MappingProxyType(
         "Access-Control-Expose-Headers": "ETag, Link, Location, Retry-After",
     }
 )
-"""On every answer here: a page of another origin may watch with a token, never with the browser's own session."""
+"""Headers of every answer: a page of another origin may watch with a token, never with the session cookie."""
 _PREFLIGHT = MappingProxyType(
     {
         "Access-Control-Allow-Methods": "OPTIONS, POST, PATCH, DELETE",
@@ -77,7 +77,7 @@ _RETRY_AFTER = MappingProxyType({ViewRefusal.NO_SOURCE: "5", ViewRefusal.FULL: "
 
 
 class Whep:
-    """`/v1/camera/whep`."""
+    """The handlers of `/v1/camera/whep`."""
 
     def __init__(self, *, viewing: Viewing, viewers: Viewers, views: OpenViews, ice_servers: Sequence[str]) -> None:
         self._viewing = viewing
@@ -135,7 +135,10 @@ class Whep:
         return web.Response(status=204, headers={**_PREFLIGHT, **accepts})
 
     async def _asker(self, request: web.Request, caller: Caller, camera_id: int) -> Caller:
-        """Return whose right the view is opened by: a session with the permission, or a token of this camera."""
+        """Return the caller whose permission opens the view: by session, or by a token of this camera.
+
+        Raises RequestRefused: 401 without either, 403 for a session without the permission.
+        """
         if caller.may(CAMERA_VIEW_RULE):
             return caller
         view = View(ViewKind.WATCH, camera_id)

@@ -1,1 +1,1 @@
-"""Access cards: read, written, and as a sheet."""
+"""Access cards: reading, writing, and the Excel export."""

@@ -1,4 +1,4 @@
-"""Access cards: read, and written through the one way of writes. Every change counts in the lanes at once."""
+"""Access cards: the handlers. Changes go through the writer of central's records, and count in the lanes at once."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ log = structlog.get_logger(__name__)
 KIND = "access_card"
 _BOUNDS = ("valid_from", "valid_until")
 SECRETS = ("pin", "pin_code")
-"""Fields of a card's record that nobody is shown."""
+"""Fields of a card's record that are never shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CardsFamily:
-    """`/v1/access`, but for its sheet. A card is found by any id that it ever had."""
+    """The handlers of `/v1/access`, except the Excel export. A card is found by any id that it ever had."""
 
     cards: Cards
     devices: Records
@@ -105,7 +105,7 @@ class CardsFamily:
         return await success_listed(request, "access_cards", shown, count=count)
 
     async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Add a card. One that no reading can match is taken, with a warning: its credential may be added later."""
+        """Add a card. A card that no reading can match is accepted, with a warning: its number may be added later."""
         _wanted, body = await read_new(request, NewCardBody)
         if all(value in (None, "") for value in body.values()):
             raise RequestRefused(400, "body: an access card needs at least one field")
@@ -126,7 +126,7 @@ class CardsFamily:
         return await self._written(written)
 
     def _refuse_never_valid(self, body: JsonObject) -> None:
-        """Two bounds that are sent together must leave a time between them; of one alone a warning tells."""
+        """Refuse two bounds that leave no time between them. For one bound alone, the answer carries a warning."""
         begin, end = (body.get(name) for name in _BOUNDS)
         if isinstance(begin, str) and isinstance(end, str):
             period = asked_period(begin, end, self.zone, names=_BOUNDS)
@@ -134,7 +134,7 @@ class CardsFamily:
                 raise RequestRefused(400, "valid_until: is before valid_from")
 
     async def _lifecycle(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Any state may follow any other: the interface knows no moves, and who may edit may set it right again."""
+        """Set a card's state. Any state may follow any other: the interface's specification has no transitions."""
         wanted = await read_body(request, LifecycleBody)
         known = await self._known(wanted.id)
         body: JsonObject = {"id": known.card.card_id, "status": wanted.status.value}
@@ -145,7 +145,7 @@ class CardsFamily:
         return await self._written(written)
 
     async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Answers what the card was."""
+        """Delete a card; answer with the card as it was."""
         wanted = await read_body(request, ById)
         known = await self._known(wanted.id)
         written = await self.writes.write(CARD_DELETE, {"id": known.card.card_id})
@@ -154,7 +154,7 @@ class CardsFamily:
         return success(access_card=shown, warnings=())
 
     async def _to_device(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        """No driver has a place for cards: readers only read, and the gateway decides."""
+        """Refuse to send a card to a device (409): no driver stores cards, since the gateway decides."""
         wanted = await read_body(request, CardToDeviceBody)
         known = await self._known(wanted.id)
         device = await self.devices.get(await self.pending_writes.site_id("device", wanted.device_id))
@@ -168,7 +168,7 @@ class CardsFamily:
         )
 
     async def _tell(self, caller: Caller, what: str, card_id: int | None) -> None:
-        """Record who did what."""
+        """Record the change and the caller as an event."""
         stamp = self.clock.wall()
         event = Event(
             kind=EventKind.CARDS_CHANGED,
@@ -200,7 +200,7 @@ class CardsFamily:
 
 
 def card_record(known: CardRecord, waiting: Sequence[WaitingWrite]) -> Record:
-    """Return a card as the interface shows it."""
+    """Return a card as a record of the interface, without its PIN."""
     record = json.loads(known.record)
     shown: Record = _without_secrets(record if isinstance(record, dict) else {})
     shown |= {"id": known.card.card_id, "decided_as": known.card.status.value, "has_pin": bool(known.card.pin)}
@@ -212,7 +212,7 @@ def _without_secrets(record: Record) -> Record:
 
 
 def _warnings(card: Card) -> tuple[str, ...]:
-    """Return the reasons why a card opens nothing, as far as the card itself shows them."""
+    """Return the reasons why a card opens no gate, as far as they lie in the card itself."""
     told = []
     if not card.aliases:
         told.append("no reader can match this card: it has no number, UID or plate that can be read")

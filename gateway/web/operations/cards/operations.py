@@ -17,7 +17,7 @@ from gateway.web.operations.answers import Answer, Listed
 
 
 def _moment(value: str) -> str:
-    """Check a bound: an ISO 8601 moment or day, else ValueError; "" is no bound."""
+    """Check that a bound is an ISO 8601 moment or day, or "" for no bound. Raises ValueError."""
     if value:
         try:
             datetime.fromisoformat(value)
@@ -27,14 +27,14 @@ def _moment(value: str) -> str:
 
 
 def _as_text(value: str | int) -> str | None:
-    """Return a bound in the one form that is written; 0 and "" are none."""
+    """Return a bound in the form that is stored: text as sent, numbers as ISO 8601; None for 0 and ""."""
     if isinstance(value, str):
         return value.strip() or None
     return iso_utc(value * (1_000 if value >= _MILLISECONDS_FROM else 1_000_000)) if value else None
 
 
 def _as_number(value: str) -> int:
-    """Check a number; ValueError for anything else."""
+    """Convert digits to a number. Raises ValueError for other text."""
     if not (value.isascii() and value.isdigit()):
         raise ValueError("must be a number, or its digits")
     return int(value)
@@ -133,7 +133,7 @@ class CardBody(CardFields):
 
 
 class LifecycleBody(Body):
-    """Into which state an access card goes. Any state may follow any other."""
+    """The new state of an access card. Any state may follow any other."""
 
     id: Id
     status: CardStatus

@@ -1,4 +1,4 @@
-"""Access cards as an Excel sheet."""
+"""Access cards as an Excel file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class CardSheet:
-    """`/v1/access/excel`: the cards that a list with the same search has, the newest first. No PIN is in it."""
+    """The handler of `/v1/access/excel`: all cards that pass the search, newest first, without PINs."""
 
     cards: Cards
     spreadsheets: Spreadsheets

@@ -1,4 +1,4 @@
-"""Parking entries: who came in and went out, listed, reported, as Excel, and by hand."""
+"""Parking entries: handlers of lists, reports, Excel files, and manual entries."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ _KIND: Final = "entry"
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A device's lane."""
+    """The lane of a device, and the area behind it ("" for none)."""
 
     lane_id: str
     area: str
 
 
 class EntriesFamily:
-    """`/v1/entry`. An entry's id may be the site's or central's; cursors are the site's ids."""
+    """The handlers of `/v1/entry`. An entry's id may be the site's or central's; cursors are the site's ids."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class EntriesFamily:
         return await self._sheet(request, "entries", self._rows(await self._filter(wanted)))
 
     async def _report_as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        """List entries with their totals."""
+        """Return the entries as Excel, with their totals in the last rows."""
         wanted = await read_body(request, EntryWhich)
         totals = totals_rows(await self._totals(wanted))
         return await self._sheet(request, "entry-report", self._rows(await self._filter(wanted), below=totals))
@@ -160,7 +160,7 @@ class EntriesFamily:
         if "date_at" not in body:
             _refuse_trust_without_moment(wanted)
         elif "date_at" in said:
-            body.setdefault("clock_trusted", True)  # what a person says is not the clock's
+            body.setdefault("clock_trusted", True)  # a person's moment does not depend on the clock
         if known.entry_at is None:
             if body.pop("exit_at", None) is not None and "exit_at" in said:
                 raise _moment_of_an_exit()
@@ -171,10 +171,13 @@ class EntriesFamily:
         return success(entry=await self._shown(await self._known(known.id)))
 
     def _moments(self, sent: JsonObject, *, said: AbstractSet[str]) -> JsonObject:
-        """Return the body with its moments as central takes them; an empty one is none. Raises RequestRefused.
+        """Return the body with its moments in central's form. Raises RequestRefused.
 
-        A status follows from the moments, so it is not among what is written. A moment of which no clock can tell
-        whether it has been is not trusted, unless whoever names it says so.
+        A blank `date_at` is dropped, a blank `exit_at` becomes None.
+
+        `said` are the fields that differ from the record; only they are checked. `status` is left out, because it
+        follows from the moments. If no clock can tell whether a moment is past, `clock_trusted` becomes false, unless
+        the request itself sets it.
         """
         body = {name: value for name, value in sent.items() if name != "status"}
         for name in ("date_at", "exit_at"):
@@ -196,7 +199,10 @@ class EntriesFamily:
         return moment.micros
 
     async def _placed(self, body: JsonObject, wanted: NewEntry | ChangedEntry, *, said: AbstractSet[str]) -> JsonObject:
-        """Return the body with the present ids of devices and card, and the devices' lanes where it names none."""
+        """Return the body with present ids of devices and card, and the devices' lanes and area unless `said` has them.
+
+        Raises RequestRefused (400) for an unknown card or device.
+        """
         placed: JsonObject = {}
         if wanted.access_id is not None:
             body["access_id"] = await self._card(wanted.access_id)
@@ -211,14 +217,17 @@ class EntriesFamily:
         return {**body, **{name: value for name, value in placed.items() if name not in said}}
 
     async def _card(self, number: int) -> int:
-        """Return the id by which a card is known now. Raises RequestRefused for an id of this site that none has."""
+        """Return a card's present id. Raises RequestRefused for a provisional id that no card has.
+
+        Ids of central are not checked, because this site need not know every card.
+        """
         known = await self._pending_writes.site_id("access_card", number)
         if known >= FIRST_PROVISIONAL_ID and await self._cards.get(known) is None:
             raise RequestRefused(400, f"access_id: there is no access card {number}")
         return known
 
     async def _device(self, name: str, number: int) -> int:
-        """Return the id by which a device is known now. Raises RequestRefused for none."""
+        """Return a device's present id. Raises RequestRefused for an unknown device; `name` is the field."""
         known = await self._pending_writes.site_id("device", number)
         if await self._devices.get(known) is None:
             raise RequestRefused(400, f"{name}: there is no device {number}")
@@ -240,7 +249,7 @@ class EntriesFamily:
         before = wanted.cursor_id
         if consumer is not None:
             self._consumers.asks(consumer, before)
-        if 0 < before < FIRST_PROVISIONAL_ID:  # central's id of one
+        if 0 < before < FIRST_PROVISIONAL_ID:  # an id of central
             known = await self._entries.get(before, now=self._now)
             before = known.id if known is not None else before
         page = await self._entries.page(
@@ -275,7 +284,7 @@ class EntriesFamily:
         )
 
     async def _present(self, kind: str, asked: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the ids by which records are known now: the first id of one that was made here keeps working."""
+        """Return the present ids of records: the provisional id of a record that was made here keeps working."""
         return tuple(
             [
                 await self._pending_writes.site_id(kind, number) if number >= FIRST_PROVISIONAL_ID else number

@@ -20,12 +20,12 @@ _Data = Annotated[Plain, Field(max_length=20_000)]
 
 
 def _as_many(value: object) -> object:
-    """One status may stand alone."""
+    """Wrap a single status in a tuple, so that it need not be sent as a list."""
     return (value,) if isinstance(value, str) else value
 
 
 class EntryWhich(Body):
-    """A filter of entries; a field left out does not filter. Dates are of the entry, or of an exit without one."""
+    """A filter of entries; an absent field does not filter. Dates are of the entry, or of an exit without entry."""
 
     search: Text = ""
     start_date: Text = ""
@@ -38,14 +38,14 @@ class EntryWhich(Body):
 
 
 class EntryListBody(Cursored, EntryWhich):
-    """A filter of entries, and the page."""
+    """A filter of entries, and the page of the list."""
 
 
 class _EntryFields(WriteBody):
     """The fields of an entry that a person may write; others are ignored.
 
-    Lanes and area are those of the devices where they are not said. `status` follows from the moments, whatever is
-    said. `clock_trusted` is said of a `date_at` that is sent along: without one the gateway's clock stamps.
+    Lanes and area default to those of the devices. A `status` that is sent is ignored, since it follows from the
+    moments. `clock_trusted` is accepted only together with `date_at`.
     """
 
     null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType(
@@ -70,7 +70,7 @@ class _EntryFields(WriteBody):
 
 
 class NewEntry(_EntryFields):
-    """A manual entry, or an exit that nobody saw come. `date_at` is when that was: now, when it is left out."""
+    """A manual entry, or an exit without an entry. `date_at` is its moment, by default now."""
 
     device_id: Id
     type: Literal["entry", "exit"] = "entry"
@@ -78,7 +78,7 @@ class NewEntry(_EntryFields):
 
 
 class ChangedEntry(_EntryFields):
-    """An entry of which these fields change. With `exit_at` it is closed."""
+    """Changed fields of an entry. `exit_at` closes the entry."""
 
     id: Id
     device_id: Id | None = None
@@ -88,8 +88,8 @@ class ChangedEntry(_EntryFields):
 class EntryRecord(BaseModel):
     """A parking entry: a stay from its entry to its exit.
 
-    `id` is central's once it has given one, `site_id` the site's own; either names the entry. `date_at` is `entry_at`,
-    or `exit_at` when only the exit is known. What else central or a person says of it is there too.
+    `id` is central's once central has given one; `site_id` is the site's own; requests may use either. `date_at` is
+    `entry_at`, or `exit_at` when only the exit is known. Further fields that central or a person wrote are there too.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -146,7 +146,7 @@ class EntriesAnswer(CursorListed):
 
 
 class EntryReportAnswer(EntriesAnswer):
-    """A part of the entries, and what all of them amount to."""
+    """One page of the entries, and the totals of all entries that pass the filter."""
 
     totals: EntryTotalsRecord
 

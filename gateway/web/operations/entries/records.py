@@ -1,4 +1,4 @@
-"""Parking entries and their totals as the interface shows them, and as rows of a sheet."""
+"""Parking entries and their totals as records of the interface, and as rows of an Excel sheet."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ COLUMNS = (
     Column("Clock trusted", width=13),
     Column("Note", width=40),
 )
-"""Of a sheet of entries."""
+"""The columns of a sheet of entries."""
 
 
 def entry_record(entry: ParkingEntry) -> Record:
-    """Return an entry as the interface shows it, without the fields that come from other records."""
+    """Return an entry as a record of the interface, without lane names and `sync`, which the caller adds."""
     is_exit = entry.entry_at is None
     moments = [None if micros is None else iso_utc(micros) for micros in (entry.entry_at, entry.exit_at)]
     return {
@@ -61,7 +61,7 @@ def entry_record(entry: ParkingEntry) -> Record:
 
 
 def totals_record(totals: EntryTotals) -> EntryTotalsRecord:
-    """Totals as the interface shows them."""
+    """Return totals as the interface's model."""
     return EntryTotalsRecord(
         count=totals.count,
         **{status.value: count for status, count in totals.by_status},
@@ -71,7 +71,7 @@ def totals_record(totals: EntryTotals) -> EntryTotalsRecord:
 
 
 def totals_rows(totals: EntryTotals) -> list[list[Cell]]:
-    """Totals as the last rows of a sheet: what, and how many."""
+    """Return totals as the last rows of a sheet, each with a name and a value."""
     shown = totals_record(totals)
     said: list[tuple[str, object]] = [("Entries", shown.count)]
     said += ((status.value.replace("_", " ").capitalize(), count) for status, count in totals.by_status)
@@ -80,7 +80,7 @@ def totals_rows(totals: EntryTotals) -> list[list[Cell]]:
 
 
 def entry_row(entry: ParkingEntry, lanes: Mapping[str, str]) -> list[Cell]:
-    """Return an entry as a row of a sheet; `lanes`: their names by id."""
+    """Return an entry as a row of a sheet; `lanes` are lane names by id."""
     note = json.loads(entry.record).get("note", "")
     return [
         entry.central_id or entry.id,
@@ -101,7 +101,7 @@ def entry_row(entry: ParkingEntry, lanes: Mapping[str, str]) -> list[Cell]:
 
 
 def _access_id(entry: ParkingEntry) -> int | None:
-    """Return the card of an entry. What passed by a grant's code has an id below 0, which means nothing to others."""
+    """Return the id of an entry's card, or None. A grant's code has an id below 0, which is internal."""
     return entry.card_id if entry.card_id is not None and entry.card_id > 0 else None
 
 

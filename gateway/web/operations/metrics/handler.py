@@ -39,7 +39,7 @@ METRICS = Operation(
 
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
-    """`GET /metrics`, for a program's key. `has_central`: the site does not stand alone."""
+    """The handler of `GET /metrics`, for programs with an API key. `has_central`: whether the site has a central."""
 
     state: Callable[[], SiteState]
     verdict: Callable[[], Verdict]
@@ -79,7 +79,7 @@ class Metrics:
             return None
         try:
             return await self.store.outbox.books()
-        except StoreError:  # a metric of its own says that the store fails; the others are wanted then more than ever
+        except StoreError:  # `store_failing` reports it; the other metrics are still wanted
             return None
 
     async def _webhooks(self) -> tuple[Webhook, ...]:
@@ -90,11 +90,11 @@ class Metrics:
 
 
 class _Now(Collector):
-    """Metrics that were computed already."""
+    """A collector of metrics that were computed already."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = metrics
 
     def collect(self) -> Iterable[Metric]:
-        """See `Collector.collect`."""
+        """Return the metrics."""
         return self._metrics

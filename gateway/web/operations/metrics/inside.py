@@ -17,7 +17,7 @@ from gateway.web.operations.metrics.samples import counter, gauge, histogram
 
 
 def lane_metrics(lanes: Mapping[str, LaneFigures]) -> Iterator[Metric]:
-    """Yield what lanes did since the start."""
+    """Yield the counters and durations of lanes since the start."""
     yield counter(
         "decisions",
         "Access decisions.",
@@ -68,7 +68,7 @@ def lane_metrics(lanes: Mapping[str, LaneFigures]) -> Iterator[Metric]:
 
 
 def store_metrics(store: Store) -> Iterator[Metric]:
-    """Yield how the store commits, and what waits for it."""
+    """Yield the durations of the store's commits, and the number of waiting writes."""
     yield histogram(
         "store_commit_seconds",
         "How long commits took.",
@@ -78,7 +78,7 @@ def store_metrics(store: Store) -> Iterator[Metric]:
 
 
 def loop_metrics(watch: LoopWatch) -> Iterator[Metric]:
-    """Yield how late the event loop was, and by whose fault."""
+    """Yield the event loop's lag, and the tasks that blocked it."""
     yield histogram("loop_lag_seconds", "By how much the event loop woke late.", [({}, watch.lag)])
     yield counter(
         "loop_held_up",
@@ -88,7 +88,7 @@ def loop_metrics(watch: LoopWatch) -> Iterator[Metric]:
 
 
 def process_metrics(processes: Sequence[ProcessFigures]) -> Iterator[Metric]:
-    """Yield the memory of the gateway's processes, and what they wrote."""
+    """Yield the number and memory of the gateway's processes, and the bytes that they wrote to disk."""
     names = Counter(one.name for one in processes)
     resident = {name: sum(one.resident for one in processes if one.name == name) for name in names}
     yield gauge("processes", "Processes at work.", [({"process": name}, count) for name, count in names.items()])

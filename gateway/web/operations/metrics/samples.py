@@ -1,4 +1,4 @@
-"""Metrics of Prometheus made of samples."""
+"""Makers of Prometheus metrics, with the prefix `edge_gateway_`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Samples = Iterable[tuple[Labels, float]]
 
 
 def gauge(name: str, text: str, samples: Samples) -> Metric:
-    """Make a metric of values that go up and down."""
+    """Make a gauge: a value that goes up and down."""
     metric = GaugeMetricFamily(f"{_PREFIX}_{name}", text)
     for labels, value in samples:
         metric.add_sample(metric.name, labels, float(value))
@@ -24,7 +24,7 @@ def gauge(name: str, text: str, samples: Samples) -> Metric:
 
 
 def counter(name: str, text: str, samples: Samples) -> Metric:
-    """Make a metric of counts since the start; their samples are called `_total`."""
+    """Make a counter of events since the start; its samples have the suffix `_total`."""
     metric = CounterMetricFamily(f"{_PREFIX}_{name}", text)
     for labels, value in samples:
         metric.add_sample(f"{metric.name}_total", labels, float(value))
@@ -32,7 +32,7 @@ def counter(name: str, text: str, samples: Samples) -> Metric:
 
 
 def histogram(name: str, text: str, timings: Iterable[tuple[Labels, Timings]]) -> Metric:
-    """Make a metric of durations, by their upper bounds."""
+    """Make a histogram of durations in seconds, with cumulative buckets by upper bound."""
     metric = HistogramMetricFamily(f"{_PREFIX}_{name}", text)
     for labels, one in timings:
         count = 0

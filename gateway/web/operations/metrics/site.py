@@ -20,7 +20,7 @@ _MICROS = 1_000_000
 
 
 def site_metrics(site: SiteState, verdict: Verdict, books: Books | None, *, version: str) -> Iterator[Metric]:
-    """Yield the site's metrics. `books` count the records for central."""
+    """Yield the site's metrics. `books` are the outbox's counts; None without central, or while the store fails."""
     yield gauge("info", "The gateway's release.", [({"version": version}, 1)])
     yield gauge("ready", "1 while every lane can work, else 0.", [({}, not verdict.not_ready)])
     yield gauge(
@@ -35,7 +35,10 @@ def site_metrics(site: SiteState, verdict: Verdict, books: Books | None, *, vers
 
 
 def _labels(problem: Problem) -> Labels:
-    """Return what tells the problem from others. A whole sentence does not: its figures change, each time a series."""
+    """Return the labels that identify a problem.
+
+    A whole sentence is left out: it holds figures that change, and each change would start a new time series.
+    """
     return {
         "kind": problem.kind.value,
         "part": problem.part.value,

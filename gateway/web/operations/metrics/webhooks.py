@@ -11,7 +11,7 @@ from gateway.web.operations.metrics.samples import counter, gauge
 
 
 def webhook_metrics(hooks: Sequence[Webhook]) -> Iterator[Metric]:
-    """Yield the metrics of each webhook, by its id: an address may hold a secret."""
+    """Yield the metrics of each webhook, labelled by id, because an address may hold a secret."""
     own = [({"webhook": hook.id}, hook) for hook in hooks]
     yield gauge(
         "webhook_enabled", "1 while announcements are sent.", [(labels, not hook.disabled) for labels, hook in own]
