@@ -1,7 +1,8 @@
-"""Child processes, started without delay of the event loop.
+"""Child processes, started without delaying the event loop.
 
-asyncio starts a child on the loop, and by `vfork`, which stops the whole interpreter until the child runs its program:
-on a busy machine for a quarter of a second. Here it is forked in a thread, which costs the loop a millisecond or two.
+asyncio starts a child on the loop by `vfork`, which stops the whole interpreter until the child runs its program: up
+to a quarter of a second on a busy machine. Here the child is forked in a thread, which costs the loop one or two
+milliseconds.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from typing import IO
 
 _LONGEST_LINE = 64 * 1024
 
-# The documented switch ("Disabling use of vfork() or posix_spawn()"); it is one for the whole program.
+# The switch that Python documents under "Disabling use of vfork() or posix_spawn()". It holds for the whole program.
 subprocess._USE_VFORK = False  # type: ignore[misc]  # noqa: SLF001
 
 
 class ChildProcess:
-    """A child that runs. Made by `start_child`; belongs to the loop.
+    """A running child process, made by `start_child`. Used on the event loop's thread only.
 
     Attributes:
-        stdin: what the child reads, if it was asked for.
-        stdout: what it writes, likewise.
-        stderr: its errors, likewise.
+        stdin: the pipe to the child's standard input, None where no pipe was asked for.
+        stdout: the pipe from its standard output, or None likewise.
+        stderr: the pipe from its standard error, or None likewise.
     """
 
     def __init__(self, started: subprocess.Popen[bytes]) -> None:
@@ -44,23 +45,23 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The child's process id."""
         return self._started.pid
 
     @property
     def returncode(self) -> int | None:
-        """Its exit status, negative for a signal; None while it runs."""
+        """The child's exit status, negative for a signal; None while it runs."""
         return self._started.returncode
 
     async def wait(self) -> int:
-        """Wait for its end, however long; return the exit status."""
+        """Wait without a limit until the child ends; return its exit status."""
         await self._ended.wait()
         return self._started.returncode
 
     async def ended(self, *, within: float) -> int | None:
-        """Wait for its end at most so many seconds; return the exit status, or None.
+        """Wait at most `within` seconds until the child ends; return its exit status, None while it still runs.
 
-        A killed process may take long, too, in a disk or a driver that hangs: a wait for it needs a bound.
+        Even a killed process can take long to end, when it waits for a disk or a driver that hangs.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
@@ -68,17 +69,17 @@ class ChildProcess:
         return None
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal; nothing if it has ended."""
+        """Send a signal; do nothing if the child has ended."""
         if self.returncode is None:
             with contextlib.suppress(ProcessLookupError):  # it ended just now
                 self._started.send_signal(number)
 
     def kill(self) -> None:
-        """End it at once; nothing if it has ended."""
+        """Send SIGKILL; do nothing if the child has ended."""
         self.send_signal(signal.SIGKILL)
 
     def close(self) -> None:
-        """Close its pipes, whatever is still in them. It is not waited for."""
+        """Close this side of the pipes, unread and unsent bytes included. Does not wait for the child's end."""
         for transport in self._transports:
             transport.close()
 
@@ -127,12 +128,12 @@ async def start_child(
 
     Args:
         words: the program and its arguments.
-        stdin: `subprocess.PIPE` or `DEVNULL`, as the next two; None is what this process has.
-        stdout: see `stdin`.
-        stderr: see `stdin`.
-        environ: its environment, or this process's.
+        stdin: `subprocess.PIPE` or `DEVNULL`; None inherits this process's own.
+        stdout: the same choice for the standard output.
+        stderr: the same choice for the standard error.
+        environ: the child's environment; None inherits this process's.
 
-    Raises OSError when the machine cannot. Whoever is cancelled meanwhile leaves no child behind.
+    Raises OSError when the machine cannot start it. A caller that is cancelled meanwhile leaves no child behind.
     """
     started = await _forked(
         lambda: subprocess.Popen(
@@ -141,13 +142,13 @@ async def start_child(
     )
     try:
         child = ChildProcess(started)
-    except OSError:  # a system without pidfd, or out of descriptors: nobody would know of its end
+    except OSError:  # a system without pidfd, or out of descriptors: nobody would learn that the child ended
         with started:
             started.kill()
         raise
     try:
         await child.connect()
-    except BaseException:  # no descriptor is free, or it was cancelled: nobody else knows of this child
+    except BaseException:  # out of descriptors, or cancelled: nobody else would end this child
         child.kill()
         child.close()
         raise
@@ -155,7 +156,7 @@ async def start_child(
 
 
 async def _forked(make: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-    """Fork in a thread of its own: those of the pool may all wait for a disk that hangs."""
+    """Fork in a thread of its own, since all threads of the pool may be waiting for a disk that hangs."""
     starting: Future[subprocess.Popen[bytes]] = Future()
     thread = threading.Thread(target=_start_and_stay, args=(make, starting), name="start-child", daemon=True)
     try:
@@ -170,18 +171,18 @@ async def _forked(make: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Pop
 
 
 def _start_and_stay(make: Callable[[], subprocess.Popen[bytes]], starting: Future[subprocess.Popen[bytes]]) -> None:
-    """Start a child, and stay until it ends.
+    """Start a child, and keep this thread until the child ends.
 
-    To the system the parent is the thread: a child with PR_SET_PDEATHSIG gets its signal when that thread ends.
+    The kernel counts the thread as the parent: a child with PR_SET_PDEATHSIG gets its signal when that thread ends.
     """
     starting.set_running_or_notify_cancel()
     try:
         started = make()
-    except BaseException as error:  # noqa: BLE001 (whatever it is, whoever waits for the child is to have it)
+    except BaseException as error:  # noqa: BLE001 (every error goes to the caller that waits for the child)
         starting.set_exception(error)
         return
     starting.set_result(started)
-    with contextlib.suppress(ChildProcessError):  # its end was taken already
+    with contextlib.suppress(ChildProcessError):  # its exit status was collected already
         os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
 
 

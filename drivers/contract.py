@@ -27,7 +27,7 @@ class TooLate(LinkError):
 
 
 class LineDown(LinkError):
-    """The line itself is not open, or too much waits for it. Nothing was sent."""
+    """The line itself is not open, or its queue is full. Nothing was sent."""
 
 
 class DeviceFault(DriverError):
@@ -35,7 +35,7 @@ class DeviceFault(DriverError):
 
 
 class ProtocolViolation(DriverError):
-    """Bytes arrived that no conforming device sends. They are dropped, counted, and the line is drained."""
+    """Bytes arrived that no conforming device sends. They are dropped and counted, and the line is drained."""
 
 
 class DeadlinePassed(DriverError):
@@ -86,7 +86,7 @@ class CardPresented:
 
 @dataclass(frozen=True, slots=True)
 class GateMoved:
-    """The gate's position: what it was at `at` or later, the instant at which the device was asked.
+    """The gate's position. `at` is the instant at which the device was asked, so the position is no older than that.
 
     Sent at each change, and again as a refresh at least every 2 s.
     """
@@ -98,7 +98,7 @@ class GateMoved:
 
 @dataclass(frozen=True, slots=True)
 class PointChanged:
-    """An input's state: what it was at `at` or later, the instant at which the device was asked.
+    """An input's state. `at` is the instant at which the device was asked, so the state is no older than that.
 
     Sent at each change, and again as a refresh at least every 2 s.
     """
@@ -111,12 +111,14 @@ class PointChanged:
 
 @dataclass(frozen=True, slots=True)
 class PollMissed:
-    """A poll was not answered. What was reported before still counts, but nothing is to be closed on it.
+    """A poll was not answered. Earlier reports still count, but no gate may be closed on their strength.
+
+    The next answer reports every point again.
 
     Attributes:
         device_id: the device's id.
-        in_a_row: how many were missed by now, this one included. The next answer reports every point again.
-        at: when it was given up.
+        in_a_row: how many polls in a row were missed, this one included.
+        at: when the poll was given up.
     """
 
     device_id: int
@@ -131,8 +133,8 @@ class PlateSeen:
     Attributes:
         device_id: the plate camera's id.
         plate: as the camera gave it, upper case, without blanks and dashes.
-        confidence: 0.0 to 1.0; 1.0 when the camera says nothing of it.
-        vehicle: the camera's own name of this vehicle, by which its readings belong together; "" for none.
+        confidence: 0.0 to 1.0; 1.0 when the camera gives none.
+        vehicle: the camera's own id of this vehicle, the same in all readings of it; "" for none.
         direction: "approaching", "leaving" or "" when not known.
         at: when the reading was complete here.
     """
@@ -173,9 +175,9 @@ class DeviceConnected:
 
 @dataclass(frozen=True, slots=True)
 class DeviceLost:
-    """The device stopped answering. Sent once per loss; every point of it is `UNKNOWN` from now on.
+    """The device stopped answering. Sent once per loss; all its points are `UNKNOWN` until it is back.
 
-    `answers`: the device is there but of no use (another key, every request refused), and not gone.
+    `answers` is True when the device still answers but cannot be used (wrong key, every request refused).
     """
 
     device_id: int
@@ -186,7 +188,7 @@ class DeviceLost:
 
 @dataclass(frozen=True, slots=True)
 class LossExplained:
-    """A lost device is still lost, for another reason than the last report gave; otherwise as `DeviceLost`."""
+    """A lost device is still lost, now for another reason. The fields mean the same as those of `DeviceLost`."""
 
     device_id: int
     reason: str
@@ -211,7 +213,7 @@ Reports = Callable[[Report], None]
 
 
 Forbidden = Callable[[], str]
-"""Says in one sentence what forbids a command at this instant, or "" when nothing does. Never blocks, never raises."""
+"""Returns in one sentence what forbids a command at this instant, or "" for nothing. Never blocks, never raises."""
 
 
 class Driver(Protocol):
@@ -219,11 +221,11 @@ class Driver(Protocol):
 
     @property
     def device_id(self) -> int:
-        """The device's id in the site file, which is central's."""
+        """The device's id in the site file, the same as at central."""
         ...
 
     async def run(self, reports: Reports) -> None:
-        """Keep the device connected and report until cancelled. Returns only by cancellation."""
+        """Keep the device connected and report until cancelled. Never returns otherwise."""
         ...
 
 
@@ -232,20 +234,20 @@ class PolledDriver(Driver, Protocol):
     """A driver that polls its device."""
 
     def watch_closely(self, *, until: MonotonicSeconds) -> None:
-        """Poll as fast as the line allows until then. Returns at once."""
+        """Poll as fast as the line allows until `until`. Returns at once."""
         ...
 
 
 class Gate(Driver, Protocol):
     """A barrier, door or turnstile that can be commanded.
 
-    A command returns once the device acknowledged it: that is *not* yet movement, which only `GateMoved` reports.
+    A command returns once the device acknowledged it. That is *not* yet movement, which only `GateMoved` reports.
     It raises `LinkError` when the device does not answer, `DeviceFault` when it refuses and `DeadlinePassed` when
-    the line was not free before `deadline`; it is never queued for a device that is away, and never tried again.
+    the line was not free before `deadline`. It is never queued for a device that is away, and never tried again.
 
-    `forbidden` is called once, right before the first byte is written, after every report that came in until then: a
-    reason that it returns stops the command with `NotPermitted`. So no change while the line is busy is missed, neither
-    an input nor a later command that takes the place of this one.
+    `forbidden` is called once, right before the first byte is written, when all reports up to then were delivered. If
+    it returns a reason, the command stops with `NotPermitted`. So nothing that changed while the line was busy is
+    missed: no input, and no later command that replaced this one.
     """
 
     async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
@@ -253,7 +255,7 @@ class Gate(Driver, Protocol):
         ...
 
     async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
-        """Command the gate to close. `forbidden` says what makes it unsafe, so it is never left out."""
+        """Command the gate to close. `forbidden` says what makes closing unsafe, so it is required."""
         ...
 
     async def stop(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
@@ -262,7 +264,7 @@ class Gate(Driver, Protocol):
 
 
 class Feedback(StrEnum):
-    """Feedback of a reader to the person before it. `AWAITING`: a PIN or a second card is wanted."""
+    """Feedback of a reader to the person before it. `AWAITING`: it waits for a PIN or a second card."""
 
     GRANTED = "granted"
     DENIED = "denied"

@@ -1,10 +1,11 @@
 """The delivery of a command over TCP: acknowledged by the peer's kernel, or taken back before it is sent twice.
 
-A reset takes back what TCP holds, but not a packet on its way. The kernel sends a lost packet again after 200 ms or
-more (`tcpi_rto`; a tail loss probe comes after 200 ms and twice the round trip). If the peer's hardware address is not
-known then, here or in a router, that packet waits for it for up to 3 s, outlives the reset and is delivered when the
-line is back. So a command that is not acknowledged is taken back before the kernel sends it again. What is acknowledged
-is with the peer; its answer may take its time.
+To take bytes back means to reset the connection, so that the kernel drops what it has not delivered. A reset cannot
+recall a packet that is on its way. The kernel sends a lost packet again after 200 ms or more (`tcpi_rto`; a tail loss
+probe comes after 200 ms and twice the round trip). If the peer's hardware address is unknown by then, here or in a
+router, that second packet is held for up to 3 s while the address is looked up. It outlives the reset and is delivered
+when the line is back. So a command that is not acknowledged is taken back before the kernel sends it again. Once bytes
+are acknowledged, the peer has them, and its answer may take longer.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _LOOK_SECONDS = 0.02
 _PROBE_SECONDS = 0.2
 """The delay that a tail loss probe adds to two round trips, for a peer that acknowledges late."""
 _SHARE = 0.7
-"""Of the time until a packet is sent again: the rest is for a loop that is late."""
+"""The share of the retransmission time after which bytes are taken back; the rest is margin for a late event loop."""
 _INFO_SIZE = 104
 _RTO, _RTT, _TOTAL_RETRANS = 8, 8 + 15 * 4, 8 + 23 * 4  # offsets in struct tcp_info
 _HELD_SECONDS = 3
 
 
 class Carrier:
-    """The carrier of one interface; one that is not known counts as present.
+    """The carrier signal of one network interface. The carrier of an unknown interface counts as present.
 
     Args:
         interface: its name, "" when it is not known.
@@ -56,7 +57,7 @@ class Carrier:
             return cls("")  # no route any more, or no permission to ask
 
     def is_lost(self) -> bool:
-        """Return whether nothing can leave by it now."""
+        """Return whether the interface has no carrier, so that nothing can leave by it now."""
         if not self.interface:
             return False
         try:
@@ -98,7 +99,7 @@ class TcpState:
 
     Attributes:
         unacknowledged: bytes written that the peer's kernel has not acknowledged.
-        retransmissions: packets sent again, since it was opened.
+        retransmissions: packets sent again since the connection was opened.
         sent_again_after: seconds after which a packet without an acknowledgement is sent again.
     """
 
@@ -108,7 +109,7 @@ class TcpState:
 
     @classmethod
     def of(cls, line: TransportSocket) -> TcpState:
-        """Ask the kernel. Raises OSError for a closed socket."""
+        """Ask the kernel for the state of a connection. Raises OSError for a closed socket."""
         info = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_SIZE)
         (rto,), (rtt,), (total,) = (struct.unpack_from("=I", info, at) for at in (_RTO, _RTT, _TOTAL_RETRANS))
         (unacknowledged,) = struct.unpack("i", fcntl.ioctl(line.fileno(), termios.TIOCOUTQ, bytes(4)))
@@ -116,10 +117,10 @@ class TcpState:
 
 
 class Delivery:
-    """The watch over the bytes written on one connection. Lines other than TCP need none.
+    """The watch over the bytes written on one TCP connection. On other lines it does nothing.
 
     Args:
-        transport: the connection's; it must be open.
+        transport: the connection's transport, which must be open.
     """
 
     def __init__(self, transport: asyncio.BaseTransport) -> None:
@@ -142,9 +143,9 @@ class Delivery:
         return state.unacknowledged if state is not None else 0
 
     def guard(self, *, until: Callable[[], bool], take_back: Callable[[str], None]) -> None:
-        """Call `take_back` once with the reason if bytes stay unacknowledged. Returns at once and looks until `until`.
+        """Call `take_back` once, with the reason, if bytes stay unacknowledged.
 
-        Nothing may be unacknowledged when it is called.
+        Returns at once; the watch goes on until `until()` is True. At the call, no byte may be unacknowledged.
         """
         state = self._state()
         if state is not None:
@@ -159,13 +160,13 @@ class Delivery:
         retransmissions: int,
         settled_at: float,
     ) -> None:
-        """Check whether everything is acknowledged, and check again soon.
+        """Check whether everything is acknowledged, and schedule the next check.
 
         Args:
-            until: whether the watch is over.
-            take_back: called with the reason.
-            retransmissions: of the connection, when the watch began.
-            settled_at: the loop's time of the last look that found nothing unacknowledged.
+            until: returns True when the watch is over.
+            take_back: called with the reason when bytes stay unacknowledged.
+            retransmissions: the connection's count when the watch began.
+            settled_at: the loop's time of the last check that found nothing unacknowledged.
         """
         state = None if until() else self._state()
         if state is None:
@@ -191,4 +192,4 @@ class Delivery:
         try:
             return TcpState.of(self._line)
         except OSError:
-            return None  # the connection is gone: its loss is reported where it is read
+            return None  # the connection is lost: its reader reports that

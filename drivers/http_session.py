@@ -1,6 +1,6 @@
-"""HTTP towards devices: digest authentication, errors by reaction, and requests that are never repeated.
+"""HTTP towards devices: digest authentication, translated errors, and requests that are never repeated.
 
-aiohttp repeats a PUT by itself when its connection breaks before the answer. A gate that had obeyed already would get
+aiohttp repeats a PUT by itself when its connection breaks before the answer. A gate that had already obeyed would get
 the command twice, so a broken connection becomes a driver's error before aiohttp sees it.
 """
 
@@ -26,11 +26,11 @@ _UNAUTHORIZED = 401
 
 
 class AccountRefused(DeviceFault):
-    """The device refuses the user name or password. Devices lock an account that keeps trying, so do not."""
+    """The device refuses the user name or password. Devices lock an account after repeated failures: do not retry."""
 
 
 BeforeBytes = Callable[[], None]
-"""Called right before the first byte of each attempt at a request; what it raises stops the attempt."""
+"""Called right before the first byte of each attempt at a request. An exception from it stops the attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Account:
         return f"Account({self.username!r})"
 
     def digest(self) -> aiohttp.DigestAuthMiddleware:
-        """Digest authentication that remembers a device's challenge, so that most requests need no second attempt."""
+        """Return digest authentication that keeps a device's challenge, so that most requests need one attempt only."""
         return aiohttp.DigestAuthMiddleware(login=self.username, password=self.password)
 
 
 class _Request(aiohttp.ClientRequest):
-    """A request that asks before it writes: with the connection open, and nothing awaited in between."""
+    """A request that calls `before_bytes` on the open connection right before it writes, with no await in between."""
 
     before_bytes: BeforeBytes | None = None
 
@@ -73,7 +73,7 @@ class _Request(aiohttp.ClientRequest):
 
 
 def _reset(conn: aiohttp.connector.Connection, reason: str) -> None:
-    """Reset a connection; its request ends with this reason."""
+    """Reset a connection; its request fails with this reason."""
     if conn.protocol is not None:
         conn.protocol.set_exception(aiohttp.ClientOSError(reason))
     if conn.transport is not None:
@@ -90,7 +90,7 @@ class OneAttempt:
     async def __call__(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Make one attempt. The challenge of a 401 is read to its end, so that the next attempt finds a free line."""
+        """Make one attempt. Read a 401 to its end, so that the next attempt can reuse the connection."""
         if self._before_bytes is not None:
             if not isinstance(request, _Request):
                 raise TypeError("such a request needs a session of open_session")
@@ -110,8 +110,8 @@ class OneAttempt:
 async def open_session(*, reuse_lines: bool) -> AsyncIterator[aiohttp.ClientSession]:
     """Open a session towards one device: no cookies, proxies or unpacking, redirects only if asked for.
 
-    `reuse_lines` is False where a request must not meet a line that the device is just closing. A request that is given
-    up has its connection reset, so that nothing of it arrives later.
+    `reuse_lines` is False where a request must not go out on a connection that the device is just closing. The
+    connection of an abandoned request is reset, so that no byte of it arrives later.
     """
     connector = aiohttp.TCPConnector(limit=4, force_close=not reuse_lines, socket_factory=_bounded_socket)
     async with aiohttp.ClientSession(
@@ -133,7 +133,7 @@ def _bounded_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 async def read_answer(response: aiohttp.ClientResponse) -> bytes:
-    """Read the body of an answer. LinkError when it is larger than 64 KiB."""
+    """Read the body of an answer. Raises LinkError when it is larger than 64 KiB."""
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
@@ -144,9 +144,9 @@ async def read_answer(response: aiohttp.ClientResponse) -> bytes:
 
 
 def refuse_status(status: int, name: str) -> None:
-    """Raise for an answer other than OK.
+    """Raise unless the status is 200.
 
-    AccountRefused and other DeviceFaults when the device refuses, LinkError when it is in trouble.
+    401 and 403 raise AccountRefused, other 4xx DeviceFault, and everything else LinkError.
     """
     match status:
         case 200:

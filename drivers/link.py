@@ -41,8 +41,9 @@ class LinkSpec:
         baud: bits per second.
         parity: of each character.
         stop_bits: of each character.
-        echoes: whether what is sent comes back first, as some two-wire adapters do.
-        exclusive: whether a serial port is refused while somebody else has it, and theirs while it is ours.
+        echoes: whether the adapter returns each sent byte before the answer, as some two-wire adapters do.
+        exclusive: whether a serial port is opened exclusively: it does not open while another program has it, and no
+            other program can open it meanwhile.
     """
 
     url: str
@@ -58,22 +59,22 @@ class LinkSpec:
         return self.url.startswith("serial:")
 
     def seconds_for(self, count: int) -> float:
-        """Return how long so many bytes are on the line: of a serial port, with 11 bits each; 0.0 elsewhere."""
+        """Return how long `count` bytes take on a serial line, at 11 bits each; 0.0 over TCP."""
         return count * 11 / self.baud if self.is_serial else 0.0
 
     @property
     def frame_gap(self) -> float:
-        """Seconds of silence that part two RTU frames: 3.5 characters, or 1.75 ms above 19200 baud."""
+        """Seconds of silence between two Modbus RTU frames: 3.5 characters, or 1.75 ms above 19200 baud."""
         return 0.00175 if self.baud > 19_200 else 3.5 * 11 / self.baud
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Bytes as they came.
+    """Bytes that the system handed over together.
 
     Attributes:
         data: the bytes, at least one.
-        at: when the last of them was handed over by the system.
+        at: when they were handed over.
     """
 
     data: bytes
@@ -81,7 +82,7 @@ class Arrival:
 
 
 class Connection:
-    """An open line. Made by `open_link`; not opened again after it is lost.
+    """An open line, made by `open_link`. A lost connection stays lost; open a new one instead.
 
     One task reads; anyone on the loop's thread may write.
     """
@@ -116,7 +117,7 @@ class Connection:
         return bool(self._arrivals)
 
     async def read(self) -> Arrival:
-        """Wait for the next bytes. Bytes from before a hang-up are still returned; then LinkError."""
+        """Wait for the next bytes. On a lost line, return what arrived before the loss, then raise LinkError."""
         while not self._arrivals:
             if self._reason is not None:
                 raise LinkError(self._reason)
@@ -127,7 +128,7 @@ class Connection:
         return arrival
 
     def write(self, data: bytes) -> None:
-        """Send bytes at once, or hand them to the system's buffer. LinkError when the line is gone or takes no more."""
+        """Hand bytes to the system, without waiting. Raises LinkError when the line is lost or its buffer is full."""
         if self._reason is not None or self._transport is None or self._transport.is_closing():
             raise LinkError(self._reason or f"{self._url} is closing")
         if self._transport.get_write_buffer_size() > _UNSENT_LIMIT:
@@ -144,7 +145,7 @@ class Connection:
     async def send_break(self, seconds: float) -> None:
         """Hold the line in its break condition for at least `seconds`.
 
-        Raises LineDown when the line is gone, or is no serial port and has no such condition.
+        Raises LineDown when the line is lost, is no serial port, or its port cannot send a break.
         """
         port = None if self._transport is None else self._transport.get_extra_info("serial")
         if self._reason is not None or port is None:
@@ -157,7 +158,7 @@ class Connection:
             raise LineDown(f"{self._url} sends no break: {system_words(error)}") from error
 
     async def drain_to_quiet(self, *, quiet: float, longest: float) -> bytes:
-        """Read and drop until nothing came for `quiet` seconds, for at most `longest`; return what was dropped.
+        """Drop bytes until none came for `quiet` seconds, for at most `longest` seconds; return the dropped bytes.
 
         Raises LinkError when the line is lost meanwhile.
         """
@@ -168,15 +169,15 @@ class Connection:
                 async with asyncio.timeout(quiet):
                     dropped += (await self.read()).data
             except TimeoutError:
-                if not self._arrivals:  # else they came in the very moment, and the reader was late
+                if not self._arrivals:  # otherwise bytes came right at the time-out, before they could be read
                     break
         return bytes(dropped)
 
     def reset(self, reason: str) -> None:
-        """Take back every byte that was written and has not arrived.
+        """Discard every byte that was written and has not left this machine or was not acknowledged.
 
-        A TCP connection is lost by that, for this reason: closed without lingering, the kernel forgets what it would
-        send again. A serial port stays open, its output discarded.
+        A TCP connection is closed by that and lost for this reason: it is closed without lingering, so the kernel drops
+        what it would send again. A serial port stays open; its output buffers are emptied.
         """
         if self._transport is None or self._reason is not None:
             return
@@ -188,12 +189,15 @@ class Connection:
 
     @property
     def why_not_write(self) -> str:
-        """The reason why a command would not leave this machine at once, and must not be written now; "" for none."""
+        """The reason why a command must not be written now, since it would not leave this machine; "" for none."""
         return "" if self._delivery is None else self._delivery.why_not_write
 
     @contextlib.contextmanager
     def guarding_delivery(self) -> Iterator[None]:
-        """Reset the line if the peer does not acknowledge what is written meanwhile; see `drivers.delivery`."""
+        """Reset the line if the peer does not acknowledge what is written inside this context.
+
+        `drivers.delivery` says how fast.
+        """
         under_way = True
         if self._delivery is not None:
             self._delivery.guard(
@@ -221,11 +225,11 @@ class Connection:
         if self._transport is None:
             return
         if self._breaking is not None:
-            # Its thread must not use a descriptor that belongs to another file by then.
+            # The thread that holds the break must not use the descriptor after it belongs to another file.
             await asyncio.wait({self._breaking}, timeout=_CLOSE_SECONDS)
         self._discard_output()
         if not self._transport.is_closing() or self._transport.get_write_buffer_size():
-            # A serial port that hung up and owes no bytes closes already; a second call would close it twice.
+            # A serial port that hung up with nothing left to send is closing already; abort would close it twice.
             self._transport.abort()
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
@@ -234,7 +238,7 @@ class Connection:
             raise LinkError(f"{self._url} does not close") from error
 
     def _discard_output(self) -> None:
-        """Empty a serial port's output, here and in the system: closing it would wait for that, and send it."""
+        """Empty a serial port's output buffers, here and in the system; otherwise closing would wait and send them."""
         port = None if self._transport is None else self._transport.get_extra_info("serial")
         if port is None or self._transport is None:
             return
@@ -257,13 +261,16 @@ class Connection:
         return waiting + int(held)
 
     def opened(self, transport: asyncio.BaseTransport) -> None:
-        """Take the transport of the line, which is open."""
+        """Keep the transport of the line that has just opened."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 (both kinds of line make one)
         self._transport = transport
         self._delivery = Delivery(transport)
 
     def received(self, data: bytes) -> None:
-        """Take what came; called by the transport."""
+        """Queue received bytes for `read`; called by the transport.
+
+        More than 64 KiB unread bytes end the connection.
+        """
         if self._reason is not None:
             return
         self._arrivals.append(Arrival(data, self._monotonic()))
@@ -286,7 +293,7 @@ class Connection:
             self._on_change()
 
     def ended(self, error: Exception | None) -> None:
-        """Note that the line is gone; called by the transport."""
+        """Note that the line is lost; called by the transport."""
         self._hung_up(f"{self._url} hung up: {system_words(error)}" if error else f"{self._url} hung up")
         self._closed.set()
 
@@ -333,7 +340,7 @@ async def open_link(
 
 
 def reconnect_wait(failures: int, *, first: float = 0.2, longest: float = 5.0) -> float:
-    """Seconds to wait after `failures` in a row (1 or more): doubling, with up to half of it as jitter."""
+    """Return the backoff in seconds after `failures` in a row (1 or more): doubling, less up to half as jitter."""
     full = min(longest, first * 2.0 ** min(failures - 1, 16))
     return full * (0.5 + random.random() / 2)  # noqa: S311 (spreads load; guards nothing)
 
@@ -356,7 +363,7 @@ async def _open_serial(spec: LinkSpec, connection: Connection) -> None:
         opening.add_done_callback(_close_unwanted)
         raise
     transport, _ = await connection_for_serial(loop, partial(_Feed, connection), port)
-    connection.opened(transport)  # the transport itself says so only at the loop's next turn
+    connection.opened(transport)  # the transport calls connection_made only at the loop's next turn
 
 
 def _serial_port(spec: LinkSpec) -> serial.Serial:

@@ -1,4 +1,4 @@
-"""The loss of a device: reported once, and again with each other reason."""
+"""The loss of a device: reported once, and again when the reason changes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ _NUMBERS = re.compile(r"\d+(\.\d+)?")
 
 
 def is_answering(error: Exception) -> bool:
-    """Return whether the error shows that the device is there."""
+    """Return whether the error is an answer of the device, which is therefore there."""
     return isinstance(error, DeviceFault | ProtocolViolation | TooLate)
 
 
 class Loss:
-    """The reported absence of one device. No clock of its own: instants come with each call.
+    """The reported absence of one device. It has no clock: instants come with each call.
 
     Args:
         device_id: the id that the reports carry.
-        apart: seconds between two explanations; a sooner one is dropped. 0 for a driver that gives each reason once.
+        apart: the least seconds between two reports of a loss; a new reason that comes sooner is dropped. 0 for a
+            driver that gives each reason once.
     """
 
     def __init__(self, *, device_id: int, apart: float = 1.0) -> None:
@@ -42,11 +43,11 @@ class Loss:
         return self._reported is not None
 
     def over(self) -> None:
-        """Note that the device is there."""
+        """Note that the device is back."""
         self._reported = None
 
     def lost(self, reason: str, *, at: MonotonicSeconds, answers: bool = False) -> tuple[Report, ...]:
-        """Return the reports due to a loss for this reason; another number in it makes no other reason."""
+        """Return the reports due to a loss for this reason. Reasons that differ only in numbers count as the same."""
         known, says = self._reported, (_NUMBERS.sub("", reason), answers)
         if known is None:
             self._reported, self._reported_at = says, at

@@ -1,4 +1,4 @@
-"""A device's profile as a file: read, validated by its model, with each fault and its place."""
+"""Reading of a device's profile file, validated by its model. Errors name every fault with its place."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from drivers.contract import DriverError
 Profile = TypeVar("Profile", bound=BaseModel)
 
 SHIPPED_PROFILES = Path(__file__).with_name("profiles")
-"""The folder of the profiles that come with the gateway; they are data of this package, so a wheel carries them."""
+"""The folder of the profiles that come with the gateway. It lies in the package so that a wheel contains it."""
 
 
 PartName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 
 
 class Part(BaseModel):
-    """Base of all parts of a profile: frozen, unknown keys refused."""
+    """The base of all parts of a profile: frozen, with unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class ProfileError(DriverError, ValueError):
-    """A profile file cannot be used; the text names the file, the place in it and the fault, one per line."""
+    """A profile file that cannot be used. The text has one line per fault: the file, the place in it and the fault."""
 
 
 def read_file(path: Path) -> dict[str, object]:
-    """Read the file. Raises ProfileError."""
+    """Read a TOML file. Raises ProfileError when it cannot be read or parsed."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -41,7 +41,7 @@ def read_file(path: Path) -> dict[str, object]:
 
 
 def profile_of(path: Path, raw: Mapping[str, object], kind: type[Profile]) -> Profile:
-    """Validate the file's content as a profile. Raises ProfileError with every fault of it."""
+    """Validate the file's content as a profile of this kind. Raises ProfileError with every fault."""
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
@@ -53,7 +53,10 @@ def profile_of(path: Path, raw: Mapping[str, object], kind: type[Profile]) -> Pr
 
 
 def numbers_for_keys(values: object) -> object:
-    """Convert TOML's keys, which are strings, to numbers: decimal or 0x…."""
+    """Convert the keys of a TOML table, which are strings, to numbers: decimal or 0x….
+
+    Anything that is no table is returned as it is, for the model to refuse.
+    """
     if not isinstance(values, dict):
         return values
     return {int(key, 0) if isinstance(key, str) else key: value for key, value in values.items()}

@@ -1,4 +1,4 @@
-"""The operating system's messages about a line that failed, in words alone."""
+"""The operating system's messages about a failed line, in words for people."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _UNKNOWN = "nothing that can be understood comes from there"
 
 
 def system_words(error: BaseException) -> str:
-    """Return the system's message of an error, without its number, its address or a library's own phrases.
+    """Return the system's message of an error, without numbers, addresses and phrases of libraries.
 
-    Libraries often keep the system's error only as the cause of theirs; asyncio joins several into one text.
+    The causes of the error are searched too: a library often wraps the system's error in its own, and asyncio joins
+    several into one text.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -37,6 +38,6 @@ def _words(error: BaseException) -> str:
             return "it took too long"
         case OSError() | termios.error() if error.args and isinstance(error.args[0], int) and error.args[0] > 0:
             number = error.args[0]
-            # A serial port is opened exclusively.
+            # A serial port is opened exclusively, and fails with EAGAIN when another program has it.
             return "another program has it" if number == errno.EAGAIN else os.strerror(number)
     return ""

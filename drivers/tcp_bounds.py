@@ -1,4 +1,4 @@
-"""Bounds on the unsent bytes that the kernel holds for a TCP connection to a device."""
+"""Bounds on the undelivered bytes that the kernel holds for a TCP connection to a device."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from asyncio.trsock import TransportSocket
 _KEEPALIVE_SECONDS = 5
 _KEEPALIVE_PROBES = 3
 _UNACKNOWLEDGED_MS = 1_000
-"""A peer that acknowledges nothing for so long loses the connection, whatever this program does meanwhile."""
+"""The kernel ends the connection when the peer acknowledges nothing for this long, even if this program hangs."""
 _UNSENT_BYTES = 1
-"""The kernel takes nothing more while it holds so many bytes that it has not even sent once."""
+"""The kernel accepts no more bytes while it holds this many that it has not sent even once."""
 _TCP_NOTSENT_LOWAT = getattr(socket, "TCP_NOTSENT_LOWAT", 25)  # named by Python only from 3.12 on
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
 def bound_output(line: socket.socket | TransportSocket) -> None:
-    """Bound how much the kernel holds for this peer, and for how long.
+    """Bound how many bytes the kernel holds for this peer, and for how long.
 
-    Closing the connection, in whatever way and by whom, resets it: nothing is sent after that.
+    Closing the connection resets it, even when the process dies: nothing is sent after that.
     """
     line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
     line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -24,7 +24,7 @@ class Source(Protocol):
 
     @property
     def sound(self) -> AudioFormat | None:
-        """The format of the sound that comes with the frames, once it is open; None for no sound."""
+        """The format of the sound that comes with the frames; None without sound, and before `open`."""
         ...
 
     def open(self) -> VideoFormat | None:
@@ -36,9 +36,9 @@ class Source(Protocol):
         ...
 
     def gather(self, size: int) -> None:
-        """Let frames wait until so many bytes are there, half a second at most; 1: at once.
+        """Deliver frames in batches of `size` bytes, at most half a second late; 1 delivers each at once.
 
-        A hint that saves work where nobody watches.
+        A hint that saves work while nobody watches; a source may ignore it.
         """
         ...
 
@@ -47,7 +47,7 @@ class Source(Protocol):
         ...
 
     def close(self) -> None:
-        """Leave the camera."""
+        """End the stream and close the connection to the camera."""
         ...
 
 
@@ -61,10 +61,10 @@ def source_at(
 ) -> Source:
     """Make the source that reads `url`: `rtsp://`, `rtsps://`, `whep://` (HTTP) or `wheps://` (HTTPS).
 
-    `audio`: the camera's sound too, where it is AAC, G.711 or Opus.
+    `audio` asks an RTSP camera for its sound too, where that is AAC, G.711 or Opus.
     """
     if urlsplit(url).scheme.lower() in ("whep", "wheps"):
-        # WebRTC's libraries take more memory than all else here: only where a camera needs them
+        # WebRTC's libraries take more memory than all else here, so they are imported only for a camera that needs them
         from drivers.webrtc.whep_source import WhepSource  # noqa: PLC0415
 
         return WhepSource(url=url, stall_seconds=stall_seconds, monotonic=monotonic)

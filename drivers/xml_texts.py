@@ -1,6 +1,6 @@
 """Parsing of small XML documents of devices, without any of XML's dangerous parts.
 
-No DOCTYPE, so no entities to expand; nothing is fetched; depth and size are bounded.
+A DOCTYPE is refused, so there are no entities to expand. Nothing is fetched. Depth and size are bounded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class XmlTexts:
 
     Attributes:
         root: the name of the root element, without its namespace.
-        first: the text of the first element of each name, without namespaces and blanks around it.
+        first: the text of the first element of each name. Names lack their namespaces, texts the blanks around them.
     """
 
     root: str
@@ -29,9 +29,10 @@ class XmlTexts:
 
 
 def read_xml(document: bytes) -> XmlTexts:
-    """Extract the texts of a document; where a name comes twice, its first occurrence wins.
+    """Extract the texts of a document; where a name occurs twice, its first occurrence wins.
 
-    Raises ProtocolViolation for what is no XML, larger than `LARGEST` bytes, deeper than 32 elements, or has a DOCTYPE.
+    Raises ProtocolViolation for a document that is no XML, larger than `LARGEST` bytes, nested deeper than 32
+    elements, or has a DOCTYPE.
     """
     if len(document) > LARGEST:
         raise ProtocolViolation(f"an XML document of {len(document)} bytes")

@@ -1,1 +1,1 @@
-"""A shared line: one owner, one transaction at a time."""
+"""A line that several devices share: one owner, one transaction at a time."""

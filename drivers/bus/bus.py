@@ -1,17 +1,17 @@
 """The scheduler of a shared line: one owner, one transaction at a time, commands before polls.
 
 Promises:
-- A command is on the wire at the next turn: at most one transaction is ahead of it, besides earlier commands.
+- A command goes at the next turn: besides earlier commands, at most the one transaction under way is ahead of it.
 - A command past its deadline, or for a line that is down, is refused; it never waits for the line to return.
-- After a command without an answer of its own the line is reset, so that no byte of it arrives later. That takes back
-  what others wrote on the line, too; a reset connection is opened again at once.
+- After a command without a proven answer the line is reset, so that no byte of it arrives later. The reset also drops
+  what others wrote on the line. A connection that was reset is opened again at once.
 - A command is written only when everything before it was acknowledged, and taken back before the kernel would send it
   again (`drivers.delivery`).
-- After a time-out the line is drained to quiet, and an answer that comes late never answers the next request: where
-  answers bear no numbers, one counts only when it is proven to meet its own request (`drivers.bus.late_answers`).
-- A unit that does not answer gets a bounded share of the line, in the pauses of the others (`drivers.bus.occupancy`):
-  its polls are refused while it rests.
-- A line that is open while nobody answers is opened anew: a converter or an adapter may have hung.
+- After a time-out the line is drained until it is quiet, and a late answer never counts for the next request. Where
+  answers bear no numbers, one counts only when it is proven to belong to its request (`drivers.bus.late_answers`).
+- A silent unit gets a bounded share of the line, in the pauses of the others (`drivers.bus.occupancy`). Between its
+  turns it rests: its polls are refused.
+- A line that is open while no unit answers is closed and opened again, since a converter or an adapter may hang.
 """
 
 from __future__ import annotations
@@ -38,26 +38,27 @@ from drivers.contract import (
 from drivers.link import Connection, LinkSpec, open_link, reconnect_wait
 
 OPEN_SECONDS = 3.0
-"""The longest time for opening a line; then it reports the reason."""
+"""The longest time for opening a line, in seconds; after that the line is down, with the reason."""
 _PAUSE_LOOK = 0.02
 _SCAN_LOOK = 0.005
 _SETTLE_SECONDS = 0.3
-"""The longest wait of a command for the acknowledgement of earlier bytes: time for one packet to be sent again."""
+"""The longest wait, in seconds, of a command until earlier bytes are acknowledged: time to send one packet again."""
 _SILENT_LIMIT = 10
 _SILENT_LIMIT_SERIAL = 30
 _TAGS = 0xFFFF
 
 
 class Bus:
-    """The owner of one line. Drivers hand it exchanges; `run` alone reads and writes.
+    """The owner of one line. Drivers hand it exchanges; only `run` reads and writes the line.
 
     Args:
-        name: for people: the link's id.
-        spec: where the line is.
+        name: the link's id, for messages to people.
+        spec: the line's address and settings.
         monotonic: the clock of deadlines and stamps.
         trace: called with every byte of the line.
-        queue_limit: how many transactions may wait, of each priority.
-        silent_limit: after so many lost answers in a row the line is opened anew; None for what suits its kind.
+        queue_limit: how many transactions of each priority may wait.
+        silent_limit: the line is opened again after this many time-outs in a row; None for the default of its kind (30
+            for serial lines, 10 for others).
     """
 
     def __init__(
@@ -94,47 +95,47 @@ class Bus:
 
     @property
     def down_reason(self) -> str | None:
-        """The reason why the line is down, None while it is open. An open line says nothing of the units on it."""
+        """The reason why the line is down, None while it is open. Units on an open line may still be silent."""
         if self._connection is None:
             return self._down_reason
         return self._connection.lost
 
     @property
     def busy_since(self) -> MonotonicSeconds | None:
-        """The begin of the transaction under way, None between transactions. One ends within its time-out."""
+        """The instant at which the transaction under way began, None between transactions."""
         return self._busy_since
 
     @property
     def spec(self) -> LinkSpec:
-        """Where the line is, and its speed."""
+        """The line's address and settings."""
         return self._spec
 
     @property
     def silent_units(self) -> frozenset[int]:
-        """The units that were asked and do not answer."""
+        """The addresses of the units that were polled and do not answer."""
         return self._units.occupancy.silent
 
     def quality(self) -> LineQuality:
-        """Return how the units on the line answer."""
+        """Return the line's state and statistics of how each unit on it answers."""
         return self._units.quality(down_reason=self.down_reason or "", now=self._monotonic())
 
     def turns_since(self, number: int) -> tuple[Turn, ...]:
-        """Return the last transactions after this number, oldest first."""
+        """Return those of the last 300 transactions whose number is greater than `number`, oldest first."""
         return self._units.recent.since(number)
 
     @property
     def last_command_written_at(self) -> MonotonicSeconds | None:
-        """The instant at which the first byte of the last command was handed to the system."""
+        """The instant at which the last command was handed to the system; None before the first."""
         return self._command_written_at
 
     def tag(self) -> int:
-        """Return a number for the next request, 1 to 65535, unlike those of the 65,534 requests before."""
+        """Return a transaction number from 1 to 65535 for the next request. It repeats only after 65,535 requests."""
         self._last_tag = self._last_tag % _TAGS + 1
         return self._last_tag
 
     @contextmanager
     def telling_interruptions(self, told: Callable[[], None]) -> Iterator[None]:
-        """Call `told` whenever an open line is lost, before it is opened again and anything is asked on it."""
+        """Inside this context, call `told` whenever an open line is lost, before it is opened again."""
         self._interrupted.add(told)
         try:
             yield
@@ -142,7 +143,7 @@ class Bus:
             self._interrupted.discard(told)
 
     async def run(self) -> None:
-        """Keep the line open and serve it. Returns only by cancellation; waiting callers then get LinkError."""
+        """Keep the line open and serve the queue until cancelled; waiting callers then get LinkError."""
         failures = 0
         while True:
             try:
@@ -161,7 +162,7 @@ class Bus:
                     for told in tuple(self._interrupted):
                         told()
             if self._is_reset:
-                self._is_reset = False  # the next commands come when people and lanes give them
+                self._is_reset = False  # reconnect at once, without backoff: commands do not wait for the line
             else:
                 await asyncio.sleep(reconnect_wait(failures))
 
@@ -177,26 +178,26 @@ class Bus:
     ) -> Answer[Reply]:
         """Send the request and wait for its answer.
 
-        A caller that is cancelled while its request is on the wire leaves the line in order: the answer is awaited and
-        dropped.
+        If the caller is cancelled while its request is on the wire, the line stays in order: the bus still waits for
+        the answer and drops it.
 
         Args:
-            exchange: what to send, and how to know the answer.
-            priority: commands go before polls, scans behind everything.
-            deadline: past it the request is not sent any more.
-            timeout: seconds from the request to the whole answer; polls are given up earlier where answers of late
-                came much faster.
-            forbidden: asked right before the first byte is written, after whoever waited for the answer before it had
-                its turn; a reason given then stops the request.
-            shortest: of a scan, the time-out to which the line may cut it.
+            exchange: the request, and the function that recognises its answer.
+            priority: commands go before polls, and scans behind everything.
+            deadline: the request is not sent after this instant.
+            timeout: seconds from the request to the whole answer; a poll may be given up earlier when the unit's recent
+                answers came much faster.
+            forbidden: called right before the first byte is written, when the caller of the transaction before has
+                handled its answer; a reason from it stops the request.
+            shortest: the shortest time-out, in seconds, to which the line may cut a scan.
 
         Raises:
             LineDown: the line is down or its queue is full; nothing was sent.
             LinkError: the unit did not answer in time; TooLate when it was seen to answer later.
             NotPermitted: `forbidden` gave a reason; nothing was sent.
-            UnitRests: a poll was not sent since the unit did not answer lately, or its answer may be an earlier one's.
+            UnitRests: a poll was not sent because the unit rests, or its answer may belong to an earlier request.
             DeadlinePassed: the line was not free in time; nothing was sent.
-            ProtocolViolation: the answer is none; the line was drained.
+            ProtocolViolation: the bytes that came are no valid answer; the line was drained.
         """
         self._refuse_hopeless(exchange.unit, priority, deadline)
         now = self._monotonic()
@@ -204,7 +205,7 @@ class Bus:
             priority = self._units.polled(exchange.unit, allowed=timeout, now=now)
         loop = asyncio.get_running_loop()
         transaction = Transaction(
-            exchange,  # type: ignore[arg-type]  # the line does not care which reply
+            exchange,  # type: ignore[arg-type]  # the line never looks at the reply
             priority,
             deadline,
             timeout,
@@ -244,7 +245,7 @@ class Bus:
                     answered = await self._serve(connection, transaction) or answered
                     self._busy_since = None
             if connection.lost and self._spec.is_serial:
-                # unlike a converter on the network, a port keeps nothing for who opens it next
+                # a serial port, unlike a converter on the network, holds no late bytes for the next connection
                 self._units.forget_late_answers()
             self._down_reason = connection.lost or f"{self._spec.url} is open but nobody answers"
         finally:
@@ -253,7 +254,7 @@ class Bus:
         return answered
 
     async def _next(self, connection: Connection) -> Transaction | None:
-        """Wait for the next transaction, its line quiet; None when the line is lost first."""
+        """Wait until the line is quiet and a transaction may go, and return it; None when the line is lost first."""
         while connection.lost is None:
             self._wake.clear()
             self.wire.drop(connection.discard())
@@ -274,7 +275,7 @@ class Bus:
         return None
 
     async def _await_pause(self) -> None:
-        """Wait until another request comes, or a probe or scan may go; no pause is long enough for one now."""
+        """Wait shortly, or until another request comes, when only probes or scans wait and the pause is too short."""
         try:
             async with asyncio.timeout(_SCAN_LOOK if self._queue.has_scan else _PAUSE_LOOK):
                 await self._wake.wait()
@@ -282,7 +283,7 @@ class Bus:
             return
 
     async def _serve(self, connection: Connection, transaction: Transaction) -> bool:
-        """Make one transaction; return whether it was answered. LinkError when the line is lost while it is drained."""
+        """Make one transaction; return whether it was answered. Raises LinkError when the line is lost in a drain."""
         exchange = transaction.exchange
         received = bytearray()
         written_at = self._monotonic()
@@ -309,7 +310,7 @@ class Bus:
             if connection.lost is None:
                 await self.wire.quieten(connection)
             return False
-        except BaseException:  # cancelled in the middle, or a parser's own fault: the caller must hear of it first
+        except BaseException:  # cancelled, or a bug in a parser: end the caller's wait before the error goes on
             self._take_back(connection, transaction)
             transaction.fail(LinkError(f"line {self._name} closes"))
             raise
@@ -330,13 +331,13 @@ class Bus:
         return True
 
     def _take_back(self, connection: Connection, transaction: Transaction) -> None:
-        """Reset the line first of all after a command without an answer, so that its unsent bytes are dropped."""
+        """Reset the line if a command was sent without an answer, so that none of its bytes arrives later."""
         if transaction.priority is Priority.COMMAND and transaction.sent and connection.lost is None:
             connection.reset(f"line {self._name} was reset: a command was not answered in time")
             self._is_reset = True
 
     async def _is_ready(self, connection: Connection, transaction: Transaction) -> bool:
-        """Return whether the line is prepared and the request may be sent on it now."""
+        """Prepare the line for a request; return whether the request may be sent now. If not, fail it."""
         is_command = transaction.priority is Priority.COMMAND
         if is_command and not await self._is_settled(connection):
             self._refuse(connection, transaction, f"{self._spec.url} has not taken what was sent before")
@@ -353,9 +354,9 @@ class Bus:
         return not transaction.answer.done()
 
     async def _is_settled(self, connection: Connection) -> bool:
-        """Wait a moment until everything sent before is acknowledged; return whether it is.
+        """Wait up to 0.3 s until everything sent before is acknowledged; return whether it is.
 
-        Behind bytes that are lost, the kernel would send a command again within milliseconds, and out of turn.
+        If earlier bytes were lost, the kernel would send them again, and the command with them, within milliseconds.
         """
         try:
             async with asyncio.timeout(_SETTLE_SECONDS):
@@ -365,15 +366,15 @@ class Bus:
         return True
 
     def _refuse(self, connection: Connection, transaction: Transaction, reason: str) -> None:
-        """Refuse a command of which nothing was sent, and reset the line."""
+        """Refuse a command of which no byte was sent, and reset the line."""
         connection.reset(reason)
         transaction.fail(LineDown(connection.lost or reason))
 
     async def _ask_permission(self, transaction: Transaction, forbidden: Forbidden) -> None:
-        """Refuse the transaction if it is forbidden, or do nothing.
+        """Fail the transaction if it is forbidden.
 
-        What the last answer said is reported before `forbidden` is asked. Its caller or its deadline may give the
-        transaction up in that turn of the loop; it was told then that nothing was sent.
+        First let the event loop run once, so that the driver reports the last answer before `forbidden` is called. In
+        that turn the caller or the deadline may end the transaction; `_is_wanted` checks that afterwards.
         """
         await asyncio.sleep(0)
         reason = forbidden()
@@ -381,15 +382,15 @@ class Bus:
             transaction.fail(NotPermitted(reason))
 
     def _is_wanted(self, transaction: Transaction) -> bool:
-        """Return whether nobody gave the transaction up, its deadline included."""
+        """Return whether the transaction still waits: its deadline has not passed and its caller has not gone."""
         if self._monotonic() >= transaction.deadline:
             transaction.expire()
         return not transaction.answer.done()
 
     def _is_dead_session(self) -> bool:
-        """Return whether nobody answers on a line that looks open: opening it anew is what may help."""
+        """Return whether so many time-outs came in a row that the line should be closed and opened again."""
         return self._silent >= self._silent_limit
 
     def _take_beside(self, data: bytes, at: MonotonicSeconds) -> None:
         if self._units.take(data, now=at):
-            self._silent = 0  # somebody is there: to open the line anew would not make it faster
+            self._silent = 0  # a unit answers, if too late: opening the line again would not make it faster

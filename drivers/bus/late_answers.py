@@ -1,11 +1,13 @@
-"""Late answers without transaction numbers, pure: when is an answer proven to belong to its request?
+"""Proof that an answer without a transaction number belongs to its request. Pure.
 
-A line keeps the order of its bytes, but may delay them. So an answer can be mistaken for another's only where an
-earlier request still waits for one of the same form. Then nothing is believed until it is known which it was: if it was
-the earlier one's, the answer that is owed to the next request follows it by as much as the requests were apart. Nobody
-asks the unit meanwhile. If nothing follows, what was owed is lost, and the next answer is believed; if something
-follows, the line is late, and the unit is not asked again before what it owes has come, or half as long again as it
-was ever late has passed.
+A line keeps the order of its bytes, but may delay them. So an answer can be mistaken only while an earlier request of
+the same form still has no answer: the unit owes one. An answer in that state does not count until it is known whose it
+was, and the unit is not polled meanwhile. If it was the earlier request's, the answer to the next request follows it
+after as long as lay between the two requests.
+
+- Nothing follows: the owed answer was lost. The next answer counts.
+- An answer follows: the line is late. The unit is asked again once everything owed has come, or after 1.5 times the
+  longest recent delay.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from drivers.bus.transactions import Exchange
 from drivers.contract import MonotonicSeconds, ProtocolViolation
 
 OWED_SECONDS = 10.0
-"""After that a request that was never answered never will be, on a line that was not seen to be later still."""
+"""Seconds after which an unanswered request is taken as lost, unless longer delays were seen on the line."""
 REMEMBERED_SECONDS = 60.0
 
 _KEPT = 32
@@ -44,10 +46,10 @@ class _Unit:
 
     Attributes:
         owed: the requests that were not answered in time, and still may be; oldest first.
-        late_by: the most that an answer was late of late; 0.0 for never.
-        late_at: when that was last seen.
-        proves_at: when, if nothing comes until then, what is owed is lost; None when nothing is being proven.
-        left_alone_until: not asked before.
+        late_by: the longest recent delay from a request to its late answer, in seconds; 0.0 for none.
+        late_at: when the last late answer came.
+        proves_at: if nothing comes until then, the owed answers count as lost; None when nothing is being proven.
+        left_alone_until: the unit must not be polled before.
     """
 
     owed: deque[_Owed] = field(default_factory=lambda: deque(maxlen=_KEPT))
@@ -57,7 +59,7 @@ class _Unit:
     left_alone_until: MonotonicSeconds = float("-inf")
 
     def look(self, now: MonotonicSeconds) -> None:
-        """Forget what is over."""
+        """Forget delays, proofs and owed answers whose time is over."""
         if now - self.late_at > REMEMBERED_SECONDS:
             self.late_by = 0.0
         if self.proves_at is not None and now >= self.proves_at:
@@ -69,11 +71,14 @@ class _Unit:
 
     @property
     def patience(self) -> float:
-        """Seconds after a request in which its answer is to be expected on a line that was seen to be late."""
+        """Seconds after a request within which a late answer is expected; 0.0 when no recent answer was late."""
         return _FACTOR_LATE * self.late_by + _MARGIN_LATE if self.late_by else 0.0
 
     def listen(self, since: MonotonicSeconds, *, first_asked_at: MonotonicSeconds) -> None:
-        """Wait for what would follow if what came just now answers the request of `first_asked_at`."""
+        """Begin a proof: set until when a further answer would follow.
+
+        `first_asked_at` is the instant of the request that the answer at `since` may belong to.
+        """
         asked = (first_asked_at, *(owed.asked_at for owed in self.owed))
         apart = max((later - earlier for earlier, later in itertools.pairwise(asked)), default=0.0)
         self.proves_at = max(since + _FACTOR_APART * apart + _MARGIN_APART, asked[-1] + self.patience)
@@ -81,14 +86,14 @@ class _Unit:
 
 
 class Lateness:
-    """All units of one line whose answers bear no numbers. Instants come with each call."""
+    """The owed and late answers of all units of a line without transaction numbers. Instants come with each call."""
 
     def __init__(self) -> None:
         self._units: dict[int, _Unit] = {}
         self._strays = bytearray()
 
     def rest_left(self, unit: int, *, now: MonotonicSeconds) -> float:
-        """Seconds for which the unit must not be polled; 0.0 when it may be."""
+        """Return the seconds for which the unit must not be polled; 0.0 when it may be."""
         known = self._units.get(unit)
         if known is None:
             return 0.0
@@ -96,7 +101,7 @@ class Lateness:
         return max(0.0, known.left_alone_until - now)
 
     def late_by(self, unit: int, *, now: MonotonicSeconds) -> float:
-        """Return the longest recent delay of an answer in seconds after its request; 0.0 when none was late."""
+        """Return the longest recent delay from a request to its late answer, in seconds; 0.0 when none was late."""
         known = self._units.get(unit)
         if known is None:
             return 0.0
@@ -104,14 +109,14 @@ class Lateness:
         return known.late_by
 
     def words(self, unit: int, *, now: MonotonicSeconds) -> str:
-        """Return the reason, for people, why a unit's answers do not count."""
+        """Return why a unit's answers do not count, in words for people that follow the unit's name."""
         late_by = self.late_by(unit, now=now)
         if late_by:
             return f"answers too late, {late_by:.1f} s after it was asked"
         return "may have answered an earlier request; it is asked again soon"
 
     def unanswered(self, exchange: AnyExchange, *, asked_at: MonotonicSeconds, now: MonotonicSeconds) -> None:
-        """Note a request without an answer in time, or without a readable one: its answer may still come."""
+        """Note a request that got no readable answer in time, so that the unit owes one that may still come."""
         unit = self._units.setdefault(exchange.unit, _Unit())
         unit.look(now)
         unit.owed.append(_Owed(exchange, asked_at))
@@ -129,10 +134,10 @@ class Lateness:
         asked_at: MonotonicSeconds,
         at: MonotonicSeconds,
     ) -> bool:
-        """Return whether the answer in these bytes, all that came since the request, is the request's own.
+        """Return whether the answer in `received`, all bytes since the request, belongs to this request.
 
-        If not, the unit is left alone for a while. The answer to a command that is owed one already counts anyway:
-        either way the unit took just that command.
+        If not, the unit is left alone for a while. The answer to a command counts all the same when only equal
+        commands are owed an answer: whichever it answers, the unit took that very command.
         """
         unit = self._units.get(exchange.unit)
         if unit is not None:
@@ -143,7 +148,7 @@ class Lateness:
         answer, behind = received[:end], received[end:]
         rivals = [owed for owed in unit.owed if _answers(owed.exchange, answer)]
         if not rivals:
-            # The order is kept: earlier answers cannot come any more.
+            # The line keeps the order of bytes, so earlier answers cannot come any more.
             unit.owed.clear()
             unit.proves_at, unit.left_alone_until = None, float("-inf")
             return True
@@ -167,13 +172,13 @@ class Lateness:
         return has_settled
 
     def take_beside(self, received: bytes, *, unit: int, now: MonotonicSeconds) -> None:
-        """Take bytes that came while another unit was asked: late answers may be among them."""
+        """Look for late answers of other units in bytes that came while `unit` was asked."""
         for other, known in self._units.items():
             if other != unit and known.owed:
                 self._settle_first(known, received, now)
 
     def _settled(self, strays: bytes, now: MonotonicSeconds) -> int | None:
-        """Find one late answer; return its length with what was before it."""
+        """Find one late answer; return how many bytes it takes, with those before it."""
         for unit in self._units.values():
             settled = self._settle_first(unit, strays, now)
             if settled is not None:
@@ -196,7 +201,7 @@ class Lateness:
         return _end_of_answer(owed.exchange, received)
 
     def forget(self) -> None:
-        """Forget all late answers: the line was opened anew, and delays none over that."""
+        """Forget all owed answers, since none can outlive the line that was closed."""
         for unit in self._units.values():
             unit.owed.clear()
             unit.proves_at = None
@@ -211,7 +216,7 @@ def _answers(exchange: AnyExchange, received: bytes) -> bool:
 
 
 def _end_of_answer(exchange: AnyExchange, received: bytes) -> int:
-    """Return how many of the bytes it takes until the exchange is answered."""
+    """Return the shortest length of the bytes' beginning that answers the exchange."""
     low, high = 1, len(received)
     while low < high:
         middle = (low + high) // 2

@@ -1,9 +1,10 @@
-"""How the units of a line answer, and what that says of the line. Pure.
+"""Statistics of how the units of a line answer, and the faults of the line that they show. Pure.
 
-What a line's faults look like from its master's end: a unit that is asked at another speed or parity, or over swapped
-wires, says nothing, or something that is no frame. A converter that hears itself sends each request back. Two units at
-one address answer at once, so that their frames spoil each other while other units answer well. Whatever comes unasked
-is another master's, or noise.
+The faults as the line's master sees them:
+- Wrong speed, wrong parity or swapped wires: a unit says nothing, or something that is no frame.
+- A converter that receives its own bytes: each request comes back.
+- Two units at one address: they answer at once and garble each other's frames, while other units answer well.
+- Another master on the line, or noise: bytes come that nobody asked for.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from statistics import median
 from drivers.contract import LinkError, MonotonicSeconds
 
 REPLY_BOUNDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Upper bounds of the histogram of reply times, in seconds; what took longer is counted after the last."""
+"""Upper bounds of the histogram of reply times, in seconds. Slower answers are counted in one more class at the end."""
 _LAST = 100
 _LAST_TIMES = 16
 _FAILS_AFTER = 2
 _UNIT_FAILS_AFTER = 3
-"""One unit beside others that answer is given one request more than a line on which nobody answers."""
+"""Failures in a row until one unit counts as faulty, one more than until a line without any answer does."""
 _UNRELIABLE_LOSSES = 5
 _SLOW_SHARE = 0.5
 _STRAY_SECONDS = 60.0
@@ -43,11 +44,11 @@ class Failure(StrEnum):
 
 
 _HEARD = (Failure.ECHOED, Failure.GARBLED, Failure.LATE)
-"""Failures that tell more than silence, the most telling first."""
+"""Failures that say more about the cause than silence does, the most telling first."""
 
 
 class LineFault(StrEnum):
-    """What is wrong with a line as a whole."""
+    """A fault of a line as a whole."""
 
     DOWN = "down"
     SILENT = "silent"
@@ -57,7 +58,7 @@ class LineFault(StrEnum):
 
 
 class UnitFault(StrEnum):
-    """What is wrong with one unit beside others that answer."""
+    """A fault of one unit while others on its line answer."""
 
     SILENT = "silent"
     GARBLED = "garbled"
@@ -67,35 +68,35 @@ class UnitFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Answers by their time, as `UnitQuality.reply_times`, and failures by their kind."""
+    """Counts of answers by their time (as `UnitQuality.reply_times`), and of failures by their kind."""
 
     reply_times: tuple[int, ...]
     failed: Mapping[Failure, int]
 
     @property
     def lost_share(self) -> float:
-        """The share of requests without an answer that counts."""
+        """The share of requests that failed, 0.0 to 1.0."""
         lost = sum(self.failed.values())
         return lost / max(1, lost + sum(self.reply_times))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnitQuality:
-    """One unit's answers.
+    """Statistics of one unit's answers.
 
     Attributes:
         unit: its address on the line.
-        reply_times: how many answers came since the start, by their time: one count for each of `REPLY_BOUNDS`, and one
+        reply_times: counts of its answers since the start, by their time: one count for each of `REPLY_BOUNDS`, and one
             for those that took longer.
-        failed: how many requests since the start had no answer that counts, by how they failed.
+        failed: counts of its failed requests since the start, by how they failed.
         hour: the same counts of the last hour.
-        reply_seconds: the median of the last 16 answers, also of those that came too late; None before the first.
+        reply_seconds: the median time of the last 16 answers, late ones included; None before the first.
         allowed_seconds: how long its answers may take.
-        failing: how it fails now, None while it answers.
+        failing: how its requests fail now, None while it answers.
         failures: how many requests failed since its last answer.
-        losses: how many times among its last 100 requests one failed after one that was answered.
-        unsecured: why it is not spoken with over a secure channel, "" while it is; None where the line has none.
-        is_tampered: whether it says that its housing is open.
+        losses: how often among its last 100 requests one failed right after one that was answered.
+        unsecured: why it has no secure channel, "" when it has one; None where the line has no such channels.
+        is_tampered: whether it reports that its housing is open.
     """
 
     unit: int
@@ -117,7 +118,7 @@ class UnitQuality:
 
     @property
     def fault(self) -> UnitFault | None:
-        """What is wrong with it, provided that others on its line answer; None when nothing is."""
+        """The unit's fault, None for none. It holds only while other units on the line answer."""
         if self.is_late:
             return UnitFault.SLOW
         if self.failing is not None and self.failures >= _UNIT_FAILS_AFTER:
@@ -132,12 +133,13 @@ class UnitQuality:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineQuality:
-    """A line, and the units that were asked on it, by address.
+    """Statistics of a line and of the units that were asked on it.
 
     Attributes:
         name: the link's id.
-        down_reason: why it is down, "" while it is open.
-        strays: how many times within the last minute something came that nobody asked for.
+        down_reason: why the line is down, "" while it is open.
+        strays: how often in the last minute bytes came that nobody asked for, counted up to 5.
+        units: the units by address.
     """
 
     name: str
@@ -147,7 +149,7 @@ class LineQuality:
 
     @property
     def fault(self) -> LineFault | None:
-        """What is wrong with the line as a whole, None when nothing is, or with single units alone."""
+        """The fault of the line as a whole; None for none, and when only single units have one."""
         if self.down_reason:
             return LineFault.DOWN
         failing = [unit.failing for unit in self.units]
@@ -159,7 +161,7 @@ class LineQuality:
 
 
 def failure_of(request: bytes, received: bytes, error: Exception) -> Failure | None:
-    """Return how a request failed, after which these bytes came; None when it is the line's loss that failed it."""
+    """Return how a request failed, by the bytes that came after it; None when the line was lost."""
     if isinstance(error, LinkError):
         return None
     if not received:
@@ -169,7 +171,7 @@ def failure_of(request: bytes, received: bytes, error: Exception) -> Failure | N
 
 @dataclass(slots=True)
 class _Stretch:
-    """Five minutes of a unit's answers."""
+    """The counts of five minutes of a unit's answers."""
 
     number: int
     reply_times: list[int] = field(default_factory=lambda: [0] * (len(REPLY_BOUNDS) + 1))
@@ -187,14 +189,14 @@ class _Unit:
     stretches: deque[_Stretch] = field(default_factory=lambda: deque(maxlen=_STRETCHES))
 
     def stretch(self, now: MonotonicSeconds) -> _Stretch:
-        """Return the five minutes that `now` is in."""
+        """Return the counts of the five minutes that contain `now`."""
         number = int(now // _STRETCH_SECONDS)
         if not self.stretches or self.stretches[-1].number != number:
             self.stretches.append(_Stretch(number))
         return self.stretches[-1]
 
     def hour(self, now: MonotonicSeconds) -> Counts:
-        """Add up the last hour."""
+        """Add up the counts of the last hour."""
         first = int(now // _STRETCH_SECONDS) - _STRETCHES + 1
         late = [stretch for stretch in self.stretches if stretch.number >= first]
         times = [stretch.reply_times for stretch in late] or [[0] * (len(REPLY_BOUNDS) + 1)]
@@ -223,7 +225,7 @@ class _Unit:
 
 
 class LineAnswers:
-    """The answers of the units of the line of this name."""
+    """The collector of the statistics of one line. `line` is its name."""
 
     def __init__(self, *, line: str) -> None:
         self._line = line
@@ -231,11 +233,11 @@ class LineAnswers:
         self._strays: deque[MonotonicSeconds] = deque(maxlen=_STRAYS)
 
     def polled(self, unit: int, *, allowed: float) -> None:
-        """Note a poll, whose answer may take so long."""
+        """Note a poll whose answer may take `allowed` seconds."""
         self._units.setdefault(unit, _Unit()).allowed = allowed
 
     def answered(self, unit: int, *, took: float, now: MonotonicSeconds) -> None:
-        """Note an answer, so many seconds after its request."""
+        """Note an answer that came `took` seconds after its request."""
         known = self._units.setdefault(unit, _Unit())
         place = bisect_left(REPLY_BOUNDS, took)
         known.reply_times[place] += 1
@@ -253,20 +255,20 @@ class LineAnswers:
         known.since_answer[failure] += 1
 
     def came_late(self, unit: int, *, took: float, now: MonotonicSeconds) -> None:
-        """Note that the answer to a request that counts as silent came after all, so many seconds after it."""
+        """Note a late answer, `took` seconds after its request; count the request as LATE instead of SILENT."""
         known = self._units[unit]
         for counts in (known.failed, known.stretch(now).failed, known.since_answer):
-            if counts[Failure.SILENT]:  # else an answer, or another five minutes, came between
+            if counts[Failure.SILENT]:  # these counts may have been cleared since the request failed
                 counts[Failure.SILENT] -= 1
                 counts[Failure.LATE] += 1
         known.last_times.append(took)
 
     def stray(self, *, now: MonotonicSeconds) -> None:
-        """Note that something came that nobody had asked for."""
+        """Note bytes that nobody asked for."""
         self._strays.append(now)
 
     def quality(self, *, down_reason: str, now: MonotonicSeconds) -> LineQuality:
-        """Return how the line does."""
+        """Return the line's statistics as of now. `down_reason` is why the line is down, "" while it is open."""
         return LineQuality(
             name=self._line,
             down_reason=down_reason,

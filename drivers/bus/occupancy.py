@@ -1,11 +1,11 @@
-"""State of a line's units: which answer, how fast, which are silent, and how long each is left alone.
+"""State of a line's units: which are live (they answer) or silent, how fast they answer, and how long each rests.
 
-Rules, so that a silent unit costs its neighbours next to nothing:
-- A unit that did not answer twice in a row, or never yet, is silent. Its polls are probes: they go when no live unit is
-  about to ask, cut short to the pause; they wait at most `LONGEST_PROBE_WAIT` for such a pause.
-- Between probes it rests. Silent units together take a bounded share of the line, less where others live on it.
-- Where answers are not numbered, a unit rests after a time-out until a late answer must have come.
-- A live unit is waited for as long as its own answers of late suggest, within what its profile allows.
+Rules that keep a silent unit from slowing its neighbours:
+- A unit is silent until its first answer, and after two time-outs in a row. Its polls are probes: they go when no live
+  unit is about to be polled, with a time-out cut to that pause. They wait at most `LONGEST_PROBE_WAIT` for a pause.
+- Between probes it rests: it is not polled. Silent units together take a bounded share of the line, a smaller one when
+  live units are on it.
+- The time-out of a live unit follows its own recent answers, within what its profile allows.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _SHORT_PROBE_FLOOR = 0.03
 
 
 def rest_after(*, failures: int, timeout: float, silent_units: int = 1, beside_live: bool = False) -> float:
-    """Seconds for which a unit is left alone after that many time-outs in a row.
+    """Return the seconds for which a unit rests after `failures` time-outs in a row.
 
-    One lost answer costs nothing. From the second on, all silent units together take about a fifth of the line, or a
-    thirteenth when live units are on it.
+    After one time-out it does not rest. From the second on, all silent units together take about a fifth of the line's
+    time, or a thirteenth when live units are on it.
     """
     factor = REST_SHARE_BESIDE_LIVE if beside_live else REST_SHARE
     return 0.0 if failures < SILENT_AFTER else factor * timeout * silent_units
@@ -47,13 +47,13 @@ class _Unit:
     """One unit.
 
     Attributes:
-        failures: time-outs in a row.
-        has_answered: whether it ever did.
-        rests_until: no polls before.
-        answers: how long the last answers took.
+        failures: the number of time-outs in a row.
+        has_answered: whether it ever answered.
+        rests_until: its polls are refused before.
+        answers: the seconds that its last answers took.
         asked_at: when its last poll was asked for.
-        intervals: between the last polls.
-        full_probe_at: when it was last waited for in full.
+        intervals: the seconds between its last polls.
+        full_probe_at: when it was last probed with the full time-out that its profile allows.
     """
 
     failures: int = 0
@@ -69,7 +69,7 @@ class _Unit:
         return self.has_answered and self.failures < SILENT_AFTER
 
     def expected_at(self, now: MonotonicSeconds) -> MonotonicSeconds | None:
-        """Return when its next poll is to be expected, by the pauses between the last ones."""
+        """Return when its next poll is expected, by the intervals between the last ones; None for no expectation."""
         return min((at for pause in self.intervals if (at := self.asked_at + pause) > now), default=None)
 
 
@@ -80,7 +80,7 @@ class Occupancy:
         self._units: dict[int, _Unit] = {}
         self._full_probe_at = float("-inf")
         self.poll_is_owed = False
-        """A late probe went before a poll: that poll goes before the next late probe."""
+        """True when a late probe went before a waiting poll: that poll goes before the next late probe."""
 
     def is_live(self, unit: int) -> bool:
         """Return whether the unit answers."""
@@ -94,11 +94,11 @@ class Occupancy:
 
     @property
     def silent(self) -> frozenset[int]:
-        """The units that were asked and do not answer."""
+        """The addresses of the units that were polled and do not answer."""
         return frozenset(unit for unit, known in self._units.items() if not known.is_live and known.failures)
 
     def rest_left(self, unit: int, *, now: MonotonicSeconds) -> float:
-        """Seconds for which the unit's polls still rest; 0.0 when they do not."""
+        """Return the seconds for which the unit still rests; 0.0 when it does not."""
         known = self._units.get(unit)
         return 0.0 if known is None else max(0.0, known.rests_until - now)
 
@@ -110,14 +110,14 @@ class Occupancy:
         known.asked_at = now
 
     def answered(self, unit: int, *, took: float) -> None:
-        """Note that the unit answered, so many seconds after the request."""
+        """Note that the unit answered `took` seconds after the request."""
         known = self._of(unit)
         known.failures, known.has_answered = 0, True
         known.rests_until = known.full_probe_at = float("-inf")
         known.answers.append(took)
 
     def failed(self, unit: int, *, timeout: float, now: MonotonicSeconds) -> None:
-        """Note that the unit did not answer within `timeout`."""
+        """Note that the unit did not answer within `timeout` seconds."""
         known = self._of(unit)
         known.failures += 1
         known.rests_until = now + rest_after(
@@ -128,27 +128,34 @@ class Occupancy:
         )
 
     def live_timeout(self, unit: int, allowed: float) -> float:
-        """Return how long to wait for an answer of a live unit; as long as allowed after a lost one."""
+        """Return the time-out for a live unit: a multiple of its slowest recent answer, at most `allowed`.
+
+        After a lost answer, and before the first, it is `allowed`.
+        """
         known = self._of(unit)
         if known.failures or not known.answers:
             return allowed
         return min(allowed, max(_LIVE_FLOOR, _LIVE_FACTOR * max(known.answers)))
 
     def pause(self, *, now: MonotonicSeconds) -> float:
-        """Seconds until some live unit is expected to ask; infinite when none is."""
+        """Return the seconds until the next expected poll of a live unit; infinite when none is expected."""
         expected = [at for known in self._units.values() if known.is_live and (at := known.expected_at(now))]
         return min(expected) - now if expected else float("inf")
 
     def free(self, *, now: MonotonicSeconds) -> float:
-        """Seconds until some live unit is polled at the earliest: 0.0 when a poll is overdue, infinite for no poll."""
+        """Return the seconds until a live unit is polled at the earliest; 0.0 when a poll is overdue.
+
+        Only units that were polled within the last second count; infinite when there is none.
+        """
         polled = [unit for unit in self._units.values() if unit.is_live and now - unit.asked_at < _LONGEST_INTERVAL]
         return min(((unit.expected_at(now) or now) - now for unit in polled), default=float("inf"))
 
     def probe_timeout(self, unit: int, allowed: float, *, pause: float, now: MonotonicSeconds) -> float | None:
-        """Return how long to wait for a silent unit that is asked now; None to wait for a longer pause.
+        """Return the time-out of a probe that would go now; None when it must wait for a longer pause.
 
-        `pause` is what live units leave free. Once in `FULL_PROBE_SECONDS` for each silent unit the full time that is
-        allowed is spent, for units slower than any that was heard here; on the whole line no sooner than that either.
+        `pause` is the time, in seconds, until a live unit is polled. Normally the time-out is a multiple of the slowest
+        live unit's answers. So that a slower unit is found too, the full `allowed` time is spent now and then: on the
+        line at most once in `FULL_PROBE_SECONDS`, and on one unit at most once in that time for each silent unit.
         """
         slowest = max((max(s.answers) for s in self._units.values() if s.is_live and s.answers), default=None)
         if slowest is None:
@@ -166,7 +173,7 @@ class Occupancy:
         return None
 
     def late_probe_timeout(self, unit: int, allowed: float, *, now: MonotonicSeconds) -> float:
-        """Return how long to wait for a silent unit that found no pause and goes all the same."""
+        """Return the time-out of a probe that goes although it found no pause."""
         timeout = self.probe_timeout(unit, allowed, pause=float("inf"), now=now)
         return allowed if timeout is None else timeout
 

@@ -1,4 +1,4 @@
-"""The last transactions of a line, with their bytes: a bounded ring that costs a tuple each."""
+"""The last transactions of a line, with their bytes, in a ring of bounded size."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ _LONGEST = 512
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A transaction that is over, or bytes that nobody asked for.
+    """A finished transaction, or bytes that no request asked for.
 
     Attributes:
-        number: counts up from 1.
+        number: the position in the line's history, counted from 1.
         at: when the request was written, or the bytes came.
-        took: seconds until the answer, or until it was given up.
-        unit: who was asked, None for bytes that nobody asked for.
-        priority: that of the request.
-        request: what was sent.
-        received: what came, its first 512 bytes.
-        failure: why the answer does not count; None when it does, or for bytes that nobody asked for.
+        took: seconds until the answer, or until the request was given up.
+        unit: the address that was asked, None for bytes that no request asked for.
+        priority: the request's priority, None likewise.
+        request: the bytes sent, empty likewise.
+        received: the first 512 of the bytes that came.
+        failure: why the answer does not count, None when it does. Of bytes that no request asked for: LATE for a late
+            answer, None for all others.
     """
 
     number: int
@@ -39,7 +40,7 @@ class Turn:
 
 
 class RecentTurns:
-    """The last 300 of them."""
+    """The last 300 turns of a line."""
 
     def __init__(self) -> None:
         self._turns: deque[Turn] = deque(maxlen=KEPT)
@@ -56,12 +57,12 @@ class RecentTurns:
         received: bytes = b"",
         failure: Failure | None = None,
     ) -> None:
-        """Note one."""
+        """Append a turn; the fields are those of `Turn`."""
         self._last += 1
         self._turns.append(Turn(self._last, at, took, unit, priority, request, received[:_LONGEST], failure))
 
     def since(self, number: int) -> tuple[Turn, ...]:
-        """Return those after this number that are still held, oldest first."""
+        """Return the turns with a greater number that are still held, oldest first."""
         missing = self._last - number
         if missing <= 0:
             return ()

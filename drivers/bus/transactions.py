@@ -1,7 +1,7 @@
 """Transactions on a shared line, and their order: exchanges, the queue, and the next turn.
 
-Commands go first, then polls, then probes of silent units in the others' pauses. Scans go last: only while nothing
-else waits, and no unit that answers is about to be polled.
+Commands go first, then polls, then probes (polls of silent units, in the pauses of the others). Scans go last: only
+while nothing else waits, and no unit that answers is about to be polled.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from drivers.contract import DeadlinePassed, Forbidden, LineDown, LinkError, Mon
 
 Reply = TypeVar("Reply")
 _SCAN_IDLE = 0.003
-"""Whoever got the last answer has had its turn by then, to ask for more."""
+"""Seconds without a byte before a scan, so that the driver that got the last answer can ask again first."""
 _SCAN_MARGIN = 0.01
 LONGEST_SCAN_WAIT = 1.0
 _LATE_SCAN_SHARE = 3.0
 
 
 class UnitRests(LinkError):
-    """The poll was not sent, or its answer does not count: the unit did not answer lately, and rests for now."""
+    """The poll was not sent because the unit rests, or its answer may belong to an earlier request."""
 
 
 class Priority(IntEnum):
-    """The priority of a transaction. Commands are tried while a unit rests; polls are not.
+    """The priority of a transaction. Commands are sent even while a unit rests; polls are not.
 
-    The line itself makes a poll of a silent unit a probe, which goes in the pauses of the others. A scan asks a unit
-    that the site does not use: it says nothing of the line's quality.
+    The bus turns a poll of a silent unit into a probe, which goes in the pauses of the others. A scan asks a unit that
+    the site does not use, so its result does not count for the line's quality.
     """
 
     COMMAND = 0
@@ -43,11 +43,11 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prelude:
-    """The conditions of some lines before a frame.
+    """Conditions that some protocols set before a frame.
 
     Attributes:
-        silence: seconds for which nothing may have been on the line.
-        break_seconds: for how long the line is held in its break condition right before the first byte.
+        silence: seconds without a byte on the line.
+        break_seconds: seconds for which the line is held in its break condition right before the first byte.
     """
 
     silence: float = 0.0
@@ -56,18 +56,19 @@ class Prelude:
 
 @dataclass(frozen=True, slots=True)
 class Exchange(Generic[Reply]):
-    """One request and how its answer is recognised.
+    """One request, and the function that recognises its answer.
 
     Attributes:
-        unit: the address on the line.
+        unit: the device's address on the line.
         request: the bytes to send.
-        parse: pure; given all bytes that came since the request, the answer, or None while more are needed. Whole
-            frames that belong to somebody else are passed over. Raises ProtocolViolation for what can become nothing.
+        parse: a pure function of all bytes since the request. It returns the answer, or None while more bytes are
+            needed. It skips whole frames that belong to other requests, and raises ProtocolViolation for bytes that
+            cannot become an answer.
         tagged: whether answers carry the request's number. If not, a late answer looks like a fresh one: see
             `drivers.bus.late_answers`.
-        answered: False for a device that says nothing: the exchange is over once it is written, and `parse` is given no
-            bytes to make the answer of.
-        prelude: what goes before the request.
+        answered: False for a device that never answers: the exchange ends once the request is written, and `parse`
+            makes the answer of no bytes.
+        prelude: the conditions before the request; None for none.
     """
 
     unit: int
@@ -83,7 +84,7 @@ class Answer(Generic[Reply]):
     """An answer with its instants.
 
     Attributes:
-        reply: what `parse` made of it.
+        reply: what `parse` returned.
         written_at: when the first byte of the request was handed to the system.
         at: when the last byte of the answer arrived.
     """
@@ -95,9 +96,9 @@ class Answer(Generic[Reply]):
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """An exchange on its way. It is done when it was answered, refused, or given up by its caller or its deadline.
+    """An exchange in the queue or on the wire. It is done once answered, failed, past its deadline, or cancelled.
 
-    `shortest` is the shortest time-out of a scan; see `next_turn`.
+    `shortest` is the shortest time-out, in seconds, to which the line may cut a scan.
     """
 
     exchange: Exchange[object]
@@ -112,27 +113,27 @@ class Transaction:
 
     @property
     def is_of_site(self) -> bool:
-        """True unless it is a scan: whether its unit answers says something of the site's line."""
+        """True unless it is a scan: only then does its result count for the line's quality."""
         return self.priority is not Priority.SCAN
 
     def expire(self) -> None:
-        """End the wait at the deadline. A request on the wire stays there."""
+        """Fail it with DeadlinePassed, unless its request was sent already; then its own time-out counts."""
         if not self.sent:
             self.fail(DeadlinePassed("the line was not free before the deadline; nothing was sent"))
 
     def fail(self, error: Exception) -> None:
-        """End it with an error, unless it is done."""
+        """Pass an error to its caller, unless it is done."""
         if not self.answer.done():
             self.answer.set_exception(error)
 
     def succeed(self, answer: Answer[object]) -> None:
-        """End it with its answer, unless its caller is gone."""
+        """Pass the answer to its caller, unless it is done."""
         if not self.answer.done():
             self.answer.set_result(answer)
 
 
 class TransactionQueue:
-    """Transactions in the order in which they go: commands first, each kind by age; at most `limit` of each kind."""
+    """The waiting transactions: one first-in, first-out queue for each priority, of at most `limit` each."""
 
     def __init__(self, *, limit: int) -> None:
         self._limit = limit
@@ -143,23 +144,23 @@ class TransactionQueue:
 
     @property
     def has_untagged(self) -> bool:
-        """True when a transaction waits whose frames are separated by silence alone."""
+        """True when a transaction waits whose answers bear no numbers, as where only silence separates frames."""
         return any(not waiting.exchange.tagged for queue in self._waiting.values() for waiting in queue)
 
     @property
     def has_scan(self) -> bool:
-        """True when a scan waits: pauses that are long enough for one are short."""
+        """True when a scan waits."""
         return bool(self._waiting[Priority.SCAN])
 
     def add(self, transaction: Transaction) -> None:
-        """Put it at the end of its kind, or raise LineDown when too many wait."""
+        """Put it at the end of its priority's queue. Raises LineDown when that is full."""
         queue = self._waiting[transaction.priority]
         if len(queue) >= self._limit:
             raise LineDown(f"the line is overloaded: {self._limit} requests wait")
         queue.append(transaction)
 
     def first(self, priority: Priority, *, now: MonotonicSeconds) -> Transaction | None:
-        """Return the first of that kind that is still wanted and in time; it stays in the queue."""
+        """Return the oldest of that priority that is not done, and leave it in the queue. Drop those before it."""
         queue = self._waiting[priority]
         while queue:
             transaction = queue[0]
@@ -176,7 +177,7 @@ class TransactionQueue:
         return transaction
 
     def refuse_all(self, reason: str) -> None:
-        """Fail all that waits for a line that is down."""
+        """Fail all waiting transactions with LineDown and this reason."""
         for queue in self._waiting.values():
             while queue:
                 queue.popleft().fail(LineDown(reason))
@@ -185,11 +186,17 @@ class TransactionQueue:
 def next_turn(
     queue: TransactionQueue, occupancy: Occupancy, *, quiet: float, idle: float, now: MonotonicSeconds
 ) -> Transaction | None:
-    """Take the next transaction out of the queue and set its time-out; None when only probes or scans wait, or nothing.
+    """Take the next transaction out of the queue and set its time-out; None when none may go now.
 
-    A probe that waited long goes before polls, but no second one before a poll that waits. A scan never goes while
-    anything else waits, however long it does. `quiet` is what the line needs to fall silent after a time-out, `idle`
-    for how long nothing was on it.
+    A probe that waited for `LONGEST_PROBE_WAIT` goes before polls, but then a waiting poll goes before the next such
+    probe. A scan never goes while anything else waits, however long it has waited.
+
+    Args:
+        queue: the waiting transactions.
+        occupancy: the state of the line's units.
+        quiet: seconds that the line needs to fall silent after a time-out.
+        idle: seconds since the last byte on the line.
+        now: the present instant.
     """
     command = queue.first(Priority.COMMAND, now=now)
     if command is not None:
@@ -210,9 +217,9 @@ def next_turn(
 
 
 def _scan(queue: TransactionQueue, occupancy: Occupancy, *, quiet: float, now: MonotonicSeconds) -> Transaction | None:
-    """Take a scan if the line stays free for it: its time-out is cut to the pause.
+    """Take a scan if the line stays free long enough, and cut its time-out to the pause.
 
-    One that waited long is content with a shorter pause, and may delay the next poll by the rest of its own time-out.
+    A scan that waited for `LONGEST_SCAN_WAIT` goes in a shorter pause too, and may then delay the next poll.
     """
     scan = queue.first(Priority.SCAN, now=now)
     if scan is None:

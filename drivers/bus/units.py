@@ -1,7 +1,7 @@
-"""Judgement of units' answers: which unit may be asked, whose answer is proven, and how late one comes.
+"""Judgement of units' answers: which unit may be polled, and which answers count.
 
-It uses `drivers.bus.occupancy` (who answers, and how fast), `drivers.bus.late_answers` (whose answers come late) and
-`drivers.bus.line_quality` and `drivers.bus.recent` (what people are told of it).
+It joins `drivers.bus.occupancy` (which units answer, and how fast), `drivers.bus.late_answers` (which answers are
+late) and, for people, `drivers.bus.line_quality` and `drivers.bus.recent`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from drivers.bus.transactions import Priority, Transaction, UnitRests
 from drivers.contract import DriverError, LinkError, MonotonicSeconds, TooLate
 
 _MOST_OVERDUE = 16
-"""So many requests with numbers are remembered whose answers may still come."""
+"""How many unanswered requests with numbers are remembered, to recognise their late answers."""
 
 
 class LineUnits:
-    """All units of the line of this name. Instants come with each call."""
+    """All units of one line. `line` is the line's name, for messages. Instants come with each call."""
 
     def __init__(self, *, line: str) -> None:
         self._line = line
@@ -39,9 +39,9 @@ class LineUnits:
             raise UnitRests(self._words(unit, now))
 
     def polled(self, unit: int, *, allowed: float, now: MonotonicSeconds) -> Priority:
-        """Return whether this is a poll, or a probe of a silent unit beside others that answer.
+        """Note that a poll was asked for; return its priority: PROBE if the unit is silent while others answer.
 
-        `allowed`: how long the answer may take.
+        `allowed` is how long the answer may take, in seconds.
         """
         self._answers.polled(unit, allowed=allowed)
         is_probe = self.occupancy.has_live and not self.occupancy.is_live(unit)
@@ -51,7 +51,10 @@ class LineUnits:
     def unproven(
         self, transaction: Transaction, received: bytes, *, asked_at: MonotonicSeconds, at: MonotonicSeconds
     ) -> LinkError | None:
-        """Return why an answer without a number may not be this request's own; None when it is."""
+        """Return the error for an answer that may belong to an earlier request; None when it is proven to be its own.
+
+        Called only for answers without a number.
+        """
         exchange, is_command = transaction.exchange, transaction.priority is Priority.COMMAND
         self._lateness.take_beside(received, unit=exchange.unit, now=at)
         if self._lateness.is_proven(exchange, received, is_command=is_command, asked_at=asked_at, at=at):
@@ -65,7 +68,7 @@ class LineUnits:
     def answered(
         self, transaction: Transaction, received: bytes, *, asked_at: MonotonicSeconds, at: MonotonicSeconds
     ) -> None:
-        """Note an answer that counts; nothing is received from a unit that never answers."""
+        """Note an answer that counts. `received` is empty for a unit that never answers."""
         self._note(transaction, received, asked_at=asked_at, at=at)
         if transaction.is_of_site and transaction.exchange.answered:
             self.occupancy.answered(transaction.exchange.unit, took=at - asked_at)
@@ -89,7 +92,7 @@ class LineUnits:
         asked_at: MonotonicSeconds,
         now: MonotonicSeconds,
     ) -> None:
-        """Note a transaction without a proven answer: the answer may still come, or be in `received`."""
+        """Note a failed transaction. Its answer may still come, and `received` may hold a late one."""
         exchange = transaction.exchange
         failure = failure_of(exchange.request, received, error) if transaction.sent else None
         if failure is not None:
@@ -103,7 +106,7 @@ class LineUnits:
             self._lateness.take(received, now=now)
 
     def take(self, data: bytes, *, now: MonotonicSeconds) -> bool:
-        """Take bytes that no request waits for; return whether they are an answer that was awaited before."""
+        """Take bytes that no request waits for; return whether they complete a late answer without a number."""
         if self._lateness.take(data, now=now):
             self.recent.note(now, received=data, failure=Failure.LATE)
             return True
@@ -120,7 +123,7 @@ class LineUnits:
             exchange = transaction.exchange
             try:
                 is_answer = exchange.parse(data) is not None
-            except DriverError:  # it answers another request, or none
+            except DriverError:  # the bytes answer another request, or none
                 is_answer = False
             if is_answer:
                 del self._overdue[place]
@@ -130,11 +133,11 @@ class LineUnits:
         return False
 
     def quality(self, *, down_reason: str, now: MonotonicSeconds) -> LineQuality:
-        """Return how the units answer, on a line that is down for this reason ("": it is open)."""
+        """Return the statistics of the line's units. `down_reason` is why the line is down, "" while it is open."""
         return self._answers.quality(down_reason=down_reason, now=now)
 
     def forget_late_answers(self) -> None:
-        """Forget all late answers: the line was opened anew."""
+        """Forget all owed answers, since none can outlive the line that was closed."""
         self._lateness.forget()
 
     def _note(

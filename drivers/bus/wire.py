@@ -1,4 +1,4 @@
-"""The bytes of one line: a request out, its answer in, and how quiet the line has been meanwhile.
+"""The bytes of one line: a request out, its answer in, and the silence since the last byte.
 
 The bus decides which request goes next, and whether an answer counts.
 """
@@ -19,7 +19,7 @@ _QUIET_FLOOR = 0.02
 
 
 class Direction(StrEnum):
-    """The direction of traced bytes, as seen from here."""
+    """The direction of traced bytes, as the gateway sees it. DROPPED: received, but no request asked for them."""
 
     SENT = "sent"
     RECEIVED = "received"
@@ -27,17 +27,17 @@ class Direction(StrEnum):
 
 
 Trace = Callable[[Direction, bytes, MonotonicSeconds], None]
-"""The receiver of a technician's trace of the line. Called on the loop's thread; never blocks, never raises."""
+"""The receiver of a line's trace. Called on the loop's thread with each piece of bytes; never blocks, never raises."""
 
 
 class Wire:
     """The bytes of one line, over all its connections.
 
     Args:
-        name: for people: the link's id.
-        spec: where the line is.
+        name: the link's id, for messages to people.
+        spec: the line's address and settings.
         monotonic: the clock of stamps.
-        trace: called with every byte of the line.
+        trace: called with every byte of the line; None for no trace.
         dropped: called with bytes that no request asked for, and their time.
     """
 
@@ -59,7 +59,7 @@ class Wire:
 
     @property
     def quiet(self) -> float:
-        """Seconds without a byte after which nothing more of an answer comes."""
+        """Seconds without a byte after which an answer is over."""
         return max(self._spec.frame_gap, _QUIET_FLOOR)
 
     @property
@@ -72,7 +72,7 @@ class Wire:
         return self._last_byte_at + self._spec.frame_gap - self._monotonic()
 
     def send(self, connection: Connection, request: bytes, *, at: MonotonicSeconds) -> None:
-        """Hand a request to the system."""
+        """Write a request, and trace it. Raises LinkError."""
         connection.write(request)
         self._last_byte_at = at
         self._tell(Direction.SENT, request, at)
@@ -89,7 +89,7 @@ class Wire:
         self.drop(await connection.drain_to_quiet(quiet=self.quiet, longest=_LONGEST_DRAIN))
 
     async def prepare(self, connection: Connection, prelude: Prelude) -> None:
-        """Do what goes before a request on the line. Raises LinkError."""
+        """Keep the silence and send the break that a request needs before it. Raises LinkError."""
         silence = self._last_byte_at + prelude.silence - self._monotonic()
         if silence > 0:
             await asyncio.sleep(silence)
@@ -99,9 +99,13 @@ class Wire:
     async def reply(
         self, connection: Connection, exchange: Exchange[object], received: bytearray
     ) -> tuple[object, MonotonicSeconds]:
-        """Return the answer and its time. All bytes since the request, except the echo, are added to `received`."""
+        """Wait for the answer; return it and its time. Add all bytes since the request, except the echo, to `received`.
+
+        There is no limit in time. Raises LinkError, and ProtocolViolation for bytes that can become no answer.
+        """
         if not exchange.answered:
-            # No arrival is reported. The system says that it is out, but not what an adapter still holds.
+            # Nothing will arrive. The system tells when it has sent all bytes, but not what an adapter still holds,
+            # so the silence is counted from when the line's speed lets the last byte leave.
             self._last_byte_at += self._spec.seconds_for(len(exchange.request))
             await connection.sent()
             return exchange.parse(b""), self._last_byte_at
