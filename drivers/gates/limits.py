@@ -40,21 +40,22 @@ class Limits:
 
 
 def limits_of(device_id: int, source: object) -> Limits | None:
-    """Return the limit switches of a device whose profile has its position from `source`; None for another source."""
+    """Return the limit switches that a profile's `position` names; None when the position comes from elsewhere."""
     if not isinstance(source, LimitPosition):
         return None
     return Limits(LimitPoint(device_id, source.closed_point), LimitPoint(device_id, source.open_point))
 
 
 class LimitedGate:
-    """`drivers.contract.Gate`: the commands of one gate, and its position by two points of other devices.
+    """A `drivers.contract.Gate` that passes commands to one gate and derives its position from points of other devices.
 
-    The gate's own reports of its position are ignored. `hear` must be called with every report of the limits' devices.
+    The gate's own reports of its position are ignored. `hear` must be called with every report of the devices that
+    have the limit switches.
 
     Args:
-        gate: takes the commands.
-        closed: on while the gate is closed.
-        opened: on while the gate is open.
+        gate: the gate that takes the commands.
+        closed: the input that is on while the gate is closed.
+        opened: the input that is on while the gate is open.
     """
 
     def __init__(self, *, gate: Gate, closed: LimitPoint, opened: LimitPoint) -> None:
@@ -73,7 +74,7 @@ class LimitedGate:
         return self._gate.device_id
 
     async def run(self, reports: Reports) -> None:
-        """Run the gate; drop its own position."""
+        """Run the gate until cancelled, and drop its own reports of its position."""
 
         def without_position(report: Report) -> None:
             if not isinstance(report, GateMoved):
@@ -82,7 +83,7 @@ class LimitedGate:
         await self._gate.run(without_position)
 
     def watch_closely(self, *, until: MonotonicSeconds) -> None:
-        """Poll the gate as fast as its line allows until then."""
+        """Poll the gate as fast as its line allows until `until`."""
         if isinstance(self._gate, PolledDriver):
             self._gate.watch_closely(until=until)
 
@@ -102,7 +103,10 @@ class LimitedGate:
         self._commanded = GatePosition.STOPPED
 
     def hear(self, report: Report) -> tuple[Report, ...]:
-        """Return the position that is due after this report: as old as the older of the two points."""
+        """Return the position due after this report, empty for a report of anything but the limit switches.
+
+        The position is stamped with the older of the two points' instants; an unknown one with the newer.
+        """
         if isinstance(report, DeviceLost):
             return self._lost(report)
         if not isinstance(report, PointChanged):

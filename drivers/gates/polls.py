@@ -1,15 +1,15 @@
-"""Judgement of a device's polls, pure, for every family: when it counts as lost, and which reports are due.
+"""Judgement of a device's polls, for every family: when it counts as lost, and which reports are due. Pure.
 
 Rules:
-- Lost after 3 failed polls in a row, or after 2 s without an answer, whichever is first; reported once, and again with
-  each other reason. A poll that was not even sent is no reason where a better one is known.
-- Back with the first answer: reported once, with all that is known.
-- Each missed poll is reported until then, and every point again with the next answer.
-- A point with a staleness of its own is unknown that long after the last answer.
-- Every point is unknown from the moment in which the line is lost, until it is read again.
-- A change is reported with the poll that shows it; what did not change is reported again after 1 s.
-- Between its limit switches a gate moves away from the limit that it left last; an acknowledged command that came
-  later overrides that. On a limit, only the limit counts.
+- A device is lost after 3 failed polls in a row, or after 2 s without an answer, whichever comes first. The loss is
+  reported once, and again when its reason changes. A poll that was not sent gives no new reason while one is known.
+- The device is back with its first answer, which is reported once with its position and all its points.
+- Until the device is lost, each missed poll is reported. The next answer then reports every point again.
+- A point with its own age limit (`stale_ms`) is unknown that long after the last answer.
+- When the line is lost, every point is unknown at once, until it is read again.
+- A change is reported with the poll that shows it. An unchanged value is reported again after 1 s.
+- On a limit switch, only the limit counts. Between the limits a gate moves away from the limit that it left last,
+  unless a command acknowledged since then says otherwise.
 """
 
 from __future__ import annotations
@@ -40,7 +40,14 @@ _POLL_PATIENCE = 1.0
 def limit_position(
     *, closed: PointState, opened: PointState, before: GatePosition, commanded: GatePosition | None
 ) -> GatePosition:
-    """Return the position by two limit switches; both at once, or one unknown, says nothing."""
+    """Return the position by two limit switches; UNKNOWN when both are on, or one is unknown.
+
+    Args:
+        closed: the switch that is on while the gate is closed.
+        opened: the switch that is on while the gate is open.
+        before: the position that the poll before showed.
+        commanded: as for `position_between`.
+    """
     match closed, opened:
         case PointState.ON, PointState.OFF:
             return GatePosition.CLOSED
@@ -53,11 +60,12 @@ def limit_position(
 
 
 def position_between(before: GatePosition, commanded: GatePosition | None) -> GatePosition:
-    """Return the position of a gate on no limit.
+    """Return the position of a gate between its limits.
 
     Args:
-        before: what the poll before showed.
-        commanded: what the last command acknowledged since then leads to: OPENING, CLOSING or STOPPED.
+        before: the position that the poll before showed.
+        commanded: the position to which the last command acknowledged since then leads: OPENING, CLOSING or STOPPED;
+            None when there was no command.
     """
     if commanded is GatePosition.STOPPED:
         return GatePosition.STOPPED
@@ -69,9 +77,9 @@ def position_between(before: GatePosition, commanded: GatePosition | None) -> Ga
 
 
 class Watch:
-    """The reports due to one device's polls. No clock of its own: instants come with each call.
+    """The judge of one device's polls. It has no clock: instants come with each call.
 
-    `stale` says for some points how many seconds after the last answer they are unknown.
+    `stale` gives the age limits of some points: the seconds after the last answer from which a point is unknown.
     """
 
     def __init__(
@@ -100,13 +108,13 @@ class Watch:
 
     @property
     def lost_at(self) -> MonotonicSeconds:
-        """The instant at which the device counts as lost without an answer before."""
+        """The instant at which the device counts as lost, unless it answers before."""
         return self._answered_at + LOST_AFTER_SECONDS
 
     def answered(
         self, position: GatePosition | None, points: Mapping[str, PointState], *, at: MonotonicSeconds
     ) -> tuple[Report, ...]:
-        """Return the reports due to a poll asked at `at` and answered; `position` is None for what is no gate."""
+        """Return the reports due to an answered poll. `at` is when it was asked; `position` is None for no gate."""
         reports: list[Report] = []
         if not self._online:
             reports.append(DeviceConnected(self._device_id, at))
@@ -127,17 +135,17 @@ class Watch:
         return tuple(reports)
 
     def failed(self, error: DriverError, *, at: MonotonicSeconds) -> tuple[Report, ...]:
-        """Return the reports due to a poll that raised this."""
+        """Return the reports due to a poll that failed with this error."""
         return self.missed(str(error), at=at, asked=not isinstance(error, UnitRests), answers=is_answering(error))
 
     def missed(self, reason: str, *, at: MonotonicSeconds, asked: bool, answers: bool = False) -> tuple[Report, ...]:
         """Return the reports due to a poll that failed.
 
         Args:
-            reason: why, for people.
-            at: when.
-            asked: False when it was not even sent because the unit rests.
-            answers: whether something is there, as `DeviceLost` says.
+            reason: why it failed, for people.
+            at: when it failed.
+            asked: False when the poll was not sent because the unit rests.
+            answers: whether the device is there but cannot be used, as in `DeviceLost`.
         """
         self._failures += asked
         if asked or self._newest is None:
@@ -155,9 +163,10 @@ class Watch:
         return self._loss.lost(reason, at=at, answers=answers)
 
     def interrupted(self, *, at: MonotonicSeconds) -> tuple[Report, ...]:
-        """Return the reports due to a lost line, however soon it is back: the points are unknown until read again.
+        """Return the reports due to a lost line: all points are unknown until they are read again.
 
-        The device may have been without power, and a loop detector that starts sees no vehicle at first.
+        This holds however soon the line is back. The device may have been without power, and a loop detector that has
+        just started may not see a vehicle that stands on its loop.
         """
         known = [name for name, (state, _) in self._points.items() if state is not PointState.UNKNOWN]
         self._points.update(dict.fromkeys(known, (PointState.UNKNOWN, at)))
@@ -172,5 +181,5 @@ class Watch:
 
 
 def poll_deadline(watch: Watch, *, now: MonotonicSeconds) -> MonotonicSeconds:
-    """Return until when a poll may wait for the line: not past the instant at which the device would count as lost."""
+    """Return until when a poll may wait for the line: 1 s, but not past the instant at which the device is lost."""
     return min(now + _POLL_PATIENCE, watch.lost_at) if watch.lost_at > now else now + _POLL_PATIENCE

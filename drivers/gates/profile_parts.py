@@ -1,6 +1,7 @@
-"""The parts that the profiles of all gates have, whatever they speak: commands and limit switches.
+"""Parts of the profiles of all gates, for any protocol: commands and limit switches.
 
-A profile is refused when two of its commands do the same at the device, or when another write would give a command.
+A profile is refused when two of its commands have the same effect on the device, or when a write that is no command
+would have the effect of one.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ Command = TypeVar("Command", bound=Part)
 
 
 class Commands(Part, Generic[Command]):
-    """The commands of a gate. A gate has only those that its profile names."""
+    """The commands of a gate. A gate lacks those that its profile does not name."""
 
     open: Command
     close: Command | None = None
     stop: Command | None = None
 
     def named(self) -> Iterator[tuple[str, Command]]:
-        """Iterate over those that there are, by name."""
+        """Iterate over the commands that the profile names, each with its name."""
         for name, command in (("open", self.open), ("close", self.close), ("stop", self.stop)):
             if command is not None:
                 yield name, command
 
 
 class LimitPosition(Part):
-    """The device has limit switches: the position is derived from two of the points."""
+    """The position of a gate whose device has limit switches: derived from two of the points."""
 
     closed_point: PartName
     open_point: PartName
@@ -47,10 +48,11 @@ class Output:
     """A command's effect on the device.
 
     Attributes:
-        name: of the command.
-        writes: the place and the value that it writes.
-        releases: the same of the write that ends its pulse; None where the device ends it.
-        is_step: giving it again does something else, so that it is given only where its effect is known.
+        name: the command's name.
+        writes: the place and the value that the command writes.
+        releases: the place and the value that end its pulse; None where the device ends the pulse.
+        is_step: whether giving it again does something else (a step-by-step input), so that it may be given only where
+            its effect is known.
     """
 
     name: str
@@ -60,7 +62,7 @@ class Output:
 
 
 def why_equal(outputs: Iterable[Output]) -> str:
-    """Return a sentence that names two equal commands and the remedy; "" when all differ."""
+    """Return a sentence that names two commands with the same effect, and the remedy; "" when all differ."""
     for one, other in combinations(outputs, 2):
         if one.writes == other.writes and not (one.is_step and other.is_step):
             return (
@@ -77,7 +79,7 @@ def why_equal(outputs: Iterable[Output]) -> str:
 
 
 def why_gives_command(outputs: Iterable[Output], others: Iterable[tuple[str, Hashable]]) -> str:
-    """Return a sentence that names another write that equals a command; "" when there is none."""
+    """Return a sentence that names a write in `others` that has the effect of a command; "" when there is none."""
     names = {output.writes: output.name for output in outputs}
     for place, written in others:
         if written in names:

@@ -30,16 +30,16 @@ Pulse = TypeVar("Pulse")
 
 
 class ProfiledGate(ABC, Generic[Command, Pulse]):
-    """A gate with the commands of its profile, polls at a pace, and pulses that the host ends.
+    """A gate with the commands of its profile, regular polls, and pulses that the gateway ends.
 
-    `limits`: its own limit switches, None where its position comes from something else.
+    `limits` are the gate's own limit switches; None where its position comes from elsewhere.
 
     Args:
         device_id: the id that its reports carry.
-        name: the profile's, for people.
-        commands: those that the profile has, by name.
-        poll_seconds: between two polls.
-        release: switches off what a pulse switched on; see `HostPulses`.
+        name: the profile's name, for people.
+        commands: the profile's commands by name.
+        poll_seconds: the interval between two polls.
+        release: the function that switches off a pulse's output; see `HostPulses`.
         monotonic: the clock of deadlines and stamps.
     """
 
@@ -75,19 +75,19 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
         return "stop" in self._commands
 
     def watch_closely(self, *, until: MonotonicSeconds) -> None:
-        """Poll as fast as the line allows until then."""
+        """Poll as fast as the line allows until `until`."""
         self._pace.watch_closely(until=until)
 
     async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
-        """Command the gate to open; returns once the controller acknowledged it, if it ever does."""
+        """Command the gate to open. Returns once the controller acknowledged it; errors as `drivers.contract.Gate`."""
         await self._command("open", self._named("open"), GatePosition.OPENING, deadline, forbidden)
 
     async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
-        """Command the gate to close; returns once the controller acknowledged it, if it ever does."""
+        """Command the gate to close. Returns once the controller acknowledged it; errors as `drivers.contract.Gate`."""
         await self._command("close", self._named("close"), GatePosition.CLOSING, deadline, forbidden)
 
     async def stop(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
-        """Command the gate to stop; returns once the controller acknowledged it, if it ever does."""
+        """Command the gate to stop. Returns once the controller acknowledged it; errors as `drivers.contract.Gate`."""
         await self._command("stop", self._named("stop"), GatePosition.STOPPED, deadline, forbidden)
 
     @abstractmethod
@@ -99,7 +99,7 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
         deadline: MonotonicSeconds,
         forbidden: Forbidden | None,
     ) -> None:
-        """Give a command that the profile has."""
+        """Send a command of the profile. `leads_to` is the position that the gate moves towards when it obeys."""
 
     def _named(self, name: str) -> Command:
         command = self._commands.get(name)
@@ -109,7 +109,7 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
 
     @contextlib.contextmanager
     def _sending(self, pulse: HeldOutput[Pulse] | None, leads_to: GatePosition) -> Iterator[None]:
-        """Note the position that the command inside leads to, unless it was never sent; then no pulse begins either."""
+        """Note the position that the command sent in this context leads to; forget its pulse if it was not sent."""
         try:
             yield
             self._commanded = leads_to
@@ -126,7 +126,7 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
         self._pace.wake()
 
     async def _end_all_pulses(self) -> None:
-        """Switch off the outputs that are still on when the gateway stops, if the line works."""
+        """Switch off the outputs that are still on when the gateway stops. Gives up after 0.8 s."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_RELEASES_SECONDS):
                 await self._pulses.end_all()

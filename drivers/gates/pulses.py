@@ -1,4 +1,4 @@
-"""Outputs that stay on until they are switched off: pulses that the host has to end."""
+"""Pulses that the gateway ("the host") has to end: outputs that stay on until a write switches them off."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Generic, TypeVar
 from drivers.contract import DriverError, MonotonicSeconds
 
 RELEASE_SECONDS = 0.5
-"""The longest wait of an output's release for the line."""
+"""The longest wait for the line of a write that switches an output off."""
 RELEASE_AGAIN_SECONDS = 0.1
-"""Between two tries to release an output."""
+"""The pause between two attempts to switch an output off."""
 
 Pulse = TypeVar("Pulse")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutput(Generic[Pulse]):
-    """An output that is, or may be, on.
+    """An output that is on, or may be.
 
     Attributes:
         pulse: the pulse that switched it on.
         due: the instant to switch it off.
-        instead_of: outputs that an equal pulse had left on before; one release ends both.
+        instead_of: earlier pulses of the same output that this one replaced; one release ends all of them.
     """
 
     pulse: Pulse
@@ -33,10 +33,10 @@ class HeldOutput(Generic[Pulse]):
 
 
 class HostPulses(Generic[Pulse]):
-    """The outputs that are on, each switched off when its pulse is over; none is ever forgotten.
+    """The outputs that are on. Each is switched off when its pulse is over, and tried again until it is off.
 
     Args:
-        release: switches off what a pulse switched on, by the deadline given; raises DriverError.
+        release: the function that switches a pulse's output off before the given deadline; raises DriverError.
         monotonic: the clock of pulses and deadlines.
     """
 
@@ -49,16 +49,16 @@ class HostPulses(Generic[Pulse]):
 
     @property
     def next_due(self) -> MonotonicSeconds:
-        """The end of the next pulse; infinite when none is on."""
+        """The instant at which the next pulse ends; infinite when no output is on."""
         return min((output.due for output in self._outputs), default=float("inf"))
 
     @property
     def outputs(self) -> tuple[HeldOutput[Pulse], ...]:
-        """The outputs that are, or may be, on."""
+        """The outputs that are on, or may be."""
         return tuple(self._outputs)
 
     def begin(self, pulse: Pulse, *, seconds: float) -> HeldOutput[Pulse]:
-        """Note a pulse before it is sent: an output whose answer is lost may be on all the same."""
+        """Note a pulse before it is sent, because its output may be on even when the answer is lost."""
         before = tuple(output for output in self._outputs if output.pulse == pulse)
         self._outputs = [output for output in self._outputs if output not in before]
         output = HeldOutput(pulse, self._monotonic() + seconds, before)
@@ -66,35 +66,35 @@ class HostPulses(Generic[Pulse]):
         return output
 
     def never_sent(self, output: HeldOutput[Pulse] | None) -> None:
-        """Forget a pulse that was not sent after all; an output that it replaced is on as before."""
+        """Forget a pulse that was not sent after all, and restore the ones that it replaced."""
         if output is not None and output in self._outputs:
             self._outputs.remove(output)
             self._outputs += output.instead_of
 
     def found_on(self, pulse: Pulse, *, at: MonotonicSeconds) -> None:
-        """Note an output that may be on, and that only the host will switch off; it is due at once."""
+        """Note an output that was found on without a pulse of this process; it is switched off at once."""
         if all(output.pulse != pulse for output in self._outputs):
             self._outputs.append(HeldOutput(pulse, at))
 
     async def end(self, output: HeldOutput[Pulse], *, deadline: MonotonicSeconds) -> None:
-        """Switch off one output. Raises what `release` raises; the output is not forgotten then."""
+        """Switch off one output. Raises what `release` raises, and then keeps the output for another attempt."""
         await self._release(output.pulse, min(deadline, self._monotonic() + RELEASE_SECONDS))
-        if output in self._outputs:  # else the command was given once more meanwhile, and its own pulse is on
+        if output in self._outputs:  # otherwise a repeated command replaced this pulse meanwhile
             self._outputs.remove(output)
 
     async def end_due(self, *, until: MonotonicSeconds) -> None:
-        """Switch off the outputs that are due by `until`; each is tried again until it is off."""
+        """Switch off the outputs that are due by `until`. One that fails is due again 0.1 s later."""
         for output in [output for output in self._outputs if output.due <= until]:
             try:
                 await self.end(output, deadline=float("inf"))
             except DriverError:
-                # The poll beside it reports the device's state; what matters here is that the output is not forgotten.
+                # The error itself is dropped: the next poll reports a device that fails.
                 if output in self._outputs:
                     self._outputs.remove(output)
                     self._outputs.append(HeldOutput(output.pulse, self._monotonic() + RELEASE_AGAIN_SECONDS))
 
     async def end_all(self) -> None:
-        """Switch off all that is on, and try until it is off."""
+        """Switch off all outputs; return only when all are off."""
         while self._outputs:
             await self.end_due(until=float("inf"))
             if self._outputs:

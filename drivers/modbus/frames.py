@@ -1,7 +1,7 @@
-"""Modbus frames, pure: both ends, both framings.
+"""Modbus frames of both framings, RTU and TCP (MBAP), for the gateway and for simulated devices. Pure.
 
-pymodbus builds and parses the bytes. This module matches answers to requests, because a transaction must check the
-unit, the function code and the length (and over TCP the number) before an answer may count.
+pymodbus builds and parses the bytes. This module matches answers to requests: the unit, the function code and the
+length (and over TCP the transaction id) must fit before an answer counts.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ _READ_REQUESTS: dict[Table, type[ModbusPDU]] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request as the far end reads it.
+    """A request as a device reads it.
 
     Attributes:
-        unit: its address.
-        tag: its transaction id; 0 with RTU framing.
-        request: the request; None for a function that this module does not know.
+        unit: the address of the unit that is asked.
+        tag: the transaction id; 0 with RTU framing.
+        request: the request; None for a function or a form that this module does not know.
         function: the function code.
-        length: how many bytes of the buffer it took.
+        length: how many bytes of the buffer the frame takes.
     """
 
     unit: int
@@ -74,25 +74,25 @@ class Asked:
 
 
 def encode_request(framing: Framing, *, unit: int, tag: int, request: Request) -> bytes:
-    """Encode the frame of a request. `tag` is the transaction id; RTU has none."""
+    """Encode the frame of a request. `tag` is the transaction id; RTU ignores it."""
     return _framed(framing, _request_pdu(request), unit, tag)
 
 
 def parse_reply(framing: Framing, *, unit: int, tag: int, request: Request, received: bytes) -> Reply | None:
-    """Find the answer to `request` among the bytes since it was sent; None while more are needed.
+    """Find the answer to `request` in all bytes since it was sent; None while more are needed.
 
-    Whole frames that answer somebody else's request are passed over: over TCP those with another transaction id, over
-    RTU those of another unit or function, which are late answers. Over RTU noise before or between frames is passed
-    over too. Raises ProtocolViolation when the bytes can become nothing.
+    Whole frames that answer other requests are skipped: over TCP those with another transaction id, over RTU those of
+    another unit or function, which are late answers. Over RTU, noise before and between frames is skipped too.
+    Raises ProtocolViolation when the bytes cannot become an answer.
     """
     parse = _parse_tcp if framing == "tcp" else _parse_rtu
     return parse(unit, tag, request, received)
 
 
 def decode_request(framing: Framing, received: bytes) -> Asked | None:
-    """Find the first request in the bytes, as a device reads it; None while more are needed.
+    """Parse the request at the start of the bytes, as a device reads it; None while more are needed.
 
-    Raises ProtocolViolation for a broken frame: a device then forgets what it has received.
+    Raises ProtocolViolation for a broken frame; a device then drops all bytes that it has received.
     """
     if framing == "tcp":
         frame = _first_mbap_frame(received)
@@ -111,7 +111,7 @@ def decode_request(framing: Framing, received: bytes) -> Asked | None:
 
 
 def encode_reply(framing: Framing, *, asked: Asked, reply: Reply, unit: int | None = None) -> bytes:
-    """Encode a device's answer; `unit` replaces the device's own address when a test wants it wrong."""
+    """Encode a device's answer. `unit` replaces the address that was asked, for tests of wrong answers."""
     match reply:
         case Refusal(code):
             pdu = bytes((asked.function | 0x80, code))
@@ -158,7 +158,7 @@ def _parse_tcp(unit: int, tag: int, request: Request, received: bytes) -> Reply 
 
 
 def _first_mbap_frame(received: bytes) -> tuple[int, int, bytes, int] | None:
-    """Return transaction id, unit, PDU and whole length of the first frame; None while it is incomplete."""
+    """Return transaction id, unit, PDU and total length of the first frame; None while it is incomplete."""
     if len(received) < _MBAP.size:
         return None
     tag, protocol, length, unit = _MBAP.unpack_from(received)
@@ -171,7 +171,7 @@ def _first_mbap_frame(received: bytes) -> tuple[int, int, bytes, int] | None:
 
 
 def _parse_rtu(unit: int, _tag: int, request: Request, received: bytes) -> Reply | None:
-    """Go over the bytes frame by frame, and byte by byte where no frame is."""
+    """Search the bytes for the answer: skip whole frames, and single bytes where no frame begins."""
     spoilt = False
     place = 0
     while (rest := received[place:])[2:]:
@@ -194,7 +194,7 @@ def _parse_rtu(unit: int, _tag: int, request: Request, received: bytes) -> Reply
 
 
 def _may_begin_answer(unit: int, request: Request, rest: bytes) -> bool:
-    """Return whether a frame with these first three bytes would answer the request, if its check sum fits."""
+    """Return whether a frame that begins with these bytes would answer the request, if its check sum fitted."""
     function = _function(request)
     if rest[0] != unit or rest[1] & 0x7F != function:
         return False
@@ -206,7 +206,7 @@ def _value_bytes(read: Read) -> int:
 
 
 def _reply(request: Request, pdu: bytes) -> Reply:
-    """Judge the PDU that answers `request`."""
+    """Parse the PDU that answers `request`. Raises ProtocolViolation when it does not fit the request."""
     function = _function(request)
     if pdu[0] == function | 0x80:
         if len(pdu) != 2:
@@ -244,7 +244,7 @@ def _function(request: Request) -> int:
 
 
 def _rtu_reply_length(frame: bytes) -> int:
-    """Return how long a frame with these first three bytes is; no answer is shorter than that of an exception."""
+    """Return the length of an answer by its first bytes; unknown functions get 5, the length of an exception."""
     function = frame[1]
     if function in _READ_TABLES or function == REPORT_SERVER_ID:
         return frame[2] + 5
@@ -254,7 +254,10 @@ def _rtu_reply_length(frame: bytes) -> int:
 
 
 def _identification_length(frame: bytes) -> int:
-    """Return how long an answer to function 43 is, or at least: its objects tell their own lengths."""
+    """Return the length of an answer to function 43, or the least that it can be while the bytes are incomplete.
+
+    Each object in the answer gives its own length.
+    """
     end = _IDENTIFICATION_HEAD
     for _ in range(frame[end - 1] if len(frame) >= end else 0):
         end += 2 + (frame[end + 1] if len(frame) > end + 1 else 0)

@@ -38,12 +38,15 @@ _NO_STEP: dict[GatePosition, frozenset[GatePosition]] = {
     _P.CLOSING: frozenset({_P.CLOSED, _P.CLOSING, _P.UNKNOWN}),
     _P.STOPPED: frozenset({_P.OPEN, _P.CLOSED, _P.STOPPED, _P.UNKNOWN}),
 }
-"""The positions from which a step command towards the key would, or might, do something else."""
+"""For each position that a command leads to: the positions from which a step command could do something else."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pulse:
-    """A pulse of the host, and the write that ends it. Two pulses of one command end separately."""
+    """A pulse that the gateway ends, with the write that ends it.
+
+    Compared by identity, so that two pulses of one command end separately.
+    """
 
     name: str
     release: Write | WriteMany
@@ -51,7 +54,7 @@ class _Pulse:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """The last command of the kind that must not be given twice."""
+    """A step command that was sent: where it leads, and the gate's position at that instant."""
 
     leads_to: GatePosition
     position: GatePosition
@@ -59,14 +62,14 @@ class _Step:
 
 
 class ModbusGate(ProfiledGate[Command, _Pulse]):
-    """`drivers.contract.Gate` over Modbus.
+    """A `drivers.contract.Gate` over Modbus.
 
     Args:
         device_id: the id that its reports carry.
-        bus: the line; whoever wires runs it.
-        profile: what the controller looks like.
-        unit: its address on the line.
-        framing: `tcp` (MBAP) or `rtu`, over whichever line.
+        bus: the line, which the caller runs.
+        profile: the description of the controller.
+        unit: the controller's address on the line.
+        framing: `tcp` (MBAP) or `rtu`; each is possible over serial ports and TCP.
         monotonic: the clock of deadlines and stamps.
     """
 
@@ -99,9 +102,9 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         self._has_ended = False
 
     async def run(self, reports: Reports) -> None:
-        """Poll and report until cancelled. A host's pulse still on then is ended first, if the line works.
+        """Poll and report until cancelled. Before it ends, switch off outputs whose pulses the gateway must end.
 
-        So is an output that is on when the device comes (back): a gateway that died had begun its pulse.
+        When the device connects, outputs that are on are switched off first: a gateway that died in a pulse left them.
         """
         self._has_ended = False
         watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
@@ -132,7 +135,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         step: _Step | None = None
 
         def stands_against() -> str:
-            """Return what forbids the step. Called right before the first byte: a step that is noted here goes out."""
+            """Return what forbids the step. If nothing does, note the step, which is sent right after this call."""
             nonlocal step
             reason = forbidden() if forbidden is not None else ""
             reason = reason or self._why_no_step(name, leads_to)
@@ -171,9 +174,10 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
             raise
 
     def _why_no_step(self, name: str, leads_to: GatePosition) -> str:
-        """Return why no step is given now, or "".
+        """Return why no step command may be sent now; "" when it may.
 
-        Step-by-step inputs answer a second pulse with the opposite; one is given only where its meaning is known.
+        A step-by-step input answers a second pulse with the opposite movement. So a step is sent only where its effect
+        is known.
         """
         now = self._monotonic()
         last = self._step
@@ -188,7 +192,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         super()._interrupted(watch, reports)
 
     def _forget(self) -> None:
-        """Prepare the device again and look at its outputs: it may have been without power."""
+        """Have the device prepared and its outputs read again with the next poll: it may have been without power."""
         self._unit.forget()
         self._outputs_are_known = not self._pulsed
 
@@ -209,9 +213,9 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         return watch.answered(position, points, at=at)
 
     async def _release_others(self, name: str, deadline: MonotonicSeconds) -> None:
-        """End the pulses of other commands before this one is sent: no two opposite outputs are ever on together.
+        """End the pulses of other commands before this one is sent, so that two opposite outputs are never on together.
 
-        Raises NotPermitted when that is not done by the deadline, and LineDown.
+        Raises NotPermitted when that did not succeed before the deadline, and LineDown.
         """
         while others := [output for output in self._pulses.outputs if output.pulse.name != name]:
             try:
@@ -225,7 +229,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
                 await asyncio.sleep(RELEASE_AGAIN_SECONDS)
 
     async def _release_what_is_found_on(self, watch: Watch) -> None:
-        """Switch off outputs that are on when the device comes: a gateway that died in a pulse left them on."""
+        """Switch off outputs that are on when the device connects: a gateway that died in a pulse left them on."""
         if self._outputs_are_known:
             return
         for command in self._pulsed:
@@ -241,5 +245,5 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         try:
             (found,), _ = await self._session.read(read, deadline=poll_deadline(watch, now=self._monotonic()))
         except DeviceFault:
-            return True  # its outputs cannot be read; switching off one that is off changes nothing
+            return True  # its outputs cannot be read, and switching one off that is off does no harm
         return found == kept_value(write)

@@ -1,4 +1,4 @@
-"""What a Modbus unit says that it is: function 43/14 (device identification) and function 17 (server id). Pure."""
+"""Identification of a Modbus unit: function 43/14 (device identification) and function 17 (server id). Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ _HEAD = 7
 _LONGEST_WORDS = 120
 
 IDENTIFICATION = FunctionCall(bytes((READ_IDENTIFICATION, _MEI_IDENTIFICATION, _BASIC, 0)))
-"""Vendor, product and revision, which every unit with this function has."""
+"""The request for vendor, product and revision, the basic objects that every unit with function 43/14 has."""
 SERVER_ID = FunctionCall(bytes((REPORT_SERVER_ID,)))
 
 
 def identification_words(pdu: bytes) -> str:
-    """Return vendor, product and revision of an answer to `IDENTIFICATION`. Raises ProtocolViolation."""
+    """Return vendor, product and revision, up to 120 characters, from an answer to `IDENTIFICATION`.
+
+    Raises ProtocolViolation when the bytes are no such answer.
+    """
     if len(pdu) < _HEAD or pdu[1] != _MEI_IDENTIFICATION:
         raise ProtocolViolation("the answer is no device identification")
     words = []
@@ -32,7 +35,10 @@ def identification_words(pdu: bytes) -> str:
 
 
 def server_id_words(pdu: bytes) -> str:
-    """Return the text of an answer to `SERVER_ID`, or its bytes where it holds none. Raises ProtocolViolation."""
+    """Return the text in an answer to `SERVER_ID`, or its bytes in hexadecimal where it has none.
+
+    Raises ProtocolViolation when the bytes are no such answer.
+    """
     if len(pdu) < 2 or len(pdu) != 2 + pdu[1]:
         raise ProtocolViolation("the server id is cut short")
     words = _printable(pdu[2:])

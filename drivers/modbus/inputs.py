@@ -1,4 +1,4 @@
-"""An input module on Modbus: named points and nothing that moves."""
+"""An input module on Modbus, which has points and no gate."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from drivers.modbus.unit import PolledUnit
 
 
 class ModbusInputs:
-    """`drivers.contract.Driver` over Modbus: reports points.
+    """A `drivers.contract.Driver` over Modbus that reports points.
 
     Args:
         device_id: the id that its reports carry.
-        bus: the line; whoever wires runs it.
-        profile: what the module looks like; a gate's profile serves too, its commands are left alone.
-        unit: its address on the line.
-        framing: `tcp` (MBAP) or `rtu`, over whichever line.
+        bus: the line, which the caller runs.
+        profile: the description of the module; with a gate's profile only the points are used.
+        unit: the module's address on the line.
+        framing: `tcp` (MBAP) or `rtu`; each is possible over serial ports and TCP.
         monotonic: the clock of stamps.
     """
 
@@ -61,7 +61,7 @@ class ModbusInputs:
                 await self._pace.rest(until=due)
 
     def watch_closely(self, *, until: MonotonicSeconds) -> None:
-        """Poll as fast as the line allows until then."""
+        """Poll as fast as the line allows until `until`."""
         self._pace.watch_closely(until=until)
 
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:

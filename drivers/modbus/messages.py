@@ -1,4 +1,4 @@
-"""Requests to a Modbus device and its answers: values, without their bytes."""
+"""Requests to a Modbus device and its answers, as values; `drivers.modbus.frames` has their bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Table(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read `count` values of a table from a 0-based address on."""
+    """A read of `count` values of a table from a 0-based address on."""
 
     table: Table
     address: int
@@ -37,10 +37,10 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Write one coil (function 5) or one holding register (function 6) at a 0-based address.
+    """A write of one coil (function 5) or one holding register (function 6) at a 0-based address.
 
-    `value` is the raw 16-bit word: a coil is 0xFF00 for on and 0 for off, and some devices give other words a meaning.
-    With `any_answer` the device's answer to this write counts whatever value it carries.
+    `value` is the raw 16-bit word. For a coil, 0xFF00 is on and 0 is off; some devices give other words a meaning.
+    Normally the device must echo the write; with `any_answer` its answer may carry another value.
     """
 
     table: Literal[Table.COIL, Table.HOLDING_REGISTER]
@@ -51,7 +51,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class WriteMany:
-    """Write neighbouring holding registers (function 16) from a 0-based address on."""
+    """A write of neighbouring holding registers (function 16) from a 0-based address on."""
 
     address: int
     values: tuple[int, ...]
@@ -59,7 +59,7 @@ class WriteMany:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """Any other function, as its code and what goes with it."""
+    """A call of any other function. `pdu` is the function code with its data."""
 
     pdu: bytes
 
@@ -76,12 +76,12 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The answer to a write: the device echoed it."""
+    """The answer to a write: the device confirmed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The device answered with an exception code."""
+    """The answer of a device that refuses, with its exception code."""
 
     code: int
 

@@ -39,7 +39,7 @@ __all__ = [
 
 
 class Line(Part):
-    """The maker's settings of the device's line. For people and for `probe`; a site file decides."""
+    """The maker's default settings of the device's line, for people and `probe`. The gateway uses the site file's."""
 
     framing: Literal["tcp", "rtu"] = "rtu"
     baud: int | None = None
@@ -49,24 +49,24 @@ class Line(Part):
 
 
 class UnitProfile(Part):
-    """A device with points: an input module, or whatever else is polled.
+    """A profile of a device that is polled for points, for example an input module.
 
     Attributes:
-        name: what people call the device.
+        name: the device's name for people.
         address_base: 1 when the file counts addresses from one, as many manuals do.
         word_order: which of two registers comes first in a number of 32 bits.
-        byte_order: which byte of a register comes first; Modbus says high first, some devices do not.
-        poll_ms: how often it is asked.
+        byte_order: which byte of a register comes first. Modbus sends the high byte first; some devices do not.
+        poll_ms: the interval between two polls.
         reply_ms: how long an answer may take.
-        read_gap: so many addresses between two wanted ones may be read along to save a request; 0 for devices that
-            refuse addresses which they do not have.
-        line: the maker's settings.
-        blocks: what is read only as a whole.
+        read_gap: how many unwanted addresses between two wanted ones may be read along to save a request; 0 for devices
+            that refuse addresses which they do not have.
+        line: the maker's default settings of the line.
+        blocks: ranges that are read only as a whole.
         points: the named inputs.
         readings: numbers for technicians.
-        prepare: what is set whenever it comes (back).
-        heartbeat: what keeps its watchdog content.
-        unproven: what of this was never seen on a device, for people; "" for nothing.
+        prepare: the writes that set the device up whenever it connects.
+        heartbeat: the regular write that satisfies the device's watchdog; None for none.
+        unproven: the parts of this profile that were never tried on a device, for people; "" for none.
     """
 
     name: str = Field(min_length=1, max_length=80)
@@ -94,24 +94,24 @@ class UnitProfile(Part):
         return self
 
     def wire_address(self, address: int) -> int:
-        """Convert an address of this file to the one on the wire."""
+        """Convert an address of this file to the 0-based address on the wire."""
         return address - self.address_base
 
     def ordered(self, table: Table, value: int) -> int:
-        """Put a register's bytes into this device's order; the same way out and in."""
+        """Swap a register's bytes where this device sends the low byte first. The same for reads and writes."""
         if table.holds_bits or self.byte_order == "high_first":
             return value
         return (value & 0xFF) << 8 | value >> 8
 
     def reads(self) -> tuple[Read, ...]:
-        """Return the fewest reads that fetch everything polled; but for gaps, nothing else is read."""
+        """Return the fewest reads that fetch everything polled. Other addresses are read only in gaps and blocks."""
         blocks = [Read(block.table, self.wire_address(block.address), block.count) for block in self.blocks]
         places = {place for place in self._places() if not any(_holds(block, place) for block in blocks)}
         wanted = [block for block in blocks if any(_holds(block, place) for place in self._places())]
         return (*wanted, *_joined(places, gap=self.read_gap))
 
     def stale_seconds(self) -> dict[str, float]:
-        """Return the age limits of the points that set their own."""
+        """Return the age limits, in seconds, of the points that set their own."""
         return {name: point.stale_ms / 1000 for name, point in self.points.items() if point.stale_ms is not None}
 
     def write_of(self, command: Command) -> Write | WriteMany:
@@ -121,11 +121,11 @@ class UnitProfile(Part):
         return replace(write, any_answer=True) if any_answer and isinstance(write, Write) else write
 
     def release_of(self, command: Command) -> Write | WriteMany:
-        """Return the write that ends a host's pulse."""
+        """Return the write that ends the command's pulse, for commands whose pulse the gateway ends."""
         return self.write(command.write, command.address, command.release, many=command.many)
 
     def write(self, table: Writable, address: int, value: bool | int, *, many: bool = False) -> Write | WriteMany:  # noqa: FBT001 (the profile's own either-or)
-        """Make a write with the address counted as in the profile's file."""
+        """Make a write of one value. `address` is counted as in the profile's file."""
         word = value
         if isinstance(value, bool):
             word = coil_word(on=value) if table is Table.COIL else int(value)
@@ -134,7 +134,7 @@ class UnitProfile(Part):
         return WriteMany(wire, (word,)) if many else Write(table, wire, word)
 
     def _places(self) -> set[tuple[Table, int]]:
-        """Table and wire address of everything that is polled."""
+        """Return table and wire address of everything that is polled."""
         places = {(point.table, self.wire_address(point.address)) for point in self.points.values()}
         if self.heartbeat is not None and self.heartbeat.expired is not None:
             expired = self.heartbeat.expired
@@ -153,11 +153,11 @@ class UnitProfile(Part):
 
 
 class GateProfile(UnitProfile):
-    """A device that moves a gate.
+    """A profile of a device that moves a gate.
 
     Attributes:
-        position: where the gate's position comes from; None when this device does not know it.
-        commands: what it can be told.
+        position: the source of the gate's position; None when this device does not know it.
+        commands: the commands that the device takes.
     """
 
     position: Position | None = None
@@ -178,7 +178,7 @@ class GateProfile(UnitProfile):
         return self
 
     def outputs(self) -> frozenset[Hashable]:
-        """Return what its commands write, each with its place."""
+        """Return the place and the value that each command writes."""
         return frozenset(self._output(name, command).writes for name, command in self.commands.named())
 
     def _output(self, name: str, command: Command) -> Output:
@@ -198,7 +198,10 @@ class GateProfile(UnitProfile):
                 yield "heartbeat", self._written(self.heartbeat, value)
 
     def _written(self, part: Command | Preparation | Heartbeat, value: bool | int) -> tuple[Table, int, int]:  # noqa: FBT001 (the profile's own either-or)
-        """Return a write's place and value; at the place of a pulse any value does the same: its length."""
+        """Return a write's place and value in a form that is equal for writes of the same effect.
+
+        Where the written value is the length of a pulse, all values count as equal: each starts the pulse.
+        """
         word = self.write(part.write, part.address, value)
         assert isinstance(word, Write)  # noqa: S101 (not `many`)
         pulses = (command for _, command in self.commands.named() if command.pulse_unit_ms is not None)
@@ -219,12 +222,15 @@ class GateProfile(UnitProfile):
 
 
 def load_profile(path: Path) -> GateProfile:
-    """Read the profile file of a gate. Raises ProfileError with every fault of it."""
+    """Read the profile file of a gate. Raises ProfileError with every fault in it."""
     return profile_of(path, read_file(path), GateProfile)
 
 
 def load_unit_profile(path: Path) -> UnitProfile:
-    """Read a profile file, of a gate or of a device with points alone. Raises ProfileError with every fault of it."""
+    """Read the profile file of a gate, or of a device that has points alone.
+
+    Raises ProfileError with every fault in it.
+    """
     raw = read_file(path)
     return profile_of(path, raw, GateProfile if {"position", "commands"} & raw.keys() else UnitProfile)
 
@@ -234,7 +240,10 @@ def _holds(read: Read, place: tuple[Table, int]) -> bool:
 
 
 def _joined(places: Iterable[tuple[Table, int]], *, gap: int) -> Iterable[Read]:
-    """Near addresses of one table become one read, as long as a request may be."""
+    """Join near addresses of one table into reads that are at most as long as one request may be.
+
+    `gap` is how many unwanted addresses may lie between two wanted ones.
+    """
     table: Table | None = None
     first = last = 0
     for next_table, address in sorted(places):

@@ -26,14 +26,15 @@ Order = Literal["high_first", "low_first"]
 
 
 class Point(Part):
-    """A named input: one bit of a table of bits, or some bits of a register.
+    """A named input: one value of a table of bits, or some bits of a register.
 
     Attributes:
-        table: where it is.
-        address: in the file's own counting; see `address_base`.
+        table: the table that holds it.
+        address: its address as the file counts; see `UnitProfile.address_base`.
         mask: which bits of a register count: the point is on when any of them is. Only for registers.
-        inverted: on when the device says off, as with normally closed contacts.
-        stale_ms: the point is unknown when it was not read for so long; otherwise until the device counts as lost.
+        inverted: whether the point is on when the device says off, as with normally closed contacts.
+        stale_ms: the age limit: the point is unknown when it was not read for so long. None: it keeps its state until
+            the device counts as lost.
     """
 
     table: Table
@@ -56,7 +57,7 @@ class Point(Part):
 
 
 class PositionRule(Part):
-    """The register, masked, equals a number: then the position is this."""
+    """A rule of `RegisterPosition.when`: if the masked register equals a number, the position is `is_`."""
 
     mask: Word = 0xFFFF
     equals: Word
@@ -64,15 +65,15 @@ class PositionRule(Part):
 
 
 class RegisterPosition(Part):
-    """The device says its position in a register, by number.
+    """The position of a gate whose device gives it as a number in a register.
 
     Attributes:
         table: holding or input registers.
-        address: in the file's own counting.
+        address: the register's address as the file counts.
         mask: which bits of the register count for `values`.
-        values: what each number means; others are unknown positions.
-        when: for registers that put several things together: the first rule that fits says the position. Instead of
-            `values`.
+        values: the position that each number means; other numbers mean UNKNOWN.
+        when: rules for a register that combines several things. The first rule that fits gives the position. Given
+            instead of `values`.
     """
 
     table: Register
@@ -90,7 +91,7 @@ class RegisterPosition(Part):
         return self
 
     def position(self, value: int) -> GatePosition:
-        """Return the position that the register's value means."""
+        """Return the position that the register's value means; UNKNOWN when nothing fits."""
         for rule in self.when:
             if value & rule.mask == rule.equals:
                 return rule.is_
@@ -114,15 +115,15 @@ class Reading(Part):
 
     Attributes:
         table: holding or input registers.
-        address: of the first register, in the file's own counting.
-        words: 1 or 2 registers.
-        word_order: of two registers; the file's own when left out.
+        address: the first register's address as the file counts.
+        words: the number of registers, 1 or 2.
+        word_order: the order of two registers; the profile's own when left out.
         mask: which bits count; not for signed numbers.
-        signed: two's complement.
-        scale: the number is multiplied by this.
-        unit: what it is measured in.
-        unknown: the number by which the device says that it does not know.
-        names: what numbers mean.
+        signed: whether the number is in two's complement.
+        scale: the factor from the raw number to `unit`.
+        unit: the unit of measurement.
+        unknown: the raw number by which the device says that it does not know.
+        names: words for certain numbers.
     """
 
     table: Register
@@ -158,7 +159,7 @@ class Reading(Part):
 
 
 class PulseBy(StrEnum):
-    """The one who ends the pulse of a command: the device or the host."""
+    """The side that ends the pulse of a command: the device or the host (the gateway)."""
 
     DEVICE = "device"
     HOST = "host"
@@ -168,20 +169,22 @@ class Command(Part):
     """The write that gives a command.
 
     Attributes:
-        write: coils (function 5) or holding registers (function 6, or 16 with `many`).
-        address: in the file's own counting.
-        value: true and false for a coil; a number is sent as it is, to coils too (some take a pulse length there).
-        many: function 16 even for a single register, for devices that lack function 6.
-        pulse_by: `device`: one write, and the device itself ends the pulse. `host`: the release is written after
-            `pulse_ms`; the last resort, because a gateway that dies in between leaves the output on.
-        pulse_ms: length of the pulse, where the host makes it or the device takes it.
-        pulse_unit_ms: the device takes the length as the written value, in this unit; then there is no `value`.
-        pulse_range: least and greatest value that it takes.
-        release: what ends a host's pulse.
-        acknowledged_by: `echo`: the device must repeat the write; `answer`: any answer to it counts, for devices that
-            put a value of their own there.
-        idempotent: whether giving it again, while it is being obeyed, changes nothing. Step-by-step inputs are not:
-            such a command is refused while the gate already does, or has done, what it asks, or while nobody knows.
+        write: the table: coils (function 5) or holding registers (function 6, or 16 with `many`).
+        address: the address as the file counts.
+        value: true or false, or a number that is sent as it is, to coils too (some take the pulse length there).
+        many: whether to use function 16 even for a single register, for devices that lack function 6.
+        pulse_by: `device`: one write, and the device ends the pulse itself. `host`: the gateway writes `release` after
+            `pulse_ms`. That is the last resort: a gateway that dies in between leaves the output on.
+        pulse_ms: the length of the pulse, where the gateway ends it or the device takes a length.
+        pulse_unit_ms: given for a device that takes the length as the written value, in this unit; then `value` must be
+            left out.
+        pulse_range: the least and the greatest length that the device takes, in its unit.
+        release: the value that ends a pulse of the gateway.
+        acknowledged_by: `echo`: the device must repeat the write; `answer`: any answer to the write counts, for devices
+            that put a value of their own there.
+        idempotent: whether giving the command again, while the device obeys it, changes nothing. False for step-by-step
+            inputs: such a command is refused when the gate already does or has done what it asks, and when the gate's
+            position is unknown.
     """
 
     write: Writable
@@ -214,26 +217,26 @@ class Command(Part):
 
     @property
     def pulse_seconds(self) -> float | None:
-        """The seconds for which the host holds the output; None when the device does."""
+        """The seconds after which the gateway ends the pulse; None when the device ends it."""
         return self.pulse_ms / 1000 if self.pulse_by is PulseBy.HOST else None
 
     @property
     def written(self) -> bool | int:
-        """The number that is written: the value, or the pulse's length in the device's unit."""
+        """The value that is written: `value`, or the pulse's length in the device's unit."""
         return self.value if self.pulse_unit_ms is None else int(self.pulse_ms / self.pulse_unit_ms)
 
 
 class Preparation(Part):
-    """A write whenever the device comes (back), before it counts as connected.
+    """A setting that is written whenever the device connects, before it counts as connected.
 
     Attributes:
-        what: for people, when the device does not take it.
-        write: a coil or a holding register.
-        address: in the file's own counting.
-        value: what must be there.
-        many: function 16 even for a single register.
-        read_back: it is read first and written only if it differs (settings live in memory that wears out), and then
-            read again: what differs still is a fault. Otherwise it is only written.
+        what: the setting's name for people, in the error when the device does not take it.
+        write: the table: coils or holding registers.
+        address: the address as the file counts.
+        value: the value that must be there.
+        many: whether to use function 16 even for a single register.
+        read_back: whether the setting is read first, written only if it differs (its memory may wear out), and then
+            read again; a value that still differs is a fault. Otherwise it is written without a read.
     """
 
     what: str = Field(min_length=1, max_length=80)
@@ -245,7 +248,7 @@ class Preparation(Part):
 
 
 class Expired(Part):
-    """The place where the device shows that its watchdog ran out; it is prepared anew then."""
+    """The place where the device shows that its watchdog ran out. The device is prepared again then."""
 
     table: Table
     address: Address
@@ -257,11 +260,11 @@ class Heartbeat(Part):
     """A register that must be written again and again, or the device switches its outputs off.
 
     Attributes:
-        write: a coil or a holding register.
-        address: in the file's own counting.
-        values: written in turn; two neighbours differ, because some devices heed only a change.
-        every_ms: how often.
-        expired: where it is seen that the device gave up waiting.
+        write: the table: coils or holding registers.
+        address: the address as the file counts.
+        values: the values that are written in turn. Neighbours differ, because some devices heed only a change.
+        every_ms: the interval between two writes.
+        expired: the place where the device shows that its watchdog ran out; None for none.
     """
 
     write: Writable
@@ -278,7 +281,7 @@ class Heartbeat(Part):
 
 
 class Block(Part):
-    """Registers or bits that the device gives only, or better, all at once."""
+    """A range of registers or bits that is read as a whole, because the device requires or prefers that."""
 
     table: Table
     address: Address

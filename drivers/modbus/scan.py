@@ -1,6 +1,6 @@
-"""A scan of one address in the idle turns of a line that works: is a unit there, and what is it?
+"""A scan of one address on a line in use, in its pauses: whether a unit is there, and what it is.
 
-Only units that the site does not use are asked.
+Callers scan only addresses that the site does not use.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _IDENTITY_ASKS = 2
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A unit that answered.
+    """A unit that answered a scan.
 
     Attributes:
         unit: its address.
-        answer: how it answered the read of its first holding register.
-        identity: what it says that it is, "" when it does not say.
+        answer: its answer to the read of its first holding register, in words.
+        identity: its vendor, product and revision, or its server id; "" when it gives none.
         is_clear: False when the answer was garbled, as with two units at one address.
     """
 
@@ -57,9 +57,9 @@ async def sight(
     within: float,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Sighting | None:
-    """Ask an address in idle turns of the line; None when nobody answers.
+    """Scan one address in the pauses of the line; None when no unit answers.
 
-    Raises DeadlinePassed when the line had no turn to spare within so many seconds, LineDown when it is down.
+    Raises DeadlinePassed when the line had no pause long enough within `within` seconds, LineDown when it is down.
     """
     shortest = answer_seconds(bus, _PRESENCE_BYTES)
     session = Session(bus=bus, unit=unit, framing=framing, timeout=_WANTED * shortest, scan_shortest=shortest)
@@ -86,9 +86,9 @@ async def sight(
 async def _told(
     session: Session, call: FunctionCall, words: Callable[[bytes], str], *, deadline: MonotonicSeconds
 ) -> str:
-    """Return what the unit says that it is, "" when it does not say, or the line has no turn to spare for it.
+    """Return the unit's identity in words; "" when it gives none, or the line had no pause for the question.
 
-    A unit that is there and stays silent is asked once more: one lost frame hides its name otherwise.
+    A time-out is tried once more, because the unit is known to be there and one lost frame would hide its name.
     """
     for _ in range(_IDENTITY_ASKS):
         try:
@@ -103,6 +103,9 @@ async def _told(
 
 
 def answer_seconds(bus: Bus, count: int) -> float:
-    """Return how long a request and its answer may take, for so many bytes, by the line's speed and other units."""
+    """Return how many seconds a request and its answer of together `count` bytes may take.
+
+    It follows from the line's speed, and from how fast the other units on it answer.
+    """
     others = max((unit.reply_seconds or 0.0 for unit in bus.quality().units), default=0.0)
     return max(bus.spec.seconds_for(count) + _TURNAROUND, _SLOWER_THAN_OTHERS * others)

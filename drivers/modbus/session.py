@@ -1,4 +1,4 @@
-"""One unit on a bus: requests in, values or the error of a failure out."""
+"""Requests to one unit on a bus. They return values or raise driver errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ class Session:
     def __init__(
         self, *, bus: Bus, unit: int, framing: Framing, timeout: float, scan_shortest: float | None = None
     ) -> None:
-        """`scan_shortest`: reads are scans, and the line may cut their time-out to this."""
+        """Set up requests with this time-out in seconds.
+
+        `scan_shortest` makes reads scans, whose time-out the line may cut to this many seconds; None makes them polls.
+        """
         self._bus = bus
         self._reads_as = Priority.POLL if scan_shortest is None else Priority.SCAN
         self._shortest = scan_shortest or 0.0
@@ -41,11 +44,11 @@ class Session:
         self._timeout = timeout
 
     def telling_interruptions(self, told: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call `told` whenever the line is lost; see `Bus.telling_interruptions`."""
+        """Inside this context, call `told` whenever an open line is lost, before it is opened again."""
         return self._bus.telling_interruptions(told)
 
     async def read(self, read: Read, *, deadline: MonotonicSeconds) -> tuple[tuple[int, ...], MonotonicSeconds]:
-        """Read, behind commands; return the values and when they were asked for: they are no older.
+        """Read values behind waiting commands; return them and when they were asked for, so that they are no older.
 
         Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
         """
@@ -55,7 +58,7 @@ class Session:
         return answer.reply.values, answer.written_at
 
     async def call(self, call: FunctionCall, *, deadline: MonotonicSeconds) -> bytes:
-        """Call a function that reads, and return its answer from the function code on. Raises as `read` does."""
+        """Call a function that only reads; return its answer from the function code on. Raises as `read` does."""
         answer = await self._ask(call, self._reads_as, deadline)
         if not isinstance(answer.reply, FunctionResult):
             raise self._refused(answer.reply, f"function {call.pdu[0]}")
@@ -64,10 +67,11 @@ class Session:
     async def write(
         self, write: Write | WriteMany, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None
     ) -> None:
-        """Write a command, and return once the device acknowledged it. Goes before polls.
+        """Write a command before waiting polls, and return once the device acknowledged it.
 
-        Raises LinkError when the device does not answer or its answer is garbled (it may have obeyed), DeviceFault when
-        it refuses; LineDown, DeadlinePassed and, for what `forbidden` says, NotPermitted when nothing was sent.
+        Raises LinkError when the device does not answer or its answer is garbled (it may have obeyed), and DeviceFault
+        when it refuses. Raises LineDown, DeadlinePassed or, when `forbidden` gave a reason, NotPermitted when nothing
+        was sent.
         """
         try:
             answer = await self._ask(write, Priority.COMMAND, deadline, forbidden)
@@ -76,7 +80,7 @@ class Session:
         self._judge(answer.reply, write)
 
     async def put(self, write: Write | WriteMany, *, deadline: MonotonicSeconds) -> None:
-        """Write a setting or a heartbeat, which is no command. Goes behind commands, as polls do.
+        """Write a setting or a heartbeat, which is no command, behind waiting commands.
 
         Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
         """

@@ -1,4 +1,4 @@
-"""Points and position from the values of a gate or an input module, pure."""
+"""Derivation of points and position from the values of a gate or an input module. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Held = Mapping[tuple[Table, int], int]
 
 
 def points_of(profile: UnitProfile, held: Held) -> dict[str, PointState]:
-    """Read the named points, inverted where the profile says so; UNKNOWN where the answer lacks one."""
+    """Return the named points, inverted where the profile says so; UNKNOWN where `held` lacks the value."""
     states: dict[str, PointState] = {}
     for name, point in profile.points.items():
         value = held.get((point.table, profile.wire_address(point.address)))
@@ -36,11 +36,12 @@ def position_of(
     """Derive the position from a poll.
 
     Args:
-        profile: where the position comes from.
-        held: what the device holds.
+        profile: the gate's profile, which names the source of the position.
+        held: the values of the poll.
         points: the named points of the same poll.
         before: the position that the poll before showed.
-        commanded: what the last command acknowledged since then leads to: OPENING, CLOSING or STOPPED.
+        commanded: the position to which the last command acknowledged since then leads: OPENING, CLOSING or STOPPED;
+            None when there was no command.
     """
     source = profile.position
     if source is None:

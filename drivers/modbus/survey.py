@@ -17,7 +17,7 @@ from drivers.modbus.session import Session
 from drivers.modbus.state import points_of
 
 _PATIENCE = 5.0
-_OPEN_PATIENCE = OPEN_SECONDS + 1.0  # so that the line itself has reported why it does not open
+_OPEN_PATIENCE = OPEN_SECONDS + 1.0  # longer than opening takes, so that the error is the reason why it failed
 _LOOK = 0.02
 _FIRST_REGISTER = Read(Table.HOLDING_REGISTER, 0, 1)
 
@@ -28,8 +28,8 @@ class Answered:
 
     Attributes:
         unit: its address.
-        words: how it answered the read of its first holding register.
-        is_clear: False when the answer was garbled, as at another speed or with two units of one address.
+        words: its answer to the read of its first holding register, in words.
+        is_clear: False when the answer was garbled, as at a wrong speed or with two units at one address.
     """
 
     unit: int
@@ -58,7 +58,10 @@ async def line_up(bus: Bus, *, monotonic: Callable[[], float] = time.monotonic, 
 async def ask_for_unit(
     bus: Bus, unit: int, *, framing: Framing, timeout: float, monotonic: Callable[[], float] = time.monotonic
 ) -> Answered | None:
-    """Return whether a unit is there: any answer counts, a refusal too. None when nothing came within `timeout`."""
+    """Ask whether a unit is there. Any answer counts, even a refusal; None when nothing came within `timeout`.
+
+    A line that is lost meanwhile is waited for, and the unit asked again. Raises LinkError when the line stays down.
+    """
     session = Session(bus=bus, unit=unit, framing=framing, timeout=timeout)
     while True:
         await line_up(bus, monotonic=monotonic)
@@ -69,7 +72,7 @@ async def ask_for_unit(
         except ProtocolViolation as violation:
             return Answered(unit, str(violation), is_clear=False)
         except LineDown:
-            continue  # it is opened again, and then this unit is asked again
+            continue  # the bus opens the line again; then this unit is asked again
         except LinkError:
             return None
         return Answered(unit, f"register 0 holds {values[0]}", is_clear=True)
@@ -78,7 +81,7 @@ async def ask_for_unit(
 async def read_unit(
     session: Session, profile: UnitProfile, *, monotonic: Callable[[], float] = time.monotonic
 ) -> UnitValues:
-    """Read everything that the profile names; a refused reading says so. Raises as `Session.read`."""
+    """Read everything that the profile names. A refused reading holds the refusal's text. Raises as `Session.read`."""
     held: dict[tuple[Table, int], int] = {}
     for read in profile.reads():
         values, _ = await session.read(read, deadline=monotonic() + _PATIENCE)
@@ -99,7 +102,7 @@ async def read_unit(
 
 
 def _position(profile: UnitProfile, held: dict[tuple[Table, int], int], points: dict[str, PointState]) -> str:
-    """Derive the position from one look. Between two limits, the direction is unknown."""
+    """Derive the position, in words, from one poll, which does not show in which direction a gate moves."""
     source = profile.position if isinstance(profile, GateProfile) else None
     if source is None:
         return ""

@@ -1,4 +1,4 @@
-"""Unexpected answers on a Modbus line: those from other addresses, and late ones."""
+"""Collection of unexpected answers in a Modbus line's trace: those from other addresses, and late ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drivers.bus.wire import Direction
 from drivers.modbus.frames import Framing
 
 LATE_SECONDS = 0.7
-"""The seconds for which late answers are collected."""
+"""How many seconds to go on collecting late answers."""
 
 _MBAP = struct.Struct(">HHHB")
 _READS = frozenset({1, 2, 3, 4})
@@ -22,14 +22,14 @@ _REFUSAL = 0x80
 
 @dataclass(frozen=True, slots=True)
 class TracedAnswer:
-    """A whole answer of a unit. `after`: so many seconds after that unit was asked, None when it never was."""
+    """A whole answer of a unit. `after` is the seconds since that unit was asked; None when it never was."""
 
     unit: int
     after: float | None
 
 
 class AnswerTrace:
-    """A listener to a line's trace that finds the answers in it."""
+    """A receiver of a line's trace that finds the answers in it."""
 
     def __init__(self, *, framing: Framing) -> None:
         self._framing = framing
@@ -38,7 +38,7 @@ class AnswerTrace:
         self._answers: dict[int, TracedAnswer] = {}
 
     def __call__(self, direction: Direction, data: bytes, at: float) -> None:
-        """Take one piece of bytes."""
+        """Take one piece of the line's bytes, with its direction and instant."""
         if direction is Direction.SENT:
             place = 0 if self._framing == "rtu" else _MBAP.size - 1
             if len(data) > place:
@@ -59,7 +59,7 @@ class AnswerTrace:
 
 
 def _whole_answers(framing: Framing, received: bytes) -> Iterator[tuple[int, int]]:
-    """Return where each whole answer ends, and the unit that gave it. Noise between them is skipped."""
+    """Iterate over whole answers: where each ends, and the unit that gave it. Bytes between them are skipped."""
     start = 0
     while start < len(received):
         length = _rtu_length(received[start:]) if framing == "rtu" else _tcp_length(received[start:])
@@ -71,7 +71,7 @@ def _whole_answers(framing: Framing, received: bytes) -> Iterator[tuple[int, int
 
 
 def _rtu_length(frame: bytes) -> int:
-    """Return the length of the answer at the start of these bytes, 0 if they begin with no answer."""
+    """Return the length of the answer at the start of these bytes; 0 when there is none, or not all of it."""
     if len(frame) < 5:
         return 0
     function = frame[1]

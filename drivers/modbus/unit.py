@@ -1,4 +1,4 @@
-"""One polled unit: prepared when it comes, its watchdog fed, its tables read."""
+"""One polled unit: its preparation when it connects, its heartbeat, and the reads of each poll."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class PolledUnit:
     """A unit that is polled for everything that its profile names.
 
     Args:
-        session: the way to it.
-        profile: what it looks like.
+        session: the session with the unit.
+        profile: the unit's profile.
         monotonic: the clock of the heartbeat.
     """
 
@@ -35,15 +35,16 @@ class PolledUnit:
         self._beat_due: MonotonicSeconds = float("-inf")
 
     def forget(self) -> None:
-        """Prepare the device again when it comes: it was lost, and may have been without power."""
+        """Have the next `ask` prepare the device again, because it was lost and may have been without power."""
         self._is_prepared = not self._profile.prepare
         self._beat_due = float("-inf")
 
     async def ask(self, *, deadline: Callable[[], MonotonicSeconds]) -> tuple[Held, MonotonicSeconds]:
-        """Read what the device holds by table and wire address; also return when it was first asked.
+        """Poll the device: prepare it if needed, send the heartbeat if due, and read everything.
 
-        `deadline` is asked anew for each request. Raises what `Session` raises, and DeviceFault when the device does
-        not take what prepares it, or when its watchdog ran out (it is prepared again with the next call).
+        Return the values by table and wire address, and the instant of the first read, so that no value is older.
+        `deadline` is called for each request. Raises what `Session` raises, and DeviceFault when the device does not
+        keep a setting of its preparation, or when its watchdog ran out (the next call prepares it again).
         """
         try:
             if not self._is_prepared:
@@ -101,7 +102,7 @@ class PolledUnit:
 
 
 def kept_value(write: Write | WriteMany) -> int:
-    """Return the value that a read gives after this write."""
+    """Return the value that a read returns after this write."""
     if isinstance(write, WriteMany):
         return write.values[0]
     return int(bool(write.value)) if write.table is Table.COIL else write.value

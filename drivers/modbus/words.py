@@ -1,4 +1,4 @@
-"""Frames of a Modbus line in words for people. Pure: bytes in, a sentence out."""
+"""Descriptions of a Modbus line's frames for people. Pure: bytes in, a sentence out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TABLES = {
 
 
 def request_words(framing: Framing, frame: bytes) -> str:
-    """Return what a request asks, as "read inputs 0-5"."""
+    """Describe a request, as in "read inputs 0-5"."""
     try:
         asked = decode_request(framing, frame)
     except ProtocolViolation:
@@ -42,7 +42,10 @@ def request_words(framing: Framing, frame: bytes) -> str:
 
 
 def reply_words(framing: Framing, frame: bytes, received: bytes, failure: Failure | None, *, took: float) -> str:
-    """Return what came after a request: an answer, or what is wrong with it."""
+    """Describe what came after a request: the answer, or what is wrong with it.
+
+    `frame` is the request, `received` all bytes that came after it, `took` the seconds until the answer or time-out.
+    """
     match failure:
         case Failure.SILENT:
             return f"no answer within {took * 1000:.0f} ms"
@@ -57,7 +60,7 @@ def reply_words(framing: Framing, frame: bytes, received: bytes, failure: Failur
 
 
 def stray_words(framing: Framing, received: bytes, failure: Failure | None) -> str:
-    """Return what came though nothing was asked."""
+    """Describe bytes that no request asked for; `failure` is LATE when they are a late answer."""
     if failure is Failure.LATE:
         return "an answer that came too late"
     if framing == "rtu" and len(received) > 3:
@@ -82,7 +85,7 @@ def _request(request: Request) -> str:
 
 
 def _told(framing: Framing, frame: bytes, received: bytes) -> str:
-    """Return the answer in words, "" when there is none among the bytes."""
+    """Describe the answer; "" when there is none among the bytes."""
     with suppress(ProtocolViolation):
         match _reply(framing, frame, received):
             case Values(values):
