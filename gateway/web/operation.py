@@ -119,7 +119,7 @@ class ViewKind(Enum):
 class Operation:
     """One operation of the interface.
 
-    Handlers validate with the models that are published here.
+    The OpenAPI description is made from the models named here, and handlers validate with the same ones.
 
     Attributes:
         method: the HTTP method; a GET operation with `head` answers HEAD too.

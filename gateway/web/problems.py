@@ -1,4 +1,4 @@
-"""Problems of the site as the page, the interface and the command line show them."""
+"""The site's problems in the form that the page, the interface and the command line show."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gateway.web.operations.answers import Answer
 _FETCHED_AGAIN = frozenset({K.CENTRAL_LIST_INCOMPLETE, K.CENTRAL_LIST_OLD, K.CENTRAL_LIST_SHRANK, K.CARDS_UNREADABLE})
 _OF_SITE_FILE = frozenset({K.SITE_FILE_NOTICE})
 _OF_INPUTS = frozenset({K.GATE_LIMITS_BOTH_ON})
-"""Problems of lanes whose inputs stand among those of devices alone, at Health."""
+"""Problems of lanes for which the page shows the inputs, which are under Health."""
 
 
 class ActionAnswer(Answer):
-    """What the page can do about a problem: go to an address of its own, or call an operation without a body."""
+    """What the page offers for a problem: to show a view (`show`), or to call an operation without a body (`post`)."""
 
     label: str
     show: str
@@ -25,11 +25,11 @@ class ActionAnswer(Answer):
 
 
 class ProblemAnswer(Answer):
-    """A problem of the site: what is wrong since when, what it means for drivers, and what to do.
+    """A problem of the site: what is wrong, since when, what it means for drivers, and what to do.
 
     `id` is that of its lane, line, device or camera, `subject` the input concerned. `lanes` cannot work because of it.
-    `acknowledged_by` knows of it since then; nobody is called for it until `silent_until`. `action` is what the page
-    offers, null for nothing.
+    `acknowledged_by` has known of it since `acknowledged_at`; nobody is called for it until `silent_until`. `action` is
+    what the page offers, or null.
     """
 
     kind: str
@@ -80,7 +80,7 @@ def _action(problem: Problem) -> JsonObject | None:
 
 
 def _way(problem: Problem) -> tuple[str, str] | None:
-    """Return the words of a link, and the view that shows more of the problem."""
+    """Return the label and the address below `/status/` of a view that shows more of the problem; None for none."""
     match problem.part:
         case Part.LANE if problem.kind in _OF_INPUTS:
             return "Show its inputs", "health"
@@ -97,5 +97,5 @@ def _way(problem: Problem) -> tuple[str, str] | None:
 
 
 def verdict_fields(verdict: Verdict) -> JsonObject:
-    """Return the verdict in a few words, and all problems, the worst first."""
+    """Return `headline`, the verdict in a few words, and `problems`, the worst first."""
     return {"headline": verdict.headline, "problems": [problem_fields(problem) for problem in verdict.problems]}

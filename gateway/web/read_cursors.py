@@ -1,4 +1,4 @@
-"""Positions of consumers in the lists they pull: followed page by page, and written to disk now and then."""
+"""Read marks: how far each consumer has read a list, followed page by page and written to disk at intervals."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ class _Followed:
     """One consumer of one list.
 
     Attributes:
+        progress: how far it has read.
         stored: its mark as it is on disk.
-        read_at: when it last asked.
-        acknowledged: whether its last answer arrived whole; each answer has a list of its own.
+        read_at: the time of its last request, in wall micros.
+        acknowledged: one element: whether the last answer arrived completely. Each answer gets a new list, so that a
+            late acknowledgement of an earlier answer does not count.
     """
 
     progress: ReadProgress
@@ -43,7 +45,7 @@ class _Followed:
     acknowledged: list[bool] = field(default_factory=lambda: [False])
 
     def moved(self) -> ReadCursor | None:
-        """Return the mark to write to disk, None while the one there is near enough."""
+        """Return the mark to write to disk; None if it did not move and the time on disk is less than an hour old."""
         mark = max(self.progress.mark or 0, self.stored.read_to)
         if mark == self.stored.read_to and self.read_at - self.stored.read_at <= _SEEN_EVERY:
             return None
@@ -51,10 +53,10 @@ class _Followed:
 
 
 class Consumers:
-    """Consumers of lists. Keep `run` alive as a task; until it has read the marks no consumer is followed.
+    """The consumers of lists. Run `run` as a task; until it has read the marks, no consumer is followed.
 
-    A new mark is on disk before the first page is answered, one that moved some seconds later, with all others that
-    did: after a crash it is too low.
+    A new mark is on disk before its first page is answered. Marks that moved are written together, about every ten
+    seconds. After a crash a mark may therefore be too low, never too high.
     """
 
     def __init__(self, *, changes: Changes, read_cursors: ReadCursors, clock: Clock) -> None:
@@ -66,9 +68,9 @@ class Consumers:
         self._moved = asyncio.Event()
 
     async def run(self) -> None:
-        """Read the marks, and write those that moved, until cancelled; then once more."""
+        """Read the marks, then write those that moved, until cancelled; write once more at the end."""
         try:
-            while not await self.recall():  # noqa: ASYNC110 (it waits for the disk, of which no event tells)
+            while not await self.recall():  # noqa: ASYNC110 (no event tells when the disk works again)
                 await asyncio.sleep(WRITE_SECONDS)
             while True:
                 await self._moved.wait()
@@ -79,7 +81,7 @@ class Consumers:
             await self.write()
 
     def asks(self, consumer: Consumer, cursor: int) -> None:
-        """Note that a page is asked for, which may prove that the pages before it arrived."""
+        """Note a request for the page after `cursor`, which may prove that the pages before it arrived."""
         known = self._followed.get(consumer)
         if known is None:
             return
@@ -89,9 +91,9 @@ class Consumers:
             self._moved.set()
 
     async def answered(self, consumer: Consumer, page: PageAnswered) -> Acknowledge:
-        """Note a page that is about to be answered; call the returned function once the other end has all of it.
+        """Note a page that is about to be sent; return a function to call once the client has acknowledged all of it.
 
-        A mark that begins with this page is on disk by then.
+        If the consumer is new, its mark is on disk when this returns.
         """
         known = self._followed.get(consumer) or await self._begun(consumer, page)
         if known is None:
@@ -105,9 +107,9 @@ class Consumers:
         return acknowledge
 
     async def forget(self, account: str, *, by: str) -> int:
-        """Forget an account's marks, record it as an event, and return their number. If it reads on it begins anew.
+        """Delete an account's marks, record that as an event, and return their number.
 
-        Raises StoreError.
+        If the account goes on reading, it counts as a new consumer. Raises StoreError.
         """
         marks = [mark for mark in await self._read_cursors.all() if mark.consumer.account == account]
         if marks:
@@ -116,21 +118,21 @@ class Consumers:
         return len(marks)
 
     async def write(self) -> None:
-        """Write the marks that moved. What the disk refuses is tried again with the next that moves."""
+        """Write the marks that moved. If the disk fails, they are written with the next mark that moves."""
         moved = [mark for known in self._followed.values() if (mark := known.moved()) is not None]
         if not moved:
             return
         try:
             await self._read_cursors.save(moved)
         except StoreError as error:
-            log.debug("read_marks_not_written", error=str(error))  # the store tells of itself
+            log.debug("read_marks_not_written", error=str(error))  # the store reports its own failure
             return
         for mark in moved:
             if mark.consumer in self._followed:
                 self._followed[mark.consumer].stored = mark
 
     async def _begun(self, consumer: Consumer, page: PageAnswered) -> _Followed | None:
-        """Begin to follow a consumer; None where it does not begin with the newest, or the disk takes no mark."""
+        """Begin to follow a consumer; None if it does not begin with the newest record, or the disk fails."""
         progress, now = ReadProgress().answered(page), self._clock.wall().micros
         if progress.mark is None or not self._known:
             return None
@@ -139,7 +141,7 @@ class Consumers:
             await self._forget_oldest()
             await self._read_cursors.save((mark,))
         except StoreError as error:
-            log.debug("read_mark_not_begun", error=str(error))  # the store tells of itself; it begins with a later page
+            log.debug("read_mark_not_begun", error=str(error))  # a later page tries again
             return None
         return self._followed.setdefault(consumer, _Followed(progress, stored=mark, read_at=now))
 
@@ -158,7 +160,7 @@ class Consumers:
         return True
 
     async def _forget_oldest(self) -> None:
-        """Forget the oldest mark of the account that has most, when there are too many. Raises StoreError."""
+        """If there are too many marks, delete the oldest one of the account that has most. Raises StoreError."""
         if len(self._followed) >= MOST_CONSUMERS:
             counts = Counter(consumer.account for consumer in self._followed)
             most = max(counts.values())

@@ -1,11 +1,11 @@
-"""`python -m gateway.web.spreadsheet_process FILE`: rows on stdin become an .xlsx file, in bounded memory.
+"""`python -m gateway.web.spreadsheet_process FILE`: turn rows on stdin into an .xlsx file, in bounded memory.
 
-A process of its own, because making a sheet is minutes of Python for a machine at a gate, and would hold the
-interpreter lock of whoever does it beside something else.
+It is a separate process, because a large sheet takes minutes of Python on a small machine and would hold the
+gateway's interpreter lock.
 
-Stdin has one JSON value a line: first `{"sheet", "zone", "columns": [[title, kind, width], ...]}`, then arrays of
-rows, then `null`; without the `null` there is no file. Kinds are `text`, `number`, and `moment` (micros since 1970,
-shown in the zone). Every text is a text: nothing is ever a formula or a link.
+Stdin has one JSON value per line: first `{"sheet", "zone", "columns": [[title, kind, width], ...]}`, then arrays of
+rows, then `null`; if the `null` does not come, no file is made. Kinds are `text`, `number`, and `moment` (micros since
+1970, shown in the zone). Texts are written as strings, so that none becomes a formula or a link.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DISK_REFUSED = 3
 BROKEN_OFF = 4
 
 _NICENESS = 10
-_ROWS_OF_A_SHEET = 1_048_575  # and the titles
+_ROWS_OF_A_SHEET = 1_048_575  # Excel's limit of 1,048,576, less the row of titles
 _LONGEST_TEXT = 32_767
 _EXACT_BELOW = 10**15
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -39,7 +39,7 @@ _FIRST_YEAR, _LAST_YEAR = 1901, 9998
 
 
 class Book:
-    """A workbook that grows by rows; when a sheet is full, the next one begins."""
+    """A workbook to which rows are appended; when a sheet is full, another one begins."""
 
     def __init__(self, path: Path, *, sheet: str, zone: str, columns: list[list[Any]]) -> None:
         options = {"constant_memory": True, "tmpdir": str(path.parent)}
@@ -54,7 +54,7 @@ class Book:
         self._row = 0
 
     def add(self, rows: Iterable[list[Any]]) -> None:
-        """Append rows; null is an empty cell."""
+        """Append rows; None is an empty cell."""
         for row in rows:
             if self._row == _ROWS_OF_A_SHEET:
                 self._end_sheet()
@@ -65,7 +65,7 @@ class Book:
                     self._write(place, kind, value)
 
     def close(self) -> None:
-        """Finish the file. Raises OSError or XlsxWriterException when the disk refuses it."""
+        """Finish the file. Raises OSError or XlsxWriterException when it cannot be written."""
         self._end_sheet()
         self._book.close()
 
@@ -103,9 +103,9 @@ class Book:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the file that is named; the exit status says why there is none."""
+    """Write the file; return the exit status: 0, DISK_REFUSED, or BROKEN_OFF when stdin ended before `null`."""
     path = Path(arguments[0])
-    with contextlib.suppress(PermissionError):  # the shipped unit forbids it and puts lanes first by itself
+    with contextlib.suppress(PermissionError):  # the shipped systemd unit forbids it, and sets priorities itself
         os.nice(_NICENESS)
     try:
         book = Book(path, **json.loads(sys.stdin.buffer.readline() or b"{}"))

@@ -1,4 +1,4 @@
-"""Excel files: rows go to a process that makes the sheet, and the finished file goes out as it is read from disk."""
+"""Excel files: a separate process makes the file from rows, and the finished file is streamed from disk."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ Rows = Sequence[Sequence[Cell]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its title, what its cells are, and how many characters wide it is.
+    """A column: its title, the kind of its cells, and its width in characters.
 
-    Texts stay texts, whatever they begin with; moments are wall micros, shown in the site's zone.
+    Texts are never formulas, whatever they begin with. Moments are wall micros, shown in the site's time zone.
     """
 
     title: str
@@ -52,10 +52,10 @@ class Column:
 
 
 class Spreadsheets:
-    """Makes Excel files: two at a time, each in a process of its own with bounded memory."""
+    """The maker of Excel files: two at a time, each in its own process with bounded memory."""
 
     def __init__(self, *, folder: Path) -> None:
-        """`folder`: of these files alone; what an earlier run left in it is removed."""
+        """`folder`: a folder for these files only; files of earlier runs are removed from it."""
         self._folder = folder
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
@@ -75,14 +75,15 @@ class Spreadsheets:
         """Make a file of all rows and send it.
 
         Args:
-            request: what is answered.
-            name: of the file, without its ending.
+            request: the request that is answered.
+            name: the file's name, without `.xlsx`.
             sheet: the sheet's name.
-            columns: what each row holds.
-            rows: in stretches of a few hundred, so that none takes long.
-            zone: in which moments are shown.
+            columns: the columns, one for each cell of a row.
+            rows: batches of at most a few hundred rows, so that no batch blocks the loop for long.
+            zone: the time zone in which moments are shown.
 
-        Raises RequestRefused (503) when too many are being made, StoreError when the disk does not take the file.
+        Raises RequestRefused (503) when too many files are being made, StoreError when the file cannot be written, and
+        TimeoutError after ten minutes.
         """
         if self._waiting >= _MOST_WAITING:
             raise RequestRefused(503, "too many sheets are being made; try again", headers={"Retry-After": "10"})
@@ -97,7 +98,7 @@ class Spreadsheets:
                         "columns": [(column.title, column.kind, column.width) for column in columns],
                     }
                     await _make(path, header, rows)
-                    file = path.open("rb", buffering=0)  # it has no name any more when it is sent
+                    file = path.open("rb", buffering=0)  # open it before it is removed; it is sent without a name
                 finally:
                     await asyncio.to_thread(_remove, path)
         finally:
@@ -139,7 +140,7 @@ async def _make(path: Path, header: dict[str, object], rows: AsyncIterator[Rows]
 
 
 async def _feed(pipe: asyncio.StreamWriter, header: dict[str, object], rows: AsyncIterator[Rows]) -> None:
-    """Write all rows; a process that has ended meanwhile says why by its status."""
+    """Write all rows. If the process ends before that, its exit status says why."""
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         pipe.write(to_json(header) + b"\n")
         async for stretch in rows:

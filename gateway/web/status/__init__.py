@@ -1,1 +1,1 @@
-"""The status page: one HTML page with its modules, and the stream of snapshots that it shows."""
+"""The status page: one HTML page with its JavaScript modules, its stream of snapshots, and its own operations."""

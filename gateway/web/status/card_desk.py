@@ -1,4 +1,4 @@
-"""Cards at the page beside the list: unknown reads, what waits for central, and what was changed on both sides."""
+"""The page's further views of cards: unknown reads, changes that wait for central, and changes on both sides."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CARD_SYNC = Operation("GET", "/status/card/sync", cards.ACCESS_LIST.rule, "sync"
 
 @dataclass(frozen=True, kw_only=True)
 class StatusCards:
-    """`/status/card/unknown` and `/status/card/sync`."""
+    """The handlers of `/status/card/unknown` and `/status/card/sync`."""
 
     events: Events
     refused: RefusedRows
@@ -45,7 +45,7 @@ class StatusCards:
         return (Route(CARD_UNKNOWN, self._unknown), Route(CARD_SYNC, self._sync))
 
     async def _unknown(self, _: web.Request, __: Caller) -> web.StreamResponse:
-        """Answer with the unknown cards and plates of the last day, the last one first, each once."""
+        """Answer with the unknown cards and plates of the last 24 hours, each once, newest first."""
         wanted = EventFilter(types=(EventKind.ACCESS_DENIED,), date_from=self.clock.wall().micros - _DAY)
         found: list[RecordedEvent] = []
         before: int | None = 0
@@ -56,9 +56,9 @@ class StatusCards:
         return success(reads=list(_unknown_reads(found))[:_MOST_SHOWN])
 
     async def _sync(self, _: web.Request, __: Caller) -> web.StreamResponse:
-        """Answer with the cards' changes that wait for central or were refused, and the latest changed on both sides.
+        """Answer with the changes of cards that wait for central or were refused, and with the latest conflicts.
 
-        The side that counts is said by the event.
+        A conflict is a card that was changed on both sides; the event's text says which side counts.
         """
         waiting = await self.refused.page(kind=KIND, limit=_MOST_SHOWN, refused=False)
         both = await self.events.page(EventFilter(types=(EventKind.CHANGED_ON_BOTH_SIDES,)), limit=_PAGE)
@@ -78,7 +78,7 @@ class StatusCards:
 
 
 def _unknown_reads(events: Sequence[RecordedEvent]) -> Iterator[Record]:
-    """Yield each unknown reading once, with its last event and how often it came."""
+    """Yield each unknown reading once, with its newest event and the number of its events."""
     times: dict[str, list[RecordedEvent]] = {}
     for event in events:
         read = read_of(event)

@@ -1,4 +1,4 @@
-"""Commissioning of lanes at the page: steps that the gateway sees or a person judges, kept as a signed record."""
+"""Commissioning of lanes: steps that the gateway observes or a person judges, kept as a signed record."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ Note = Annotated[Text, Field(max_length=500)]
 
 
 class CommissioningOf(Body):
-    """The lane to commission. Steps that were judged before begin anew."""
+    """The lane to commission. If its commissioning has begun already, it begins again from the first step."""
 
     lane_id: Text
 
 
 class Judgement(Body):
-    """A person's word on a step: it passed or failed, and what was seen."""
+    """A person's judgement of a step: whether it passed, and a note of what was seen."""
 
     lane_id: Text
     step: Word
@@ -60,7 +60,7 @@ class Judgement(Body):
 
 
 class CommissioningEnd(Body):
-    """The lane whose record is to be signed and kept, with what is to be said of it all."""
+    """The lane whose record is to be signed and kept, with a note on the whole."""
 
     lane_id: Text
     note: Note = ""
@@ -68,7 +68,7 @@ class CommissioningEnd(Body):
 
 @dataclass(slots=True)
 class _Begun:
-    """A lane that somebody commissions now."""
+    """A commissioning in progress: its steps, and when and by whom it was begun."""
 
     steps: Commissioning
     at: str
@@ -76,10 +76,10 @@ class _Begun:
 
 
 class StatusCommissioning:
-    """`/status/commissioning/…`. What was begun is forgotten with a restart; records are kept for good."""
+    """The handlers of `/status/commissioning/…`. A restart forgets what is in progress; records are kept for good."""
 
     def __init__(self, *, lanes: Lanes, journal: Journal, folder: Path, site_name: str, clock: Clock) -> None:
-        """`folder`: the data folder, where the site's key and the records are."""
+        """`folder`: the data folder, which holds the site's key and the records."""
         self._lanes = lanes
         self._journal = journal
         self._data = folder
@@ -119,7 +119,7 @@ class StatusCommissioning:
         return success(commissioning=await self._state(lane))
 
     async def _finish(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Sign and keep the record, and say so in an event. Refused while a step waits."""
+        """Sign and keep the record, and record an event. Raises RequestRefused (409) while a step waits."""
         wanted = await read_body(request, CommissioningEnd)
         lane = self._lane(wanted.lane_id)
         begun = self._of(lane)
@@ -181,7 +181,7 @@ class StatusCommissioning:
         return self._begun[lane.lane_id]
 
     async def _state(self, lane: LaneSnapshot) -> dict[str, object]:
-        """Return what is done so far, and the lane's records, the newest first."""
+        """Return the commissioning in progress, and the lane's records, newest first."""
         records = await asyncio.to_thread(self._records, lane.lane_id)
         begun = self._begun.get(lane.lane_id)
         if begun is None:

@@ -1,4 +1,4 @@
-"""Consumers of the site's lists for the page and the command: how far each has read, and forgetting one."""
+"""Consumers of the site's lists, for the page and the command: their read marks, and the deletion of marks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ CONSUMER_FORGET = Operation("POST", "/status/consumer/forget", needs("can_edit_s
 
 
 class ConsumerShown(BaseModel):
-    """An account's position in a list. `unread` is counted up to 10,000; `holds`: records it has not read are kept."""
+    """An account's read mark in a list.
+
+    `unread` is counted up to 10,000. `holds`: records that it has not read are kept for it.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -43,7 +46,7 @@ class ForgottenConsumer(Body):
 
 
 class StatusConsumers:
-    """`/status/consumer/list` and `/status/consumer/forget`."""
+    """The handlers of `/status/consumer/list` and `/status/consumer/forget`."""
 
     def __init__(self, *, read_cursors: ReadCursors, consumers: Consumers, clock: Clock, consumer_days: int) -> None:
         self._read_cursors = read_cursors
@@ -56,7 +59,7 @@ class StatusConsumers:
         return (Route(CONSUMER_LIST, self._list), Route(CONSUMER_FORGET, self._forget))
 
     async def shown(self) -> tuple[ConsumerShown, ...]:
-        """Return every consumer, as its mark is on disk. Raises StoreError."""
+        """Return all consumers, with their marks as they are on disk. Raises StoreError."""
         marks = await self._read_cursors.all()
         unread = await self._read_cursors.unread(marks) if marks else ()
         return tuple(self._shown(mark, count) for mark, count in zip(marks, unread, strict=True))

@@ -1,4 +1,4 @@
-"""Everything that the store holds of events, for the page: by day, lane, kind, severity and text, and as a file."""
+"""All events of the store for the page: filtered by day, lane, kind, severity and text, and exported as a file."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class EventQuery(BaseModel):
-    """A filter of events, in the query. `types` are numbers with commas between them; dates as `/v1/event/list` has.
+    """A filter of events as a query. `types` are numbers separated by commas; dates are as in `/v1/event/list`.
 
-    `of`: the search is for a plate, a card or a person, and finds what was read of their cards too; "": any text.
+    `of`: what `search` names: a plate, a card or a person, whose cards' readings are found too; "" for any text.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -78,7 +78,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class EventHistory:
-    """`/status/event/…`: events that the page does not get by itself, and their export as CSV and Excel."""
+    """The handlers of `/status/event/…`: events older than those in the snapshot, and exports as CSV and Excel."""
 
     events: Events
     cards: Cards
@@ -97,7 +97,10 @@ class EventHistory:
         )
 
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Answer with a page. `next` goes on behind it, also where few passed among many; null at the end."""
+        """Answer with a page of events. `next` is the cursor of the next page, null at the end.
+
+        At most about 2,000 events are scanned, so that a page may be short or empty although more follow.
+        """
         asked = read_query(request, EventQuery)
         wanted = await self._wanted(asked, caller)
         found: list[RecordedEvent] = []
@@ -122,7 +125,7 @@ class EventHistory:
         return _answer({"event": shown})
 
     async def _wanted(self, asked: EventQuery, caller: Caller) -> _Wanted:
-        """Return the filter. Who may not see cards finds a plate, card or person only by what the event itself says."""
+        """Return the filter. For callers who may not see cards, only the event's own text identifies its subject."""
         who = None
         if asked.of and asked.search.strip():
             known: tuple[CardRecord, ...] = ()
@@ -152,7 +155,7 @@ class EventHistory:
         )
 
     async def _rows(self, wanted: _Wanted) -> AsyncIterator[list[list[Cell]]]:
-        """Yield rows in stretches, so that lanes come first."""
+        """Yield rows in batches of at most 100, so that lanes get their turn in between."""
         before: int | None = 0
         while before is not None:
             page = await self.events.page(wanted.stored, before=before, limit=PAGE)
@@ -169,7 +172,7 @@ class EventHistory:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The events that are wanted: what the store filters; and the lane and who, by which it has no index."""
+    """A filter of events: the part that the store applies, and the lane and subject, for which it has no index."""
 
     stored: EventFilter
     lane: str
@@ -205,7 +208,7 @@ def _csv_lines(rows: list[list[str]]) -> bytes:
 
 
 def _written(cell: Cell, column: Column) -> str:
-    """Return a cell's text, which no spreadsheet takes for a formula."""
+    """Return a cell as text for CSV; a text that a spreadsheet would take for a formula gets a leading apostrophe."""
     if column.kind == "moment" and isinstance(cell, int):
         return iso_utc(cell)
     text = "" if cell is None else str(cell)

@@ -1,4 +1,4 @@
-"""Events as the page shows them, with their footage."""
+"""Events in the form that the page shows, with their footage."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gateway.web.status.snapshot import EventState, FootageState, event_state, f
 
 @dataclass(frozen=True, kw_only=True)
 class EventStates:
-    """Adds to events the camera events that belong to them."""
+    """The conversion of stored events to the page's events, with the camera events that belong to them."""
 
     camera_events: CameraEvents
     recording: Recording
 
     async def of(self, events: Sequence[RecordedEvent]) -> tuple[EventState, ...]:
-        """Return these events for the page, in their order. Raises StoreError."""
+        """Return the page's form of these events, in the same order. Raises StoreError."""
         footage: defaultdict[int, list[FootageState]] = defaultdict(list)
         camera_events = await self.camera_events.of_events(tuple(event.id for event in events))
         missing = await self.recording.missing(item for item in camera_events if item.ready)

@@ -1,4 +1,4 @@
-"""Which events are about a plate, a card or a person. Pure."""
+"""Search for events about a plate, a card or a person. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ About = Literal["plate", "card", "person"]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A plate, a card or a person that is looked for.
+    """A plate, a card or a person to search for.
 
     Attributes:
-        about: which of them.
-        text: what was typed, as it is compared.
-        card_ids: the cards that have it: readers often tell other numbers than those that are printed.
+        about: the kind of subject.
+        text: the text that was typed, normalised for comparison.
+        card_ids: the cards that match the text. Readers often send other numbers than the printed ones, so events are
+            found by the card's id too.
     """
 
     about: About
@@ -30,13 +31,13 @@ class Subject:
 
     @classmethod
     def of(cls, about: About, search: str, known: Collection[CardRecord]) -> Subject:
-        """Return what is looked for, with those of the cards that have it where they should."""
+        """Return the subject of a search, with those of the `known` cards whose own field for it matches."""
         text = _compared(about, search)
         found = (one.card.card_id for one in known if text in _compared(about, _field(about, one)))
         return cls(about, text, frozenset(found))
 
     def is_of(self, event: RecordedEvent) -> bool:
-        """Return whether the event is about it."""
+        """Return whether the event is about this subject."""
         data = json.loads(event.data) if '"card_id"' in event.data or '"credential"' in event.data else {}
         if data.get("card_id") in self.card_ids:
             return True

@@ -1,4 +1,4 @@
-"""How long each gate takes to open and to close, over its last travels, for the page."""
+"""The times that each gate took to open and to close in its last travels, for the page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GATE_TRAVELS = Operation("GET", "/status/gate/travels", needs("can_view_devices"
 
 @dataclass(frozen=True, kw_only=True)
 class StatusTravels:
-    """`/status/gate/travels`."""
+    """The handler of `/status/gate/travels`."""
 
     lanes: Lanes
     events: Events

@@ -1,4 +1,4 @@
-"""Saved incidents of lanes: listed, saved on request, and fetched."""
+"""Saved incidents of lanes: listing, saving on request, and download."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class IncidentOf(Body):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusIncidents:
-    """`/status/incident/…`: files for `edge-gateway replay`."""
+    """The handlers of `/status/incident/…`: files for `edge-gateway replay`."""
 
     incidents: Incidents
 

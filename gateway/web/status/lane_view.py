@@ -1,4 +1,4 @@
-"""One lane at the page: its inputs with their age, what passed last, and a card's trial."""
+"""The page's view of one lane: its inputs with their age, its last passages, and the trial of a card."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LANE_TRY = Operation("POST", "/status/lane/try", needs("can_control_devices") & 
 
 
 class CardTrial(Body):
-    """A card to try at a lane, by its number or plate. `direction`: of a two-way lane, else its own."""
+    """A card to try at a lane, by its number or plate. `direction` is for two-way lanes; "" for the lane's own."""
 
     lane_id: Text
     card: Annotated[str, Field(strict=True, min_length=1, max_length=120, pattern=r"\S")]
@@ -50,7 +50,7 @@ class CardTrial(Body):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusLane:
-    """`/status/lane/points`, `/status/lane/past` and `/status/lane/try`."""
+    """The handlers of `/status/lane/points`, `/status/lane/past` and `/status/lane/try`."""
 
     lanes: Lanes
     cards: Cards
@@ -67,7 +67,7 @@ class StatusLane:
         return success(points=[{**asdict(point), "device": names.get(point.device_id, "")} for point in points])
 
     async def _past(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Answer with the lane's last passages, newest first, and the last card or plate that was decided on."""
+        """Answer with the lane's last passages, newest first, and its last access decision."""
         lane_id = request.match_info["lane"]
         if lane_id not in {lane.lane_id for lane in self.lanes.lanes()}:
             raise NotFoundError(f"no lane '{lane_id}' at this site")
@@ -80,7 +80,7 @@ class StatusLane:
         return web.Response(body=b'{"success":true,%b' % _PAST.dump_json(fields)[1:], content_type="application/json")
 
     async def _try(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Decide as if the card were read now; nothing is opened, and an event marked as a test says so."""
+        """Decide as if the card were read now. No gate opens; the event that records it is marked as a test."""
         wanted = await read_body(request, CardTrial)
         readings = tuple(readings_of(wanted.card))
         credential = readings[0]

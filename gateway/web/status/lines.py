@@ -1,4 +1,4 @@
-"""Lines of the site for the page: how each unit answers, the last frames, and scans for units."""
+"""The site's polled lines for the page: the quality of each unit, the last frames, and scans for units."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gateway.web.operation import Operation, needs
 
 
 class FramesQuery(BaseModel):
-    """Of which line, and after which number."""
+    """The line whose frames are wanted, and the number of the last frame that the client has."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -48,9 +48,10 @@ class LineNamed(Body):
 
 
 class ScanWanted(LineNamed):
-    """The line and the addresses to ask, from the first to the last.
+    """The line and the first and last address to scan.
 
-    `through_converter`: also where a converter waits for units that are not there, and the site's units wait with it.
+    `through_converter`: scan even through a converter, which waits for each absent unit, so that the site's own units
+    wait too.
     """
 
     first: _Unit = LOWEST_UNIT
@@ -60,9 +61,9 @@ class ScanWanted(LineNamed):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusLines:
-    """`/status/line/…`: lines with their units, the last frames, and scans. Times are in milliseconds.
+    """The handlers of `/status/line/…`: lines with their units, the last frames, and scans.
 
-    Counts of a unit are those of the last hour.
+    Times are in milliseconds. A unit's counts are those of the last hour.
     """
 
     state: Callable[[], SiteState]
@@ -87,12 +88,12 @@ class StatusLines:
         return success(frames=[asdict(frame) for frame in self.lines.frames.since(asked.line, asked.after)])
 
     async def _values(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        """Read everything that the device's profile names, in idle turns of its line."""
+        """Read every value that the device's profile names, while its line is idle."""
         device_id = (await read_body(request, ById)).id
         return success(values=asdict(await self.lines.values.read(device_id)))
 
     async def _scan(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        """Begin a scan; `/status/line/list` tells how it goes on."""
+        """Start a scan; `/status/line/list` shows its progress."""
         wanted = await read_body(request, ScanWanted)
         if wanted.last < wanted.first:
             raise RequestRefused(400, "last: must not be below first")

@@ -1,4 +1,4 @@
-"""The page's stream of changes, as server-sent events. A client that cannot follow is dropped; it comes again."""
+"""The page's stream of changes, as server-sent events. A client that reads too slowly is cut off; it reconnects."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ log = structlog.get_logger(__name__)
 _MOST_STREAMS = 64
 WRITE_SECONDS = 5.0
 CHECK_SECONDS = 10.0
-_SPEAK_SECONDS = 1.9  # looks come every 2 s at least, and each says something
+_SPEAK_SECONDS = 1.9  # just below 2 s, so that each look, which comes every 2 s at least, sends something
 _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
 
 
 class Live:
-    """`/status/now`: a snapshot. `/status/live`: one at once, then what changes, at most four times a second.
+    """The handlers of `/status/now`, a snapshot, and `/status/live`, a snapshot followed by changes.
 
-    Something is said every 2 s at least.
-
-    Every 10 s the session is looked at again, so that a stream ends with its session. An open page counts as use.
+    Changes are sent at most four times a second, and a heartbeat at least every 2 s. Every 10 s the session is checked
+    again, so that a stream ends with its session. An open page counts as use of the session.
     """
 
     def __init__(self, *, watch: Watch, sessions: Sessions, clock: Clock) -> None:
@@ -65,7 +64,7 @@ class Live:
             raise RequestRefused(503, "too many pages are open; close one", headers={"Retry-After": "10"})
         self._open += 1
         try:
-            look = await self._watch.look()  # before the answer begins, so that an error is still told properly
+            look = await self._watch.look()  # before the answer begins, while an error can still be sent
             response = web.StreamResponse(headers=_HEADERS)
             await response.prepare(request)
             await self._until_end(request, response, look, caller)
@@ -80,12 +79,12 @@ class Live:
             _drop(request)
         except StoreError as error:
             log.info("live_stream_ended", reason=str(error))
-        except Exception:  # the answer has begun, so no envelope can follow it; logged, cut, and the page comes again
+        except Exception:  # too late for an error envelope, so log it and cut the stream; the page reconnects
             log.exception("live_stream_failed")
             _drop(request)
 
     async def _follow(self, request: web.Request, response: web.StreamResponse, look: Look, caller: Caller) -> None:
-        """Send what changes until the client, the session or the gateway goes."""
+        """Send changes until the client leaves, the session ends, or the gateway stops."""
         sent: Shown | None = None
         checked = wrote = self._clock.monotonic()
         await _write(response, b"retry: 1000\n\n")
@@ -98,7 +97,7 @@ class Live:
                 await _write(response, b'event: %b\ndata: {"now":%b,%b}\n\n' % (name, self._moment(), text))
                 sent, wrote = shown, now
             elif now - wrote >= _SPEAK_SECONDS:
-                # The page tells a silent site from a dead line by this, and until when it heard of the site.
+                # By this heartbeat the page tells a quiet site from a lost connection, and shows how old its data is.
                 await _write(response, b'event: here\ndata: {"now":%b}\n\n' % self._moment())
                 wrote = now
             if now - checked >= CHECK_SECONDS:
@@ -124,6 +123,6 @@ def _gone(request: web.Request) -> bool:
 
 
 def _drop(request: web.Request) -> None:
-    """Cut the connection: what is still buffered for a client that does not read is of no use to it."""
+    """Cut the connection without sending the rest of the buffer, because the client does not read it."""
     if request.transport is not None:
         request.transport.abort()

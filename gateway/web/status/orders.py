@@ -1,4 +1,4 @@
-"""Orders of people at the page alone: standing orders, a stop, and corrections of counts and anti-passback."""
+"""Orders that only the page offers: standing orders, a stop, and corrections of counts and anti-passback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import Operation, needs
 from gateway.web.operations.devices import command_record
 
-# Of this site alone: the interface has no operation for them.
+# The interface's specification has no operations for these.
 LANE_ORDER = Operation("POST", "/status/lane/order", needs("can_control_devices"), "lane")
 LANE_STOP = Operation("POST", "/status/lane/stop", needs("can_control_devices"), "lane")
 AREA_COUNT = Operation("POST", "/status/area/count", needs("can_edit_entries"), "area")
@@ -30,7 +30,7 @@ PASSBACK_FORGIVE = Operation("POST", "/status/passback/forgive", needs("can_edit
 
 
 class LaneOrder(Body):
-    """A standing order: `hold_open`, `lock_down`, `normal` (against the schedule), or none: as the schedule says."""
+    """A standing order: `hold_open`, `lock_down`, or `normal` to override the schedule; null to follow the schedule."""
 
     lane_id: Text
     order: OrderKind | None = None
@@ -38,20 +38,20 @@ class LaneOrder(Body):
 
 
 class LaneStop(Body):
-    """The gate of a lane is to stop where it is."""
+    """The lane whose gate is to stop where it is."""
 
     lane_id: Text
 
 
 class AreaCount(Body):
-    """The number of vehicles in an area."""
+    """A correction of the number of vehicles in an area."""
 
     area_id: Text
     count: Annotated[int, Field(strict=True, ge=0, le=1_000_000)]
 
 
 class PassbackForgive(Body):
-    """The card whose next passage counts as the first, by its id, or everybody."""
+    """The card whose anti-passback state is to be forgotten, by its id; or all cards, with `everybody`."""
 
     card_id: Id | None = None
     everybody: Annotated[bool, Field(strict=True)] = False
@@ -59,9 +59,9 @@ class PassbackForgive(Body):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusOrders:
-    """`/status/lane/order`, `/status/lane/stop`, `/status/area/count` and `/status/passback/forgive`.
+    """The handlers of `/status/lane/order`, `/status/lane/stop`, `/status/area/count` and `/status/passback/forgive`.
 
-    Success means recorded, of a stop as of any command: `recorded` says otherwise.
+    Success means that the order is on disk. A stop is sent even if the disk fails; its `recorded` is false then.
     """
 
     changes: Changes
@@ -86,7 +86,7 @@ class StatusOrders:
         return success(lane={"id": wanted.lane_id, "order": wanted.order})
 
     async def _stop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Send a stop. The gate's position and events show whether it stands still."""
+        """Send a stop. Whether the gate stands still is shown by its position and by events."""
         wanted = await read_body(request, LaneStop)
         lane = next((lane for lane in self.lanes.lanes() if lane.lane_id == wanted.lane_id), None)
         if lane is None:
@@ -102,7 +102,7 @@ class StatusOrders:
         return success(area={"id": wanted.area_id, "count": wanted.count})
 
     async def _forgive(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Everybody must be asked for by name: a missing card id is a slip."""
+        """Forget a card's anti-passback state, or that of all cards with `everybody`: a missing id is an error."""
         wanted = await read_body(request, PassbackForgive)
         if (wanted.card_id is None) is not wanted.everybody:
             raise RequestRefused(400, "'card_id' or 'everybody' is needed")

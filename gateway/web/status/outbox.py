@@ -1,4 +1,4 @@
-"""The outbox at the page: rows that wait for central, and actions on those that it refused."""
+"""The outbox for the page and the command: rows that wait for central, and actions on rows that central refused."""
 
 from __future__ import annotations
 
@@ -53,11 +53,14 @@ _MODELS: Mapping[tuple[str, str], type[BaseModel]] = MappingProxyType(
         ("entry", "update"): ChangedEntry,
     }
 )
-"""What the operation of a row takes."""
+"""The body model of each kind and action of a row."""
 
 
 class WantedRows(Body):
-    """Rows above the number `after`, oldest first; without `all` only those that central refused."""
+    """Rows with numbers above `after`, oldest first; only those that central refused, unless `all` is true.
+
+    `id` asks for one row instead.
+    """
 
     after: Id = 0
     limit: Annotated[int, Field(strict=True, ge=1, le=500)] = 100
@@ -66,16 +69,16 @@ class WantedRows(Body):
 
 
 class EditedRow(Body):
-    """Fields that replace those of a refused row; null takes a field out."""
+    """Fields that replace those of a refused row; null removes a field."""
 
     id: Id
     fields: Fields
 
 
 class SettledRow(Body):
-    """A person's answer for a row of unknown outcome: the id under which central has it, or that it has not.
+    """A person's answer for a row of unknown outcome: central's id for it, or `not_there`.
 
-    That it has not must be said: a missing id is a slip.
+    Exactly one of the two is needed: a missing id alone would not tell a decision from an error.
     """
 
     id: Id
@@ -84,31 +87,31 @@ class SettledRow(Body):
 
 
 class RefusedActions(Protocol):
-    """Actions of people on rows that central refused. `by` is recorded.
+    """A person's actions on rows that central refused; `by`, the person's account, is recorded.
 
-    Raises NotFoundError for an unknown number, CommandRefused for a row that central has not refused.
+    All raise NotFoundError for an unknown row, and CommandRefused for a row that central has not refused.
     """
 
     async def retry(self, row_id: int, *, by: str) -> OutboxRow:
-        """Send a row again as it is."""
+        """Send a row again unchanged."""
         ...
 
     async def edit(self, row_id: int, fields: JsonObject, *, by: str) -> OutboxRow:
-        """Send a row again with other fields; null removes one."""
+        """Send a row again with changed fields; None removes a field."""
         ...
 
     async def settle(self, row_id: int, central_id: int | None, *, by: str) -> OutboxRow:
-        """Record under which id central has a row of unknown outcome; None: central does not have it."""
+        """Settle a row of unknown outcome: `central_id` is its id at central, None if central does not have it."""
         ...
 
     async def drop(self, row_id: int, *, by: str) -> OutboxRow:
-        """Delete a row."""
+        """Drop a row: central never gets it."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatusOutbox:
-    """`/status/outbox/…`."""
+    """The handlers of `/status/outbox/…`."""
 
     actions: RefusedActions
     outbox: Outbox
@@ -162,13 +165,14 @@ class StatusOutbox:
 
 
 def judged(row: OutboxRow, fields: Fields) -> Fields:
-    """Fields that may replace those of a row, as its operation takes them; a number may stand for a text.
+    """Validate the fields that are to replace those of a row; return them in the form of the row's operation.
 
-    Raises RequestRefused with the first fault.
+    A number is accepted where the operation needs text, and becomes that text. Raises RequestRefused with the first
+    error.
     """
     model = _MODELS.get((row.kind, row.action))
     if model is None:
-        return fields  # whoever edits says why there is nothing to edit
+        return fields  # the action itself refuses rows that cannot be edited
     body = body_object(row.body) or {}
     known = model.model_fields
     for name, value in fields.items():
@@ -195,7 +199,7 @@ def judged(row: OutboxRow, fields: Fields) -> Fields:
 
 
 def row_record(row: OutboxRow) -> Fields:
-    """Return a row for the page and the command. A PIN that waits is not shown."""
+    """Return a row for the page and the command, with a PIN masked."""
     body = body_object(row.body) or {}
     return {
         "id": row.id,

@@ -1,4 +1,4 @@
-"""The page itself, and who is signed in at it."""
+"""The page's document, and the account that is signed in."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ VIEW_ADDRESSES = (
     "/status/settings",
     "/status/wall",
 )
-"""Addresses of the page's views; the page itself shows the one that was asked for (`views.js`)."""
+"""Addresses of the page's views. Each answers with the same document; `views.js` then shows the view."""
 
 
 async def page(request: web.Request) -> web.StreamResponse:
-    """Answer with the page."""
+    """Answer with the page's document."""
     return page_files()[DOCUMENT].answer(request)
 
 
 class StatusPage:
-    """`/status/` and `/status/session`. The page holds nothing of the site; that comes over the live stream."""
+    """The handlers of `/status/` and `/status/session`. The document is public: the site's data comes by the stream."""
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -45,6 +45,6 @@ class StatusPage:
         return await page(request)
 
     async def _session(self, _: web.Request, caller: Caller) -> web.StreamResponse:
-        """Return the signed-in account, or null: the page asks before it opens the stream."""
+        """Answer with the signed-in account, or null. The page asks this before it opens the stream."""
         whole = caller.signed_in and not caller.mfa_pending
         return success(user=user_state(caller) if whole else None, mfa_pending=caller.mfa_pending)

@@ -1,6 +1,6 @@
 """The page's files, read once and kept in memory, plain and compressed.
 
-A page is some thirty small files; reading each in a thread for each visit takes longer than all the rest of it.
+A visit needs about thirty small files. Reading each of them in a thread would take longer than the rest of the visit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gateway.web.http.files import takes_gzip
 
 STATIC = Path(__file__).parent / "static"
 DOCUMENT = "index.html"
-_LOADER = "load.js"  # runs before the modules, and is none
+_LOADER = "load.js"  # runs before the modules, and is no module itself
 _TYPES = {
     ".html": "text/html",
     ".css": "text/css",
@@ -44,7 +44,7 @@ class PageFile:
         return cls(_TYPES[Path(name).suffix], content, zipped, hashlib.sha256(content).hexdigest()[:32])
 
     def answer(self, request: web.Request) -> web.Response:
-        """Return the answer to a request for it: 304 to whoever has it. It is asked about anew at each visit."""
+        """Answer a request for the file; 304 if the client has it. Browsers revalidate it at each visit."""
         is_zipped = takes_gzip(request)
         response = web.Response(content_type=self.content_type, charset="utf-8")
         response.headers["Cache-Control"] = "no-cache"
@@ -61,7 +61,7 @@ class PageFile:
 
 @cache
 def page_files() -> Mapping[str, PageFile]:
-    """Return the page's files by name. Its document names all modules, so that browsers ask for all of them at once."""
+    """Return the page's files by name. The document preloads all modules, so browsers fetch them in parallel."""
     contents = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir())}
     modules = [name for name in contents if name.endswith(".js") and name != _LOADER]
     links = "\n  ".join(f'<link rel="modulepreload" href="/status/static/{name}">' for name in modules)

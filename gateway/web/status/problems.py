@@ -1,4 +1,4 @@
-"""Acknowledging a problem of the site, at the page or by command."""
+"""Acknowledgement of a problem of the site, on the page or by command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROBLEM_ACKNOWLEDGE = Operation("POST", "/status/problem/acknowledge", needs("ca
 
 
 class ProblemNamed(Body):
-    """A problem, named as the list of problems names it; for `silent_hours` nobody is called for it."""
+    """A problem, identified as in the list of problems. For `silent_hours`, nobody is called for it."""
 
     kind: ProblemKind
     part: Part
@@ -32,15 +32,15 @@ class ProblemNamed(Body):
 
 
 class Acknowledge(Protocol):
-    """Notes that a person knows of a problem. Raises NotFoundError when it is over."""
+    """The function that notes that a person knows of a problem. Raises NotFoundError when the problem is over."""
 
     def __call__(self, key: tuple[str, ...], *, by: str, silent_seconds: float = 0.0) -> None:
-        """Note it, and that nobody is called for so many seconds."""
+        """Note that `by` knows of the problem `key`; nobody is called for it for `silent_seconds`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatusProblems:
-    """`/status/problem/acknowledge`."""
+    """The handler of `/status/problem/acknowledge`."""
 
     acknowledge: Acknowledge
 

@@ -1,4 +1,4 @@
-"""An event's proof package, made for whoever may see the event and its footage."""
+"""Proof packages of events, for accounts that may see events and footage."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _UNHASHED = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class _Story:
-    """All events of a visit, its clips, and those that cannot be had."""
+    """All events of a visit, its clips, and the clips that cannot be included."""
 
     visit: tuple[EventEntry, ...]
     clips: list[Clip]
@@ -60,7 +60,10 @@ class _Story:
 
 
 class ProofPackages:
-    """`/status/proof/{event}`: a ZIP file. The last ten are kept in the data folder, one is made at a time."""
+    """The handlers of `/status/proof/{event}`, a ZIP file, and `/status/chain/{camera}`.
+
+    Packages are made one at a time; the last ten are kept in the data folder.
+    """
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class ProofPackages:
         site_name: str,
         clock: Clock,
     ) -> None:
-        """`folder`: the data folder, where the site's key and the packages are."""
+        """`folder`: the data folder, which holds the site's key and the packages."""
         self._events = events
         self._passages = passages
         self._camera_events = camera_events
@@ -88,7 +91,7 @@ class ProofPackages:
         return (Route(PROOF_PACKAGE, self._get), Route(FOOTAGE_CHAIN, self._chain))
 
     async def _chain(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        """`/status/chain/{camera}?after=…&before=…`: what links two segments of a camera, by their numbers."""
+        """Answer `/status/chain/{camera}?after=…&before=…` with the chain's leaves between two segments' numbers."""
         camera_id = path_id(request)
         if camera_id not in {camera.camera_id for camera in self._recording.cameras()}:
             raise NotFoundError(f"this site has no camera {camera_id}")
@@ -132,7 +135,7 @@ class ProofPackages:
             old.unlink(missing_ok=True)
 
     async def _story(self, event: RecordedEvent) -> _Story:
-        """Return the event's visit: its clips, then those of the rest, and which cannot be had, with the reason.
+        """Return the event's visit with its clips, the event's own first, and with the reasons for missing clips.
 
         Raises CameraUnavailable while footage is still coming.
         """
@@ -180,7 +183,7 @@ class ProofPackages:
         return next(names, f"camera {camera_id}")
 
     async def _linked(self, camera_id: int, segments: list[Segment]) -> dict[int, SegmentEntry]:
-        """Return the segments' entries by id, each with what stands in the chain between the one before and it."""
+        """Return the segments' entries by id, each with the chain's leaves between the segment before it and itself."""
         entries: dict[int, SegmentEntry] = {}
         before: int | None = None
         for segment in sorted(segments, key=lambda one: one.place.number if one.place else 0):

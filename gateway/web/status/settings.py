@@ -1,6 +1,6 @@
-"""The site file at the page: shown with its faults, edited in its common parts, and changed on trial.
+"""The site file on the page: shown with its faults, edited in its common parts, and changed on trial.
 
-For administrators alone. What is changed returns by itself unless a person confirms it within a minute.
+Only for administrators. A change is reverted unless a person confirms it within a minute.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SETTINGS_APPLY = Operation("POST", "/status/settings/apply", ADMINISTRATORS, "se
 SETTINGS_DECIDE = Operation("POST", "/status/settings/decide", ADMINISTRATORS, "settings")
 
 _WAIT_SECONDS = 15.0
-"""For lanes to be free, less than the page waits for an answer."""
+"""How long a change waits for lanes to be free; less than the page waits for an answer."""
 _LANE_KEYS = (
     "id",
     "name",
@@ -48,7 +48,7 @@ _LANE_KEYS = (
 
 
 class WindowWanted(Body):
-    """Hours on some days."""
+    """A time window of a schedule: from `start` to `end` on these days."""
 
     days: Annotated[tuple[Day, ...], Field(min_length=1, max_length=8)]
     start: Annotated[str, Field(strict=True, pattern=r"^[0-9]{2}:[0-9]{2}(:[0-9]{2})?$")]
@@ -65,27 +65,27 @@ class EditWanted(Body):
     remove: Yes = False
 
     def edit(self) -> Edit:
-        """Return the edit."""
+        """Return the edit as `gateway.site.edits` takes it."""
         windows = None if self.windows is None else tuple(one.model_dump(mode="json") for one in self.windows)
         return Edit(self.section, self.id, dict(self.values), windows, self.remove)
 
 
 class EditsWanted(Body):
-    """Edits of the file with this digest; without edits the file is taken as it is."""
+    """Edits of the file whose SHA-256 is `digest`; without edits, the file on disk is loaded as it is."""
 
     digest: Word
     edits: Annotated[tuple[EditWanted, ...], Field(max_length=200)] = ()
 
 
 class Decision(Body):
-    """A person's word on the change that is on trial."""
+    """A person's decision on the change that is on trial: keep it, or revert it."""
 
     keep: Yes
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatusSettings:
-    """`/status/settings/…`. `site_file`: None where the site file cannot be read again."""
+    """The handlers of `/status/settings/…`. `site_file`: None where the site file cannot be read again."""
 
     site_file: RunningSite | None
 
@@ -127,7 +127,7 @@ class StatusSettings:
         return self.site_file
 
     async def _edited(self, wanted: EditsWanted) -> bytes:
-        """Return the edited text. Raises RequestRefused (409) for a file that is not the one that was shown."""
+        """Return the edited text. Raises RequestRefused (409) if the file has changed since it was shown."""
         text, _, _ = await self._looked()
         if _digest(text) != wanted.digest:
             raise RequestRefused(409, "somebody has changed the site file meanwhile; load this page anew")

@@ -1,4 +1,4 @@
-"""The site's accounts at the page, by the rules of the register. For administrators alone."""
+"""The site's accounts on the page, changed by the register. Only for administrators."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ACCOUNT_CHANGE = Operation("POST", "/status/settings/account", ADMINISTRATORS, "
 
 
 class AccountWanted(Body):
-    """A change of an account. A second factor can only be taken away here: its owner sets up a new one."""
+    """A change of an account. A second factor can only be removed here; its owner sets up a new one."""
 
     do: Literal["add", "password", "role", "disable", "enable", "no-second-factor", "remove", "sign-out"]
     username: Word
@@ -47,7 +47,10 @@ class AccountWanted(Body):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusAccounts:
-    """`/status/settings/accounts`. Passwords are hashed before the register sees them, and never shown."""
+    """The handlers of `/status/settings/accounts` and `/status/settings/account`.
+
+    Passwords are hashed before they reach the register, and never shown.
+    """
 
     register: Register
     roster: Roster

@@ -1,4 +1,7 @@
-"""The page's snapshot: the snapshots of lanes, recording, central and store, serialised as they are."""
+"""The page's snapshot: the snapshots of lanes, recording, central and store, serialised as they are.
+
+The page reads these fields by name, so that a renamed field must be renamed in the page too.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ from gateway.web.status.sync import SYNC_REFRESH
 
 @dataclass(frozen=True, slots=True)
 class DemoCard:
-    """A card that the demo's page can present: what the reader would send, and its label."""
+    """A card that the demo's page can present: the reading that the reader would send, and a label."""
 
     card: str
     label: str
@@ -45,7 +48,7 @@ class DemoCard:
 
 @dataclass(frozen=True, slots=True)
 class DemoState:
-    """Offers of a demo's page."""
+    """The cards that the demo's page offers."""
 
     cards: tuple[DemoCard, ...]
 
@@ -55,8 +58,8 @@ class FootageState:
     """A camera event that belongs to an event.
 
     Attributes:
-        missing: the parts that are not there, in words.
-        moment: how many seconds after the begin of the footage that is kept the event happened.
+        missing: the missing parts, in words.
+        moment: seconds from the begin of the kept footage to the event.
     """
 
     id: int
@@ -69,14 +72,14 @@ class FootageState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadState:
-    """A card or plate that was decided on.
+    """The reading of a card or plate on which an access decision was made.
 
     Attributes:
-        credential: the reading for people.
-        reason: why it was let in or refused, as a code.
-        why: the same for people, "" for a code without a sentence.
-        card_id: the card that answers to it.
-        enrol: the fields of a card that would answer to it, where none does.
+        credential: the reading, as shown to people.
+        reason: the code of the decision's reason.
+        why: the reason as a sentence; "" for a code without one.
+        card_id: the card that matches the reading; None for none.
+        enrol: if no card matches, the fields of a new card that would match; else empty.
     """
 
     credential: str
@@ -87,13 +90,13 @@ class ReadState:
 
     @property
     def is_unknown(self) -> bool:
-        """True if no card answers to it."""
+        """True if no card matches the reading."""
         return self.reason == Reason.UNKNOWN_CREDENTIAL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EventState:
-    """An event. `passed_back`: the card that anti-passback refused, which may be forgiven."""
+    """An event. `passed_back`: the card that anti-passback refused, whose state can be forgotten; else None."""
 
     id: int
     type: int
@@ -112,7 +115,7 @@ class EventState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GatewayState:
-    """The gateway itself. `headline` is the verdict in a few words, `store_failing` why commits fail now."""
+    """The gateway itself. `headline` is the verdict in a few words; `store_failing` why commits fail now, else ""."""
 
     site: str
     timezone: str
@@ -126,7 +129,7 @@ class GatewayState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UserState:
-    """The page's user, and which controls the page offers."""
+    """The page's user, and the controls that the page offers to them."""
 
     username: str
     role: str
@@ -149,14 +152,14 @@ _REASONS = frozenset(Reason)
 
 
 def books_fields(books: Books) -> dict[str, int | str | None]:
-    """Return the outbox's books with whether they balance."""
+    """Return the outbox's counts, and whether they balance."""
     oldest = None if books.oldest_at is None else iso_utc(books.oldest_at)
     return {**asdict(books), "oldest_at": oldest, "balance": books.balance()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """Everything that the page shows, `now` aside: a client computes ages from it."""
+    """Everything that the page shows, except the present time `now`, which the stream adds for computing ages."""
 
     user: UserState | None = None
     gateway: GatewayState
@@ -173,7 +176,7 @@ class Snapshot:
     demo: DemoState | None
 
     def visible_to(self, caller: Caller) -> Snapshot:
-        """Return the parts that the caller may see."""
+        """Return a copy with only the parts that the caller may see."""
         user = user_state(caller)
         return replace(
             self,
@@ -212,7 +215,7 @@ def user_state(caller: Caller) -> UserState:
 
 
 def footage_state(item: CameraEvent, missing: Sequence[Missing] | None) -> FootageState:
-    """Return a camera event for the page; `missing` is None while footage may still come."""
+    """Return the page's form of a camera event; `missing` is None while footage may still come."""
     extent: Extent = "coming" if missing is None else extent_of(missing, item.pinned_from, item.pinned_until)
     text = "; ".join(f"{(gap.end - gap.begin) / 1e6:.1f} s are missing: {gap.why}" for gap in missing or ())
     if extent == "none" and missing:
@@ -224,7 +227,7 @@ def footage_state(item: CameraEvent, missing: Sequence[Missing] | None) -> Foota
 
 
 def event_state(event: RecordedEvent, footage: tuple[FootageState, ...]) -> EventState:
-    """Return an event for the page, with its footage."""
+    """Return the page's form of an event, with its footage."""
     return EventState(
         id=event.id,
         type=event.type,
@@ -243,7 +246,7 @@ def event_state(event: RecordedEvent, footage: tuple[FootageState, ...]) -> Even
 
 
 def trace_of(event: RecordedEvent) -> tuple[str, ...]:
-    """Return each rule of a decision, in words; empty for other events."""
+    """Return the rules of an access decision, in words; empty for other events."""
     if '"trace"' not in event.data:
         return ()
     trace = json.loads(event.data).get("trace")
@@ -251,12 +254,12 @@ def trace_of(event: RecordedEvent) -> tuple[str, ...]:
 
 
 def read_of(event: RecordedEvent) -> ReadState | None:
-    """Return the reading that a decision was about; None for other events."""
+    """Return the reading on which an access decision was made; None for other events."""
     if event.type not in {EventKind.ACCESS_GRANTED, EventKind.ACCESS_DENIED} or '"credential"' not in event.data:
         return None
     data = json.loads(event.data)
     shown, reason, card_id = (data.get(name) for name in ("credential", "reason", "card_id"))
-    plate = shown if event.description.startswith(f"plate {shown}:") else ""  # the data does not tell it from a card
+    plate = shown if event.description.startswith(f"plate {shown}:") else ""  # the data does not say which
     return ReadState(
         credential=str(shown),
         reason=str(reason or ""),
@@ -283,7 +286,7 @@ def _may_see(user: UserState, part: Part) -> bool:
 
 
 def visible_events(events: tuple[EventState, ...], user: UserState) -> tuple[EventState, ...]:
-    """Return what the user may see of events: those who may not see footage get none."""
+    """Return the events that the user may see, without their footage if the user may not see that."""
     if not user.view_events:
         return ()
     return events if user.view_footage else tuple(replace(event, footage=()) for event in events)

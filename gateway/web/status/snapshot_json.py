@@ -1,6 +1,6 @@
-"""A snapshot as JSON, whole or as what has changed since another one. Pure.
+"""A snapshot as JSON, whole or as the difference from an earlier one. Pure.
 
-An open page would otherwise be sent everything each time that one lamp changes.
+Differences save sending the whole snapshot to every open page each time a single value changes.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _KEYS: Mapping[str, Callable[[Any], str]] = {
     "cameras": lambda camera: str(camera.camera_id),
     "events": lambda event: str(event.id),
 }
-"""The lists of which single rows are sent, and what tells their rows apart; the page has the same table."""
+"""The lists of which changed rows are sent singly, and the key of a row. The page has the same table."""
 _ROWS = {name: TypeAdapter(get_args(_HINTS[name])[0]) for name in _KEYS}
 _WHOLE = {name: TypeAdapter(hint) for name, hint in _HINTS.items() if name not in _KEYS}
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class SnapshotJson:
-    """The JSON of a snapshot's fields: `whole` ones, and the rows of lists, by key and in order.
+    """The JSON of a snapshot's fields: fields in one piece (`whole`), and lists by row (`rows`, by key, in order).
 
-    What has changed since another one is found once, however many pages ask for it at the same moment.
+    A difference from another snapshot is computed once and cached for all pages that ask for it.
     """
 
     whole: Mapping[str, bytes]
@@ -51,14 +51,15 @@ class SnapshotJson:
         )
 
     def all(self) -> bytes:
-        """Return everything: an object without its braces."""
+        """Return the whole snapshot, as a JSON object without its braces."""
         lists = {name: b"[%b]" % b",".join(rows.values()) for name, rows in self.rows.items()}
         return _members({**self.whole, **lists})
 
     def since(self, before: SnapshotJson) -> bytes:
-        """Return what differs from `before`: an object without its braces, b"" when nothing does.
+        """Return the fields that differ from `before`, as a JSON object without its braces; b"" if none does.
 
-        A list has under `put` the rows that are new or changed, and the `keys` of all its rows where those differ.
+        A changed list has `put`, its new or changed rows, and, if rows came, went or moved, `keys`, the keys of all
+        rows in order.
         """
         if (known := self._since.get(before)) is not None:
             return known

@@ -1,4 +1,4 @@
-"""The support bundle, to be downloaded, and the end of the log."""
+"""Download of the support bundle, and the end of the log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ SUPPORT_BUNDLE = Operation("GET", "/status/bundle", _MAY, "bundle", answer_type=
 
 @dataclass(frozen=True, kw_only=True)
 class StatusSupport:
-    """`/status/bundle`: a file for whoever is called, and `/status/log`: the last 200 lines; both without secrets."""
+    """The handlers of `/status/bundle`, a file for support staff, and `/status/log`, its last 200 lines.
+
+    Both are without secrets.
+    """
 
     bundle: SupportBundle
 

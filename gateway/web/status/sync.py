@@ -1,4 +1,4 @@
-"""The state of synchronisation with central; fetching anew and comparing, when a technician asks for it."""
+"""Synchronisation with central: its state, and a refresh or a comparison when a technician requests it."""
 
 from __future__ import annotations
 
@@ -22,30 +22,36 @@ SYNC_RECONCILE = Operation("POST", "/status/sync/reconcile", needs("can_edit_set
 
 
 class ReconcileDays(Body):
-    """Of how many days the records are compared."""
+    """The number of past days whose records are to be compared."""
 
     days: Annotated[int, Field(strict=True, ge=1, le=400)] = 30
 
 
 class Central(Protocol):
-    """The central service."""
+    """The line to central, as far as the page needs it."""
 
     def snapshot(self) -> CentralStatus:
-        """Return the state of the link now. Never waits."""
+        """Return the present state of the line. Never waits."""
         ...
 
     async def reconcile(self, *, days: int, by: str) -> None:
-        """Compare the records sent in these days with central, and send missing ones again. Raises StoreError."""
+        """Request a comparison of the records of the last `days` with central's; missing ones are sent again.
+
+        The request is on disk when this returns. Raises StoreError.
+        """
         ...
 
     async def refresh(self, *, by: str) -> None:
-        """Fetch everything anew, now or as soon as central answers. The request is on disk. Raises StoreError."""
+        """Request that all lists are fetched again, now or as soon as central answers.
+
+        The request is on disk when this returns. Raises StoreError.
+        """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatusSync:
-    """`/status/sync`, `/status/sync/refresh` and `/status/sync/reconcile`."""
+    """The handlers of `/status/sync`, `/status/sync/refresh` and `/status/sync/reconcile`."""
 
     central: Central | None
 
@@ -62,14 +68,14 @@ class StatusSync:
         return success(sync=_json(self._known().snapshot()))
 
     async def _refresh(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Request a refresh. Success means that it will be done, also after a restart; see `/status/sync`."""
+        """Request a refresh. Success means that it will be done, even after a restart; see `/status/sync`."""
         await read_body(request, Body)
         central = self._known()
         await central.refresh(by=f"user:{caller.username}")
         return success(sync=_json(central.snapshot()))
 
     async def _reconcile(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Request a comparison. Success means that it will be done, also after a restart; see `/status/sync`."""
+        """Request a comparison. Success means that it will be done, even after a restart; see `/status/sync`."""
         wanted = await read_body(request, ReconcileDays)
         central = self._known()
         await central.reconcile(days=wanted.days, by=f"user:{caller.username}")

@@ -1,4 +1,4 @@
-"""What happened at each part of the site on each day of the last weeks, for the page."""
+"""Daily counts for each part of the site over the last four weeks, for the page."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Amounts = Mapping[tuple[Measure, str], Sequence[int]]
 
 @dataclass(frozen=True, kw_only=True)
 class StatusTrends:
-    """`/status/trends`: an amount for each of the last 28 days, the last of which is today, of each part of the site.
+    """The handler of `/status/trends`: counts of each part of the site for each of the last 28 days, today last.
 
-    `since` is the first day of which anything is known. Failures of a unit are by their kind. `events`: how many are
-    kept, and of when the oldest is.
+    `since` is the first day for which there are counts. A unit's failures are counted by kind. `events` has the number
+    of stored events and the date of the oldest.
     """
 
     state: Callable[[], SiteState]

@@ -1,4 +1,4 @@
-"""The one eye on the site: takes a snapshot when something changed, for all who look, at most four a second."""
+"""The page's snapshots: taken once for all open pages when something has changed, at most four a second."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _EVENTS = 60
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A snapshot and the version of the store's changes that it holds."""
+    """A snapshot, and the version of the store's changes that it includes."""
 
     version: int
     snapshot: Snapshot
     _shown: dict[UserState, SnapshotJson] = field(default_factory=dict, compare=False, repr=False)
 
     def shown_to(self, caller: Caller) -> Shown:
-        """Return what the caller may see, as JSON. It is made once for all callers with the same permissions."""
+        """Return the parts that the caller may see, as JSON, which callers with the same permissions share."""
         user = user_state(caller)
         permissions = replace(user, username="", role="", central=False)
         if permissions not in self._shown:
@@ -60,17 +60,17 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a caller sees: the site, which others see too, and the caller's own account."""
+    """A caller's snapshot as JSON: the site, shared with other callers, and the caller's own account."""
 
     site: SnapshotJson
     user: bytes
 
     def all(self) -> bytes:
-        """Return everything: an object without its braces."""
+        """Return the whole snapshot, as a JSON object without its braces."""
         return b"%b,%b" % (self.site.all(), self.user)
 
     def since(self, before: Shown) -> bytes:
-        """Return what differs from `before`: an object without its braces, b"" when nothing does."""
+        """Return the fields that differ from `before`, as a JSON object without its braces; b"" if none does."""
         site = self.site.since(before.site)
         if self.user == before.user:
             return site
@@ -81,7 +81,7 @@ _USER = TypeAdapter(UserState)
 
 
 class Watch:
-    """Snapshots of the site, shared by everyone who looks."""
+    """Snapshots of the site, shared by all open pages."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Watch:
         demo_cards: tuple[DemoCard, ...],
         consumers: Callable[[], Awaitable[tuple[ConsumerShown, ...]]],
     ) -> None:
-        """`store_failing`: why commits fail now. `consumers` pull the site's lists."""
+        """`store_failing` returns why commits fail now, else ""; `consumers` returns the consumers with read marks."""
         self._consumers = consumers
         self._site = site
         self._changes = changes
@@ -124,7 +124,10 @@ class Watch:
         self._last_at = float("-inf")
 
     async def look(self) -> Look:
-        """Return the site's state: not older than its last change, or than 2 s for values that change silently."""
+        """Return a snapshot that includes the last change, and is at most 2 s old for values that change silently.
+
+        A new snapshot is taken at most every 0.25 s; a call that comes sooner waits.
+        """
         async with self._lock:
             age = self._clock.monotonic() - self._last_at
             if self._last and self._last.version == self._changes.version and age < LONGEST_SECONDS:
@@ -137,11 +140,11 @@ class Watch:
             return self._last
 
     async def beyond(self, look: Look) -> None:
-        """Wait until there may be something newer than `look`, at most 2 s."""
+        """Wait until there is a change after `look`, at most 2 s."""
         await self._changes.beyond(look.version, within=LONGEST_SECONDS)
 
     def wake(self) -> None:
-        """Let all who wait look again."""
+        """Wake all who wait in `beyond`."""
         self._changes.bump()
 
     async def _take(self) -> Snapshot:
@@ -172,7 +175,10 @@ class Watch:
         )
 
     async def _read(self) -> tuple[tuple[EventState, ...], Books | None, tuple[ConsumerShown, ...], str]:
-        """Read the store, and its failure if it has one. A store that cannot be read must not hide the lanes."""
+        """Read the store; return events, outbox counts, consumers, and why the store fails ("" if it does not).
+
+        If the store cannot be read, the last known values are returned, so that the lanes are still shown.
+        """
         try:
             events = await self._states.of(await self._stored_events.latest(limit=_EVENTS))
             books = await self._outbox.books() if self._central_status else None

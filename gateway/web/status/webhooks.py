@@ -1,4 +1,4 @@
-"""Webhooks at the page and the command: list, enable, replay, test. Programs register them."""
+"""Webhooks for the page and the command: list, enable, replay, test. Programs register them under `/api/v1`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WebhookById(Body):
 
 
 class WebhookReplay(Body):
-    """Messages to send again: those given up, or with `since` and `until` all of that time, in the site's time zone."""
+    """Messages to send again: those given up; with `since` and `until`, all of that period in the site's time zone."""
 
     id: Text
     since: Text = ""
@@ -38,7 +38,7 @@ class WebhookReplay(Body):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusWebhooks:
-    """`/status/webhook/…`."""
+    """The handlers of `/status/webhook/…`."""
 
     actions: WebhookActions
     zone: ZoneInfo
@@ -77,7 +77,7 @@ class StatusWebhooks:
         return success(webhook={"id": wanted.id}, count=count)
 
     async def _test(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        """Send a message of the type `webhook.test`; `fault` says why the receiver did not take it."""
+        """Send a message of the type `webhook.test`; `fault` says why the receiver did not accept it."""
         wanted = await read_body(request, WebhookById)
         fault = await self.actions.test(wanted.id)
         return success(webhook={"id": wanted.id}, taken=not fault, fault=fault)
