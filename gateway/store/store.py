@@ -58,13 +58,13 @@ _NOWHERE = Places()
 
 
 class Store:
-    """Everything on disk that is not media. `open`, keep `run` alive as a task, `close` at the end.
+    """Everything on disk that is not media.
 
-    `database` is the site's file itself, for whoever looks at rows that no aggregate shows.
+    Call `open`, keep `run` alive as a task, and call `close` at the end, which may be called again. Reading and writing
+    work from `open` to `close`; `run` maintains the files meanwhile.
 
-    Reading and writing work from `open` to `close`; `run` tends the files meanwhile. `close` may be called again.
-
-    Cards are in a file of their own, so that one damaged file does not take the other along.
+    Cards are in a database file of their own, so that damage to one file does not affect the other. `database` is the
+    site's file itself, for callers that need rows that no aggregate offers.
     """
 
     def __init__(
@@ -79,17 +79,18 @@ class Store:
         backlog_bytes: int = DEFAULT_BYTES,
         connect: Connect = Connection,
     ) -> None:
-        """Put the aggregates together; nothing is opened yet.
+        """Create the aggregates; nothing is opened yet.
 
         Args:
-            folder: where the files are.
+            folder: the data folder.
             site_name: the site's name in records for central.
-            sends: whether there is a central, so that what must go up is put into the outbox.
-            offset: tells how the clocks stand; without it, what an untrusted clock stamps cannot be put right later.
-            places: the names that webhooks are given.
-            now: wall micros, asked in any thread; without it no event is known to be recorded late.
-            backlog_bytes: the disk space that writes may take that wait for central.
-            connect: makes the connections; simulations have their own, on virtual time.
+            sends: whether there is a central, so that records for it are put into the outbox.
+            offset: returns the present offset between wall and monotonic time; without it, times that an untrusted
+                clock stamps cannot be corrected later.
+            places: names of lanes and devices for messages to webhooks.
+            now: returns wall micros, in any thread; without it, no event is marked as late.
+            backlog_bytes: the quota of disk space for everything that waits for central.
+            connect: makes the connections; simulations pass their own, on virtual time.
         """
         self._lock = _FolderLock(folder)
         self._access_log = AccessLog(path=folder / "access.log")
@@ -118,7 +119,7 @@ class Store:
         self._add_accounts(SecondFactorSeal(path=folder / "second-factor.key"))
 
     def rename(self, *, site_name: str, places: Places) -> None:
-        """Use these names from now on, in new records for central and for webhooks."""
+        """Use these names in new records for central and new messages to webhooks from now on."""
         self.journal.rename(site_name=site_name, places=places)
         self.webhooks.places = places
         self.delivered_records.site_name = site_name
@@ -167,7 +168,7 @@ class Store:
         self._access_log.agree(connection)
 
     async def open(self) -> None:
-        """Open both files. Raises StoreError with one sentence, also when another gateway has the folder."""
+        """Open both files. Raises StoreError with one sentence, also if another gateway uses the folder."""
         self._lock.take()
         async with AsyncExitStack() as undo:
             undo.callback(self._lock.release)
@@ -177,14 +178,14 @@ class Store:
             undo.pop_all()
 
     async def run(self) -> None:
-        """Tend both files, and keep the cards in memory, until cancelled."""
+        """Maintain both files, and the index of cards in memory, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.database.run(), name="tend-site")
             group.create_task(self._cards.run(), name="tend-cards")
             group.create_task(self.cards.run(), name="index-cards")
 
     async def close(self) -> None:
-        """Commit the rest and close cleanly."""
+        """Commit all queued writes and close both files."""
         try:
             await self.database.close()
         finally:
@@ -194,7 +195,7 @@ class Store:
                 self._lock.release()
 
     async def close_as_found(self) -> None:
-        """Close; the next opening still hears of a crash or a power cut before this one."""
+        """Close, but if this opening followed a crash or a power cut, make the next one count as such too."""
         unclean = self.was_unclean
         await self.close()
         if unclean:
@@ -202,37 +203,37 @@ class Store:
 
     @property
     def was_unclean(self) -> bool:
-        """True when the last end was a crash or a power cut."""
+        """True if the site's file was not closed properly last time: after a crash or a power cut."""
         return self.database.was_unclean
 
     @property
     def salvaged(self) -> tuple[str, ...]:
-        """One sentence per file that was damaged and started afresh."""
+        """One sentence per file that lost rows; see `Database.salvaged`."""
         return tuple(text for text in (self.database.salvaged, self._cards.salvaged) if text)
 
     @property
     def failing(self) -> str:
-        """The reason why commits fail just now, "" while they do not."""
+        """The reason why commits fail at present, or the damage that was found in a file; "" when all is well."""
         return self.database.failing or self._cards.failing
 
     @property
     def slow_seconds(self) -> float:
-        """So many seconds are exceeded by most commits of either file; 0 while they are quick."""
+        """The duration that most recent commits of a file exceed, in seconds; 0 while commits are quick."""
         return self.database.slow_seconds or self._cards.slow_seconds
 
     @property
     def commits(self) -> int:
-        """Rounds of the writers, refused commits included; grows every 5 s while `run` is alive."""
+        """The number of commits, refused ones included. It grows at least every 5 s while `run` is alive."""
         return self.database.commits + self._cards.commits
 
     @property
     def commit_seconds(self) -> Mapping[str, Timings]:
-        """How long commits took, by the name of the file."""
+        """The durations of commits, by the name of the file without its suffix."""
         return {database.path.stem: database.commit_seconds for database in (self.database, self._cards)}
 
     @property
     def waiting(self) -> int:
-        """Writes whose commit has not ended yet."""
+        """The number of writes that are queued or in a commit that has not ended."""
         return self.database.waiting + self._cards.waiting
 
 
@@ -255,9 +256,9 @@ def _database(
 
 
 class _FolderLock:
-    """An advisory lock on the folder itself: two gateways would write the same files and command the same gates.
+    """An advisory lock on the data folder, because two gateways would write the same files and command the same gates.
 
-    The kernel lets go of it when the process ends, however it ends.
+    The kernel releases it when the process ends, however it ends.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -265,7 +266,7 @@ class _FolderLock:
         self._descriptor: int | None = None
 
     def take(self) -> None:
-        """Take the folder. Raises StoreError when another process has it, or there is no folder."""
+        """Take the lock. Raises StoreError if another process has it or there is no such folder."""
         try:
             descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
@@ -278,7 +279,7 @@ class _FolderLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let go; also when it was never taken."""
+        """Release the lock; do nothing if it was never taken."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The site's own accounts and their roles. A change ends the account's sessions in the commit that makes it."""
+"""The site's own accounts and their roles. A change to an account ends its sessions in the same commit."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from gateway.store.engine.database import Database
 
 @dataclass(frozen=True, slots=True)
 class StoredAccount:
-    """An account with what its role allows.
+    """An account with the permissions of its role.
 
     Attributes:
-        totp_secret: base32; "" without a second factor, UNREADABLE when the key to it is gone.
-        codes_left: recovery codes that were not used yet.
+        created_at: wall micros UTC.
+        totp_secret: the authenticator's secret in base32; "" without a second factor, UNREADABLE if it cannot be
+            decrypted.
+        codes_left: the number of unused recovery codes.
     """
 
     username: str
@@ -74,17 +76,17 @@ class Accounts:
                 "INSERT INTO account (username, password_hash, role, disabled, created_at) VALUES (?, ?, ?, 0, ?)",
                 (username, password_hash, role, now),
             )
-            _end_sessions(connection, username)  # of central's account of that name, which this one takes the place of
+            _end_sessions(connection, username)  # an account of central with this name gives way to this one
             self._log.account(connection, username)
 
         await self._database.write(job)
 
     async def set_password(self, username: str, password_hash: str) -> None:
-        """Set a password; the account's sessions end."""
+        """Set an account's password by its hash, and end its sessions."""
         await self._change(username, "password_hash = ?", password_hash)
 
     async def set_role(self, username: str, role: str) -> None:
-        """Set a role; the account's sessions end. Raises NotFoundError for an unknown role too."""
+        """Set an account's role, and end its sessions. Raises NotFoundError also for an unknown role."""
 
         def job(connection: sqlite3.Connection) -> None:
             _known_role(connection, role)
@@ -94,14 +96,17 @@ class Accounts:
         await self._database.write(job)
 
     async def set_disabled(self, username: str, *, disabled: bool) -> None:
-        """Allow or forbid sign-ins. The account's sessions end."""
+        """Allow or forbid sign-ins, and end the account's sessions."""
         await self._change(username, "disabled = ?", int(disabled))
 
     async def set_second_factor(self, username: str, secret: str, *, step: int, codes: Iterable[bytes]) -> None:
-        """Set an authenticator, or "" for none, with new recovery codes by their hashes; the account's sessions
-        end.
+        """Set or remove a second factor, replace the recovery codes, and end the account's sessions.
 
-        `step`: the half minute of the code that proved the authenticator, which does not count again.
+        Args:
+            username: the account.
+            secret: the authenticator's secret in base32, "" to remove the second factor.
+            step: the 30-second time step of the code that proved the authenticator; that code is not accepted again.
+            codes: the hashes of the new recovery codes.
         """
         hashes = tuple(codes)
 
@@ -113,7 +118,7 @@ class Accounts:
         await self._database.write(job)
 
     async def set_recovery_codes(self, username: str, codes: Iterable[bytes]) -> None:
-        """Set recovery codes, by their hashes. Raises AccountRefused for an account without a second factor."""
+        """Replace an account's recovery codes by their hashes. Raises AccountRefused without a second factor."""
         hashes = tuple(codes)
 
         def job(connection: sqlite3.Connection) -> None:
@@ -128,9 +133,9 @@ class Accounts:
         await self._database.write(job)
 
     async def use_step(self, username: str, secret: str, step: int) -> bool:
-        """Note that the code of this half minute was used; False when it, or a later one, was used before.
+        """Record that the code of a 30-second time step was used; return whether it may count.
 
-        Also False when the authenticator is not the one of `secret` any more.
+        False if a code of this step or a later one was used before, or if `secret` is no longer the account's.
         """
 
         def job(connection: sqlite3.Connection) -> bool:
@@ -145,7 +150,7 @@ class Accounts:
         return await self._database.write(job)
 
     async def use_recovery_code(self, username: str, code_hash: bytes) -> bool:
-        """Use up a recovery code; False when it is none of this account's."""
+        """Use up a recovery code; return False if the account has no such code."""
 
         def job(connection: sqlite3.Connection) -> bool:
             gone = connection.execute(
@@ -179,7 +184,7 @@ class Accounts:
         )
 
     async def put_role(self, name: str, permissions: frozenset[str]) -> tuple[str, ...]:
-        """Add or change a role. Return the accounts whose sessions ended."""
+        """Add or change a role, and end the sessions of all accounts that have it. Return those accounts."""
 
         def job(connection: sqlite3.Connection) -> tuple[str, ...]:
             connection.execute(
@@ -195,7 +200,7 @@ class Accounts:
         return await self._database.write(job)
 
     async def remove_role(self, name: str) -> None:
-        """Remove a role. Raises NotFoundError, and AccountRefused while an account has it."""
+        """Remove a role. Raises NotFoundError for an unknown role, AccountRefused while an account has it."""
 
         def job(connection: sqlite3.Connection) -> None:
             if holders := _holders(connection, name):
@@ -207,14 +212,15 @@ class Accounts:
         await self._database.write(job)
 
     async def site_file_hashes(self) -> dict[str, str]:
-        """Return the password hashes of the site file's accounts as `note_site_file` had them last."""
+        """Return the password hashes of the site file's accounts, by username, as last given to `note_site_file`."""
         return await self._database.read(
             lambda connection: dict(connection.execute("SELECT username, password_hash FROM site_file_account"))
         )
 
     async def note_site_file(self, hashes: Mapping[str, str]) -> tuple[str, ...]:
-        """Note all accounts of the site file. Return those whose sessions ended: their password changed, or they
-        are gone.
+        """Store the site file's accounts with their password hashes, in place of those stored before.
+
+        Sessions end for each account whose password changed or that is gone; return those accounts.
         """
 
         def job(connection: sqlite3.Connection) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from gateway.store.engine.database import Database
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key, by its hash. Times are wall micros UTC; `expires_at` None for never."""
+    """A key of a program. `key_hash` is its SHA-256. Times are wall micros UTC; `expires_at` None: never expires."""
 
     id: int
     name: str
@@ -25,7 +25,7 @@ class ApiKey:
 
 
 class ApiKeys:
-    """The keys."""
+    """The keys of all programs."""
 
     def __init__(self, *, database: Database, log: AccessLog) -> None:
         self._database = database
@@ -59,7 +59,7 @@ class ApiKeys:
         await self._database.write(job)
 
     async def remove(self, name: str) -> None:
-        """Remove a key, which stops working at once. Raises NotFoundError."""
+        """Remove a key, which stops working at once. Raises NotFoundError for an unknown name."""
 
         def job(connection: sqlite3.Connection) -> None:
             if connection.execute("DELETE FROM api_key WHERE name = ?", (name,)).rowcount == 0:

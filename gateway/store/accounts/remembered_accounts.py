@@ -16,7 +16,8 @@ _COLUMNS = "username, password_hash, role, permissions, verified_at, mfa"
 class RememberedAccount:
     """An account of central as it was at its last sign-in, at `verified_at` (wall micros UTC).
 
-    `mfa`: central asks it for a second factor, so that its password alone lets it in nowhere; it has no permissions.
+    `mfa`: central asks this account for a second factor. Its password alone signs it in nowhere, and it has no
+    permissions here.
     """
 
     username: str
@@ -28,7 +29,7 @@ class RememberedAccount:
 
 
 class RememberedAccounts:
-    """The remembered accounts by name; those verified longest ago make room beyond MOST_REMEMBERED."""
+    """The remembered accounts by name, at most MOST_REMEMBERED; those verified longest ago go first."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
@@ -45,7 +46,7 @@ class RememberedAccounts:
         return await self._database.read(query)
 
     async def put(self, account: RememberedAccount) -> None:
-        """Remember an account that central has just let in."""
+        """Remember an account that has just signed in at central."""
         row = (
             account.username,
             account.password_hash,
@@ -66,7 +67,7 @@ class RememberedAccounts:
         await self._database.write(job)
 
     async def forget(self, username: str, *, sessions: bool) -> None:
-        """Forget an account that central refuses; with `sessions`, its sessions here end in the same commit."""
+        """Forget an account that central refuses. With `sessions`, end its sessions here in the same commit."""
 
         def job(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM remembered WHERE username = ?", (username,))
@@ -76,7 +77,7 @@ class RememberedAccounts:
         await self._database.write(job)
 
     async def forget_older(self, than: int) -> None:
-        """Forget accounts that were verified before this moment."""
+        """Forget the accounts that were last verified before `than` (wall micros UTC)."""
         await self._database.write(
             lambda connection: connection.execute("DELETE FROM remembered WHERE verified_at < ?", (than,))
         )

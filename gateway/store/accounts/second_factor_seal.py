@@ -1,7 +1,7 @@
-"""Authenticators' secrets, sealed: a copy of the database gives nobody a second factor.
+"""Encryption of authenticators' secrets (AES-GCM), so that a copy of the database gives nobody a second factor.
 
-The key is a separate file in the data folder, mode 0600, made when it is first needed. A value sealed for one account
-does not open for another.
+The key is a separate file in the data folder, mode 0600, made when it is first needed. A secret encrypted for one
+account cannot be decrypted for another.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from gateway.store.engine.faults import refused
 log = structlog.get_logger(__name__)
 
 UNREADABLE = "?"
-"""In place of a secret that cannot be opened: there is a second factor, and no code of it is ever right."""
+"""Stands for a secret that cannot be decrypted: the account has a second factor, and no code is ever right."""
 
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
 
 
 class SecondFactorSeal:
-    """Cipher of the secrets; blocks on the disk for the first of each."""
+    """Cipher of the secrets. Blocks on the disk until the key is in memory."""
 
     def __init__(self, *, path: Path) -> None:
         self._path = path
         self._key: bytes | None = None
 
     def seal(self, secret: str, username: str) -> str:
-        """Encrypt an account's secret; "" stays "". Raises StoreError when there is no place for a key."""
+        """Encrypt an account's secret; "" stays "". Raises StoreError if a new key cannot be written to the disk."""
         if not secret:
             return ""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         return (nonce + AESGCM(self._known() or self._made()).encrypt(nonce, secret.encode(), username.encode())).hex()
 
     def open(self, sealed: str, username: str) -> str:
-        """Decrypt an account's secret; UNREADABLE when the key is gone or another, or what was sealed is changed."""
+        """Decrypt an account's secret; UNREADABLE if the key is missing or wrong, or the encrypted text was changed."""
         if not sealed:
             return ""
         key = self._known()
@@ -50,7 +50,7 @@ class SecondFactorSeal:
             raw = bytes.fromhex(sealed)
             if key is not None:
                 return AESGCM(key).decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], username.encode()).decode()
-        except (InvalidTag, ValueError):  # told below, with the missing key
+        except (InvalidTag, ValueError):  # logged below, as a missing key is
             pass
         log.error("second_factor_unreadable", username=username, key=self._path.name)
         return UNREADABLE
@@ -68,7 +68,7 @@ class SecondFactorSeal:
         return self._key
 
     def _made(self) -> bytes:
-        """Return a new key, on disk before anything is sealed with it."""
+        """Make a new key and return it once it is on disk."""
         key, draft = secrets.token_bytes(_KEY_BYTES), self._path.with_name(f"{self._path.name}.new")
         try:
             draft.unlink(missing_ok=True)
@@ -76,7 +76,7 @@ class SecondFactorSeal:
                 file.write(key)
                 file.flush()
                 os.fsync(file.fileno())
-            if self._path.exists():  # it is there and cannot be used: kept, for whoever can mend it
+            if self._path.exists():  # an unusable key is kept, because somebody may be able to repair it
                 self._path.rename(self._path.with_name(f"{self._path.name}.unusable"))
             draft.rename(self._path)
             sync_folder(self._path.parent)

@@ -20,8 +20,9 @@ class Session:
     """A session of a signed-in account. Times are wall micros UTC.
 
     Attributes:
-        central: whether central let the account in, or would have; `role` and `permissions` are then as they were.
-        mfa_pending: the second factor is not proven yet.
+        central: whether this is an account of central, signed in at central or with the remembered password; `role`
+            and `permissions` are then those of the sign-in.
+        mfa_pending: whether the second factor is still to be proven.
     """
 
     username: str
@@ -42,10 +43,10 @@ class Sessions:
         self._kept: QueryCache[bytes, Session | None] = QueryCache(database=database, most=_MOST_KEPT)
 
     async def add(self, token: str, session: Session, *, proven: str = "") -> bool:
-        """Remember a new session, and forget those that have expired.
+        """Store a new session and delete expired ones; return whether it was stored.
 
-        `proven`: the hash that the password of a stored account was proven against. False, and nothing is remembered,
-        when it is not that account's any more, or the account may not sign in: it was changed meanwhile.
+        `proven`: the password hash that a stored account's password was checked against. The session is not stored if
+        the account has another password by now, is disabled or is gone.
         """
 
         def job(connection: sqlite3.Connection) -> bool:
@@ -58,7 +59,7 @@ class Sessions:
         return await self._database.write(job)
 
     async def replace(self, token: str, session: Session) -> None:
-        """Write a session as it is now, whether or not the disk had it."""
+        """Store a session in place of an earlier one of the same token, if there is one."""
 
         def job(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM session WHERE token_hash = ?", (_hash(token),))
@@ -67,7 +68,7 @@ class Sessions:
         await self._database.write(job)
 
     async def get(self, token: str) -> Session | None:
-        """Return the session of a token, expired or not, or None."""
+        """Return the session of a token, also an expired one; None for an unknown token."""
         hashed = _hash(token)
 
         def query(connection: sqlite3.Connection) -> Session | None:
@@ -80,7 +81,7 @@ class Sessions:
         return await self._kept.read(hashed, query)
 
     async def touch(self, token: str, *, seen_at: int, expires_at: int) -> None:
-        """Extend a session until `expires_at`, because it was used."""
+        """Record that a session was used at `seen_at`, and extend it until `expires_at`."""
         await self._database.write(
             lambda connection: connection.execute(
                 "UPDATE session SET last_seen_at = ?, expires_at = ? WHERE token_hash = ?",
@@ -89,7 +90,7 @@ class Sessions:
         )
 
     async def complete(self, token: str, *, seen_at: int, expires_at: int) -> None:
-        """Mark the session's second factor as proven."""
+        """Mark a session's second factor as proven, and extend the session until `expires_at`."""
         await self._database.write(
             lambda connection: connection.execute(
                 "UPDATE session SET mfa_pending = 0, last_seen_at = ?, expires_at = ? WHERE token_hash = ?",
@@ -98,7 +99,7 @@ class Sessions:
         )
 
     async def remove(self, token: str) -> None:
-        """Remove the session."""
+        """Remove the session of a token, if there is one."""
         await self._database.write(
             lambda connection: connection.execute("DELETE FROM session WHERE token_hash = ?", (_hash(token),))
         )

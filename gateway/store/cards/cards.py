@@ -1,6 +1,6 @@
-"""Access cards, in a file of their own, with an index of every alias that a reading may come under.
+"""Access cards, in a database file of their own, with an index of every alias under which readings arrive.
 
-The same index is kept in memory beside it, for decisions that must not wait; see `gateway.store.cards.index`.
+The same index is also kept in memory, for decisions that must not wait; see `gateway.store.cards.index`.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ log = structlog.get_logger(__name__)
 _MOST_MATCHES = 8
 _USERNAMES = ("username", "user.username", "guest.username")
 _LISTED = "listed_at"
-_IN_A_BATCH = 150  # cards that are taken into the index in a few ms
-_FOLLOWED_IN_A_BATCH = 50  # under 2 ms, also where the index's tables grow: all of them do at about the same time
+_IN_A_BATCH = 150  # the index takes this many cards in a few ms
+_FOLLOWED_IN_A_BATCH = 50  # under 2 ms, even when all tables of the index grow at about the same time
 _MOST_FOLLOWED = 900
 _RETRY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class CardChanges:
-    """Changes that an `apply` made."""
+    """The numbers of cards that an `apply` added, changed and removed."""
 
     added: int
     changed: int
@@ -57,9 +57,12 @@ class CardChanges:
 class Cards:
     """The card list.
 
-    `listed_at` is when it was last known to be all that central has (wall micros), None when that never was. Whoever
-    looks at what waits for central and changes cards by it does both in one `turn`. `generation` moves on with every
-    `apply` that is on disk. `behind`: the disk has refused what follows from a write that is on disk elsewhere.
+    Attributes:
+        listed_at: when the list was last known to be complete, as central has it (wall micros); None for never.
+        turn: a lock for callers that look at records waiting for central and change cards accordingly; they hold it
+            over both.
+        generation: a number that rises with every `apply` that is on disk.
+        behind: whether the disk refused a change of cards that follows from a write already in the other database.
     """
 
     def __init__(self, *, database: Database) -> None:
@@ -67,7 +70,7 @@ class Cards:
         self._index = CardIndex()
         self._built = False
         self._touched: set[int] = set()
-        self._followed: deque[int | IndexRow] = deque()  # ids that went, and cards that came
+        self._followed: deque[int | IndexRow] = deque()  # changes not yet in the index: ids removed, cards put
         self._stale = asyncio.Event()
         self._stale.set()
         self.listed_at: int | None = None
@@ -82,11 +85,11 @@ class Cards:
 
     @property
     def is_indexed(self) -> bool:
-        """True if `at_once` and `near` have answers."""
+        """True if the index in memory is complete, so that `at_once` and `near` can answer."""
         return self._built and not self._followed
 
     async def run(self) -> None:
-        """Build the index, and build it anew whenever much has changed at once, until cancelled."""
+        """Build the index in memory, and rebuild it whenever much has changed at once, until cancelled."""
         while True:
             await self._stale.wait()
             try:
@@ -96,11 +99,11 @@ class Cards:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     def at_once(self, aliases: Sequence[str]) -> tuple[Card, ...] | None:
-        """Return the same as `matching` without waiting; None while the index is not there."""
+        """Return the cards that answer to any of the aliases, without waiting; None while the index is incomplete."""
         return self._index.find(aliases) if self.is_indexed else None
 
     def near(self, plate: str) -> tuple[NearPlate, ...]:
-        """Return listed plates that cameras may confuse with this one; empty while there is no index."""
+        """Return listed plates that cameras may confuse with this one; empty while the index is incomplete."""
         found = self._index.find((near_alias(skeleton(plate)),)) if self.is_indexed else ()
         mark = plate_alias("")
         return tuple(
@@ -111,8 +114,9 @@ class Cards:
         )
 
     async def matching(self, aliases: Sequence[str]) -> tuple[Card, ...]:
-        """Return every card that answers to any of the aliases, each once; at most 8, enough to know of an
-        ambiguity.
+        """Return the cards that answer to any of the aliases, each once and without its own aliases.
+
+        At most 8, which is enough to see an ambiguity. Raises StoreError for a row that cannot be understood.
         """
 
         def query(connection: sqlite3.Connection) -> tuple[Card, ...]:
@@ -129,7 +133,7 @@ class Cards:
         return await self._database.read(query) if aliases else ()
 
     async def get(self, card_id: int) -> CardRecord | None:
-        """Return one card, or None."""
+        """Return one card with its aliases, or None."""
 
         def query(connection: sqlite3.Connection) -> CardRecord | None:
             row = connection.execute(f"SELECT {COLUMNS}, record FROM card WHERE id = ?", (card_id,)).fetchone()
@@ -138,7 +142,7 @@ class Cards:
         return await self._database.read(query) if is_id(card_id) else None
 
     async def page(self, *, search: str = "", offset: int = 0, limit: int = 25) -> tuple[tuple[CardRecord, ...], int]:
-        """Return cards by descending id, without their aliases, and how many match in all."""
+        """Return one page of matching cards by descending id, without their aliases, and how many match in all."""
 
         def query(connection: sqlite3.Connection) -> tuple[tuple[CardRecord, ...], int]:
             match = _search_cards(search)
@@ -152,7 +156,7 @@ class Cards:
         return await self._database.read(query)
 
     async def ids_below(self, card_id: int, *, search: str = "", limit: int) -> tuple[int, ...]:
-        """Return the next ids below one, descending: a walk that nothing new disturbs."""
+        """Return the next matching ids below `card_id`, descending; a walk in this order misses and repeats none."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, ...]:
             match = _search_cards(search)
@@ -165,7 +169,7 @@ class Cards:
         return await self._database.read(query)
 
     async def of_ids(self, card_ids: Sequence[int]) -> tuple[CardRecord, ...]:
-        """Return those of these cards that are there, by descending id, without their aliases."""
+        """Return those of these cards that exist, by descending id, without their aliases."""
         places = ", ".join("?" * len(card_ids))
 
         def query(connection: sqlite3.Connection) -> tuple[CardRecord, ...]:
@@ -177,7 +181,7 @@ class Cards:
         return await self._database.read(query)
 
     async def of_username(self, username: str) -> CardRecord | None:
-        """Return the card whose record has this username, whatever its case; of several the one made first."""
+        """Return the card whose record has this username, in any case; of several the one with the lowest id."""
 
         def query(connection: sqlite3.Connection) -> CardRecord | None:
             match = _having_username(username)
@@ -189,7 +193,7 @@ class Cards:
         return await self._database.read(query)
 
     async def ids_of_number(self, number: str) -> tuple[int, ...]:
-        """Return the ids of the cards that bear this printed number."""
+        """Return the ids of cards with this printed number: at most two, which is enough to see an ambiguity."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, ...]:
             rows = connection.execute("SELECT id FROM card WHERE number = ? LIMIT 2", (number,))
@@ -206,7 +210,7 @@ class Cards:
         return await self._database.read(lambda connection: dict(connection.execute("SELECT id, record FROM card")))
 
     async def records_of(self, card_ids: Sequence[int]) -> Mapping[int, str]:
-        """Return the same of these cards, as far as they are there."""
+        """Return central's record of those of these cards that exist, by id."""
         places = ", ".join("?" * len(card_ids))
 
         def query(connection: sqlite3.Connection) -> Mapping[int, str]:
@@ -215,7 +219,7 @@ class Cards:
         return await self._database.read(query)
 
     async def central_ids(self) -> tuple[int, ...]:
-        """Return the ids of the cards that are central's, ascending."""
+        """Return the ids of all cards that have an id of central, ascending."""
         return await self._database.read(
             lambda connection: tuple(
                 number
@@ -226,7 +230,7 @@ class Cards:
         )
 
     async def made_here(self) -> tuple[int, ...]:
-        """Return the ids of cards that were made at the site and that central has given no id yet."""
+        """Return the provisional ids: those of cards made at the site, to which central has given no id yet."""
         return await self._database.read(
             lambda connection: tuple(
                 number for (number,) in connection.execute("SELECT id FROM card WHERE id >= ?", (FIRST_PROVISIONAL_ID,))
@@ -236,9 +240,10 @@ class Cards:
     async def apply(
         self, *, put: Iterable[CardRecord | ReadyCard] = (), remove: Iterable[int] = (), now: int
     ) -> CardChanges:
-        """Add or replace cards and remove others, all in one commit; removals take effect first in it.
+        """Remove cards and add or replace others, in this order and in one commit.
 
-        Many cards come as `ready` ones, made a few at a time, so that neither loop nor writer computes for long.
+        For many cards, make them `ready` a few at a time before, so that neither the loop nor the writing thread
+        computes for long. `now`: wall micros UTC.
         """
         put, remove = tuple(put), tuple(remove)
         in_index: list[IndexRow] = []
@@ -253,12 +258,12 @@ class Cards:
         return await self._database.write(job, then=partial(self._changed, in_index, remove))
 
     async def listed(self, at: int) -> None:
-        """Note that the list is all that central has, at this moment of a trusted clock (wall micros)."""
+        """Record that the list was complete, as central has it, at this moment of a trusted clock (wall micros)."""
         await self.remember(_LISTED, str(at))
         self.listed_at = at
 
     async def remember(self, name: str, value: str) -> None:
-        """Keep a note about sweeps."""
+        """Store a named note about sweeps, in place of an earlier one."""
         await self._database.write(
             lambda connection: connection.execute(
                 "INSERT INTO sweep VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
@@ -266,7 +271,7 @@ class Cards:
         )
 
     async def remembered(self, name: str) -> str | None:
-        """Return a note about sweeps, or None."""
+        """Return the named note about sweeps, or None."""
 
         def query(connection: sqlite3.Connection) -> str | None:
             row = connection.execute("SELECT value FROM sweep WHERE name = ?", (name,)).fetchone()
@@ -275,7 +280,7 @@ class Cards:
         return await self._database.read(query)
 
     async def _build(self) -> None:
-        """Build the index in parts. Changes made meanwhile are newer than the part being read, and stay."""
+        """Build the index in parts. Cards that change meanwhile are kept as they are: the parts read are older."""
         listed = await self.remembered(_LISTED)
         if self.listed_at is None and listed is not None and listed.isdecimal():
             self.listed_at = int(listed)
@@ -292,14 +297,14 @@ class Cards:
                     behind, cards = batch
                     self._index.put(card for card in cards if card.card_id not in self._touched)
                     await asyncio.sleep(0)
-            except BaseException:  # cancelled or unreadable: half an index is none, so whoever runs next builds it anew
+            except BaseException:  # cancelled or unreadable: half an index must not be used; the next run starts over
                 self._stale.set()
                 raise
         self._touched = set()
         self._built = True
 
     def _changed(self, put: Sequence[IndexRow], remove: Sequence[int]) -> None:
-        """Follow a commit. More than can be followed is read anew, and until then the file is asked."""
+        """Queue a commit's changes for the index. If they are too many, rebuild it; the file answers until then."""
         self.generation += 1
         if len(self._followed) + len(put) + len(remove) > _MOST_FOLLOWED:
             self._read_anew()
@@ -311,11 +316,11 @@ class Cards:
             self._follow()
 
     def _follow(self) -> None:
-        """Take a batch of what changed into the index, in its order, and the rest soon."""
+        """Apply one batch of queued changes to the index, in order, and schedule the next batch."""
         try:
             for _ in range(min(len(self._followed), _FOLLOWED_IN_A_BATCH)):
                 self._take_in(self._followed.popleft())
-        except Exception:  # whatever it was: an index with a part of a change says what is not so
+        except Exception:  # whatever the cause: an index with half a change gives wrong answers
             log.exception("cards_not_followed")
             self._read_anew()
         if self._followed:
@@ -330,7 +335,7 @@ class Cards:
             self._touched.add(change if isinstance(change, int) else change.card_id)
 
     def _read_anew(self) -> None:
-        """Build the index from the file, which has all that waits to be followed; until then the file is asked."""
+        """Start a rebuild of the index from the file, which already has every queued change."""
         self._followed.clear()
         self._built = False
         self._stale.set()
@@ -341,7 +346,7 @@ def _count(connection: sqlite3.Connection) -> int:
 
 
 def _search_cards(search: str) -> Condition:
-    """Build the condition for cards whose number, holder, username or plate has this text; all cards for none."""
+    """Build the condition for cards whose number, holder, username or plate contains this text; "" is in all."""
     if not search or "\0" in search:
         return search_in(search)
     plate = search_in(search, plates=("alias",))
@@ -356,10 +361,10 @@ def _search_cards(search: str) -> Condition:
 
 
 def _having_username(search: str) -> Condition:
-    """Build the condition for cards whose username has this text."""
+    """Build the condition for cards whose username contains this text."""
     usernames = tuple(f"json_extract(record, '$.{path}')" for path in _USERNAMES)
     username, record = search_in(search, texts=usernames), json_may_hold("record", search)
-    # Few records are taken apart; one that SQLite takes for no JSON keeps no other from being found.
+    # The quick test first, because parsing JSON is slow. json_valid, because one bad record would fail the whole query.
     return Condition(
         f"CASE WHEN {record.sql} AND json_valid(record) THEN {username.sql} ELSE 0 END",
         (*record.values, *username.values),

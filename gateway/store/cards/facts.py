@@ -1,4 +1,4 @@
-"""Fields of a card that access rules need, as text for its row. Pure."""
+"""The rarely used fields of a card that access rules need, as text in one column of its row. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.domain.credentials import Card
 
 
 class CardFacts(NamedTuple):
-    """The rarer facts of a card; see `Card`."""
+    """The rarely used fields of a card; their meanings are those of `Card`."""
 
     zones: tuple[str, ...] = ()
     schedules: tuple[str, ...] = ()
@@ -28,15 +28,15 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def facts_of(card: Card) -> CardFacts:
-    """Return the facts of a card."""
+    """Return the rarely used fields of a card."""
     return CardFacts(card.zones, card.schedules, card.owner, card.first_person, card.duress, card.pin, card.unread)
 
 
 def facts_text(facts: CardFacts) -> str:
-    """Return facts as text; '' when there are none."""
+    """Return facts as JSON text; "" for a card without any."""
     return "" if facts == NO_FACTS else _ENCODER.encode(facts)
 
 
 def read_facts(text: str) -> CardFacts:
-    """Read the result of `facts_text`. Raises ValueError for anything else."""
+    """Parse the result of `facts_text`. Raises ValueError for any other text."""
     return _ADAPTER.validate_json(text) if text else NO_FACTS

@@ -1,4 +1,4 @@
-"""Grants of access on disk, with those that stand in memory, so that a decision waits for nothing."""
+"""Grants of access on disk. Those not revoked are also in memory, so that a decision never waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NONE = LaneGrants()
 
 @dataclass(frozen=True, slots=True)
 class NewGrant:
-    """A grant before it has a number; see `Grant`."""
+    """A grant that is not stored yet and has no number; the fields are those of `Grant`."""
 
     access_id: str = field(repr=False)
     user_id: str
@@ -34,7 +34,7 @@ class NewGrant:
 
 
 class Grants:
-    """Grants that were not revoked. `of_lane` knows them from `recall` on; what is given or revoked counts at once."""
+    """Grants that were not revoked. `recall` loads them at the start; giving and revoking take effect at once."""
 
     def __init__(self, *, database: Database, changes: Changes, log: AccessLog) -> None:
         self._database = database
@@ -44,16 +44,16 @@ class Grants:
         self._lanes: Mapping[str, LaneGrants] = {}
 
     def of_lane(self, lane_id: str) -> LaneGrants:
-        """Return those of one lane. Never waits."""
+        """Return the grants of one lane from memory, without waiting."""
         return self._lanes.get(lane_id, _NONE)
 
     def current(self, *, now: int) -> tuple[Grant, ...]:
-        """Return grants that have not ended by the wall clock, the newest first."""
+        """Return the grants that have not ended by `now` (wall micros UTC), newest first."""
         current = (one for one in self._current.values() if one.valid_until is None or now < one.valid_until)
         return tuple(sorted(current, key=lambda grant: grant.number, reverse=True))
 
     async def recall(self) -> None:
-        """Load the grants of before a restart. Raises StoreError."""
+        """Load the grants from disk after a restart. Raises StoreError."""
 
         def query(connection: sqlite3.Connection) -> tuple[Grant, ...]:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM access_grant WHERE revoked_at IS NULL")
@@ -64,10 +64,10 @@ class Grants:
         self._lanes = by_lanes(self._current.values())
 
     async def give(self, new: NewGrant, *, event: Event, most: int, forgets: bool) -> Grant | None:
-        """Give one, with the event that tells of it; None when `most` stand already.
+        """Store a grant and the event that tells of it; None if `most` grants are valid already.
 
-        `forgets`: the clock can be trusted, so those that ended a year ago are forgotten. Raises StoreError: then
-        nothing was given.
+        `forgets`: the clock can be trusted, so that grants that ended over a year ago are deleted. If it raises
+        StoreError, nothing was given.
         """
         given: list[Grant] = []
 
@@ -97,7 +97,7 @@ class Grants:
         return await self._database.write(job, then=then)
 
     async def get(self, access_id: str) -> Grant | None:
-        """Return one that was ever given, also one that was revoked or has ended within the year."""
+        """Return a grant by its id, also one that was revoked or has ended within the last year; None if unknown."""
 
         def query(connection: sqlite3.Connection) -> Grant | None:
             row = connection.execute(
@@ -108,7 +108,10 @@ class Grants:
         return self._current.get(access_id) or await self._database.read(query)
 
     async def revoke(self, access_id: str, *, by: str, now: int, event: Event) -> None:
-        """Revoke the grant. If StoreError says that it is not on disk, it holds until the next start."""
+        """Revoke a grant at once, and store that with its event.
+
+        If it raises StoreError, the grant stays revoked only until the next start.
+        """
         self._put({key: grant for key, grant in self._current.items() if key != access_id})
 
         def job(connection: sqlite3.Connection) -> None:

@@ -1,8 +1,8 @@
-"""Every card in memory, compact, so that a decision asks neither a thread nor the disk.
+"""Every card in memory, in compact form, so that a decision waits neither for a thread nor for the disk.
 
-The index has a row of bytes for each card, and tables of 64-bit hashes of its aliases that name the row. A hash only
-leads to a row: the result is compared with the row's own aliases. Tables are many and small, so that none takes long
-to grow.
+The index has a row of bytes for each card, and hash tables from the 64-bit hashes of its aliases to its row. Hashes may
+collide, so a row that is found counts only if the alias is among its own. The tables are many and small, so that no
+single growth takes long.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ alias_hash = (
 
 
 class _Table:
-    """Hashes and the rows that they lead to: open addressing, at most two thirds full."""
+    """A hash table from alias hashes to row numbers: open addressing, at most two thirds full."""
 
     __slots__ = ("hashes", "live", "mask", "slots", "used")
 
@@ -57,7 +57,7 @@ class _Table:
             place = place + 1 & self.mask
 
     def add(self, key: int, row: int) -> None:
-        """Let a hash lead to a row."""
+        """Add a row under a hash."""
         if self.used * 3 >= self.mask * 2:
             self._make_room()
         slots, mask = self.slots, self.mask
@@ -70,7 +70,7 @@ class _Table:
         self.used += 1
 
     def drop(self, key: int, row: int) -> None:
-        """Let it no longer."""
+        """Remove a row from under a hash, if it is there."""
         place = key >> 8 & self.mask
         while (slot := self.slots[place]) != _EMPTY:
             if slot == row + _FIRST and self.hashes[place] == key:
@@ -96,7 +96,7 @@ class _Table:
 
 
 class IndexRow(NamedTuple):
-    """A card as the index keeps it: its id, its row of bytes, and the hashes that lead to it, that of its id first."""
+    """A card as the index stores it: its id, its row of bytes, and the hashes to find it by, that of its id first."""
 
     card_id: int
     packed: bytes
@@ -104,7 +104,7 @@ class IndexRow(NamedTuple):
 
 
 class CardIndex:
-    """Cards by their aliases. Not for several threads at once."""
+    """Cards by their aliases. Not thread-safe."""
 
     def __init__(self) -> None:
         self._tables = tuple(_Table() for _ in range(_SHARDS))
@@ -112,22 +112,21 @@ class CardIndex:
         self._free: list[int] = []
 
     def __len__(self) -> int:
-        """Return how many cards there are."""
+        """Return the number of cards."""
         return len(self._rows) - len(self._free)
 
     @property
     def size(self) -> int:
-        """Bytes that all of it takes."""
+        """Bytes that the tables and rows take in memory."""
         tables = sum(
             sys.getsizeof(table) + sys.getsizeof(table.hashes) + sys.getsizeof(table.slots) for table in self._tables
         )
         return tables + sum(map(sys.getsizeof, self._rows)) + sys.getsizeof(self._rows) + sys.getsizeof(self._free)
 
     def find(self, aliases: Sequence[str]) -> tuple[Card, ...]:
-        """Return every card that answers to any of the aliases, each once; at most 8, enough to know of an
-        ambiguity.
+        """Return the cards that answer to any of the aliases, each once and without its own aliases.
 
-        Their own aliases are left out.
+        At most 8, which is enough to see an ambiguity.
         """
         found: dict[int, Card] = {}
         for alias in aliases:
@@ -139,7 +138,7 @@ class CardIndex:
         return tuple(found.values())
 
     def aliases_of(self, card_id: int) -> tuple[str, ...]:
-        """Return the aliases of a card; empty when it is not here."""
+        """Return the aliases of a card; empty for an unknown card."""
         row = self._row_of(card_id)
         return () if row is None else _fields(self._rows[row])[-1]
 
@@ -148,7 +147,7 @@ class CardIndex:
         self.put_rows(index_row(card, facts_of(card)) for card in cards)
 
     def put_rows(self, cards: Iterable[IndexRow]) -> None:
-        """Add or replace cards that were made ready before."""
+        """Add or replace cards whose rows were computed before."""
         tables, rows = self._tables, self._rows
         for card_id, packed, keys in cards:
             if keys[0] in tables[keys[0] % _SHARDS]:
@@ -163,7 +162,7 @@ class CardIndex:
                 tables[key % _SHARDS].add(key, row)
 
     def remove(self, card_ids: Iterable[int]) -> None:
-        """Take cards out; those that are not there are not missed."""
+        """Remove cards; unknown ids are ignored."""
         for card_id in card_ids:
             self._drop(card_id)
 
@@ -190,17 +189,17 @@ _Fields = tuple[int, str, int, int | None, int | None, str, _Facts | None, tuple
 
 
 def index_row(card: Card, facts: CardFacts) -> IndexRow:
-    """Return the index's row for a card with these facts. Pure."""
+    """Compute the index's row for a card with these facts. Pure."""
     return keyed(card.card_id, packed(card, facts), card.aliases)
 
 
 def keyed(card_id: int, packed: bytes, aliases: Sequence[str]) -> IndexRow:
-    """Return the same of a card that was `packed`. Only in this process do the hashes lead to it. Pure."""
+    """Compute the index's row from a card that is `packed` already. The hashes are valid in this process only. Pure."""
     return IndexRow(card_id, packed, _keys(card_id, aliases))
 
 
 def packed(card: Card, facts: CardFacts) -> bytes:
-    """Return a card with these facts as its row of bytes, the same in every process. Pure."""
+    """Encode a card with these facts as bytes that are the same in every process. Pure."""
     fields: _Fields = (
         card.card_id,
         card.number,
@@ -226,10 +225,10 @@ def _card(fields: _Fields) -> Card:
 
 
 def _keys(card_id: int, aliases: Sequence[str]) -> tuple[int, ...]:
-    """Return the hashes that lead to a card, that of its id first."""
+    """Return the hashes to find a card by, that of its id first."""
     return tuple(map(alias_hash, dict.fromkeys((_id_alias(card_id), *aliases))))
 
 
 def _id_alias(card_id: int) -> str:
-    """Return the alias under which a card is found by its id; no reading has such an alias."""
+    """Return an alias for finding a card by its id. No reading has such an alias."""
     return f"\0{card_id}"

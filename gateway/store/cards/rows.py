@@ -1,7 +1,7 @@
 """Rows of cards in their tables, as steps within a running transaction.
 
-Many rows go in with one statement: a writing thread that asks for the interpreter after every row keeps the loop from
-it, and waits for it each time while the loop computes.
+One statement writes many rows. A statement per row would make the writing thread and the loop compete for the
+interpreter lock after every row.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _Values = tuple[int, str, str, int | None, int | None, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class CardRecord:
-    """A card with central's record as it came (`record`, JSON text), unknown fields included."""
+    """A card with central's record of it (`record`, JSON text) as it arrived, unknown fields included."""
 
     card: Card
     record: str
 
 
 class ReadyCard(NamedTuple):
-    """A card as it is written into its tables and into the index in memory."""
+    """A card in the form in which it is written to its tables and to the index in memory."""
 
     values: _Values
     aliases: tuple[str, ...]
@@ -48,7 +48,7 @@ class ReadyCard(NamedTuple):
 
 
 class PackedCard(NamedTuple):
-    """A ready card without what only this process can know; made of plain values, so that another may make it."""
+    """A ready card without the hashes, which differ per process. Its plain values can come from another process."""
 
     values: _Values
     aliases: tuple[str, ...]
@@ -56,17 +56,17 @@ class PackedCard(NamedTuple):
 
 
 def ready(item: CardRecord) -> ReadyCard:
-    """Compute everything that a card's row needs before it is written. Pure."""
+    """Compute all values of a card's rows, before they are written. Pure."""
     return ready_from(pack(item))
 
 
 def ready_from(card: PackedCard) -> ReadyCard:
-    """Return the same of a card that was packed. Pure."""
+    """Complete a packed card for this process. Pure."""
     return ReadyCard(card.values, card.aliases, keyed(card.values[0], card.packed, card.aliases))
 
 
 def pack(item: CardRecord) -> PackedCard:
-    """Compute everything of a card's row that any process can compute. Pure."""
+    """Compute those values of a card's rows that are the same in every process. Pure."""
     card = item.card
     facts = facts_of(card)
     values = (
@@ -83,9 +83,9 @@ def pack(item: CardRecord) -> PackedCard:
 
 
 def put_rows(connection: sqlite3.Connection, cards: Iterable[ReadyCard], now: int) -> tuple[int, int]:
-    """Add or replace cards; return how many were new, and how many were not. Of two with one id the later one counts.
+    """Add or replace cards; return how many were added and how many replaced. Of two with one id the later one counts.
 
-    They go in by ascending id, whatever the order in which a list brings them: falling ids leave every page of the
+    Rows are written by ascending id, whatever their order in the list: descending ids would leave every page of the
     tables half empty.
     """
     last = {card.values[0]: card for card in cards}
@@ -96,10 +96,10 @@ def put_rows(connection: sqlite3.Connection, cards: Iterable[ReadyCard], now: in
         connection.execute(_put_statement(len(batch)), [value for card in batch for value in (*card.values, now)])
         current = _current_aliases(connection, numbers)
         differing = [card for card in batch if current.get(card.values[0], set()) != set(card.aliases)]
-        # Also of cards that were not there: of a damaged file the aliases of a lost card may have been saved.
+        # New cards too may have old aliases: those of a lost card that were salvaged from a damaged file.
         gone = [card.values[0] for card in differing if card.values[0] in current]
         connection.execute(f"DELETE FROM card_alias WHERE card_id IN ({_places(gone)})", gone)
-        # By id: sorted by alias, the index by card would be written all over and take more pages.
+        # Ordered by id: in the order of aliases, the index by card would be written all over and take more pages.
         pairs = [(alias, card.values[0]) for card in differing for alias in card.aliases]
         for aliases in _batches(pairs, _ALIASES_IN_A_STATEMENT):
             connection.execute(_alias_statement(len(aliases)), [value for pair in aliases for value in pair])
@@ -107,9 +107,7 @@ def put_rows(connection: sqlite3.Connection, cards: Iterable[ReadyCard], now: in
 
 
 def read_card(row: CardRow) -> Card:
-    """Return the card of a row of `COLUMNS`, without its aliases. Raises ValueError for a row that cannot be
-    understood.
-    """
+    """Parse a row of `COLUMNS` into a card without aliases. Raises ValueError for a row that cannot be understood."""
     facts = read_facts(row[6])
     return Card(
         card_id=row[0],
@@ -129,7 +127,7 @@ def read_card(row: CardRow) -> Card:
 
 
 def with_aliases(connection: sqlite3.Connection, card: Card) -> Card:
-    """Return the card with what it answers to."""
+    """Return the card with its aliases from the database."""
     aliases: Iterator[tuple[str]] = connection.execute(
         "SELECT alias FROM card_alias WHERE card_id = ? ORDER BY alias", (card.card_id,)
     )
@@ -137,9 +135,9 @@ def with_aliases(connection: sqlite3.Connection, card: Card) -> Card:
 
 
 def batch_of_cards(behind: int, limit: int, connection: sqlite3.Connection) -> tuple[int, list[Card]] | None:
-    """Return the last id of the next range and its cards with their aliases; None at the end.
+    """Return the next cards after id `behind`, with their aliases, and the last id that was read; None at the end.
 
-    A row that cannot be understood is no card.
+    Rows that cannot be understood are left out and logged.
     """
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM card WHERE id > ? ORDER BY id LIMIT ?", (behind, limit)
@@ -161,13 +159,15 @@ def batch_of_cards(behind: int, limit: int, connection: sqlite3.Connection) -> t
 
 
 def _there(connection: sqlite3.Connection, numbers: Sequence[int]) -> int:
-    """Return how many of these ids have a card; counting the whole table would take as long as it is large."""
+    """Return how many of these ids have a card. Counting the whole table before and after would take too long."""
     found = connection.execute(f"SELECT count(*) FROM card WHERE id IN ({_places(numbers)})", numbers)
     return int(found.fetchone()[0])
 
 
 def _current_aliases(connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, set[str]]:
-    """Return the aliases of these ids; one row, so that the thread does not wait for the interpreter at each."""
+    """Return the aliases by card id. The query gives one row, so that the thread does not wait for the interpreter
+    lock at each alias.
+    """
     (text,) = connection.execute(
         f"SELECT json_group_array(json_array(card_id, alias)) FROM card_alias WHERE card_id IN ({_places(numbers)})",
         numbers,

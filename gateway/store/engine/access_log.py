@@ -1,10 +1,10 @@
-"""A second record of who may come in and who is told of events, beside the database.
+"""A second record of accounts, roles, keys, revoked grants and webhooks, in a file beside the database.
 
-Rows that are saved out of a damaged database may be older ones: an account that was removed, a password or a role as it
-was, a key or a grant that was taken back, a webhook whose receiver is somebody else's by now. Each such change is
-therefore also a line of this file, on disk before the database has it; after a salvage the lines count. When they
-cannot be read nobody is let in or told by what was saved: accounts and webhooks are disabled, keys are gone, grants are
-taken back. The site file's accounts are not concerned.
+Rows salvaged from a damaged database may be out of date: an account that was removed, an earlier password or role, a
+revoked key or grant, a webhook whose address now belongs to somebody else. Each such change is therefore also a line of
+this file, on disk before the database has it. After a salvage the lines count. If they cannot be read, no salvaged row
+gives access or sends events: accounts and webhooks are disabled, keys deleted, grants revoked. Accounts of the site
+file are not affected.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ Row = list[object]
 
 @dataclass
 class _Said:
-    """The rights and webhooks that the lines come to; `untidy` when many are out of date, or the last was torn."""
+    """The state that the lines add up to, by kind and name.
+
+    `untidy`: many lines are out of date or the last one is incomplete, so that the file should be rewritten.
+    """
 
     accounts: dict[str, Row] = field(default_factory=dict)
     roles: dict[str, Row] = field(default_factory=dict)
@@ -44,7 +47,7 @@ class _Said:
     untidy: bool = False
 
     def of(self, kind: str) -> dict[str, Row]:
-        """Return the lines of a kind. Raises KeyError for none."""
+        """Return the rows of a kind, by name. Raises KeyError for an unknown kind."""
         return {
             "account": self.accounts,
             "role": self.roles,
@@ -55,14 +58,15 @@ class _Said:
 
 
 class AccessLog:
-    """The file. Its methods run in the writing thread, inside the change that they note."""
+    """The file. Its methods run in the writing thread, inside the transaction of the change that they record."""
 
     def __init__(self, *, path: Path) -> None:
         self._path = path
 
     def account(self, connection: sqlite3.Connection, username: str) -> None:
-        """Record an account as it is in the transaction, or its removal. Raises StoreError: then nothing may
-        change.
+        """Record an account as it is in the transaction, or its removal.
+
+        Raises StoreError if the line is not on disk; the transaction must then fail too.
         """
         rows = list(_accounts(connection, username))
         self._append(["account", username, rows[0][1] if rows else None])
@@ -87,7 +91,7 @@ class AccessLog:
         self._append(["webhook", webhook_id, [] if there else None])
 
     def agree(self, connection: sqlite3.Connection) -> None:
-        """Make the file agree with a sound database at its opening. Never raises OSError."""
+        """Rewrite the file from a sound database at its opening, if they differ. Never raises OSError."""
         said = _Said(
             accounts=dict(_accounts(connection)),
             roles={name: [allowed] for name, allowed in connection.execute("SELECT name, permissions FROM role")},
@@ -102,8 +106,9 @@ class AccessLog:
             log.warning("access_log_not_written", error=error.strerror)  # a full disk must not stop lanes
 
     def mend(self, connection: sqlite3.Connection) -> str:
-        """Correct a salvaged database by this file, or disable all access. Return a sentence about it, "" for no
-        change.
+        """Correct a salvaged database by this file; if the file cannot be read, disable all access.
+
+        Return a sentence about what was disabled, "" for nothing.
         """
         try:
             said = self._read()
@@ -150,7 +155,7 @@ class AccessLog:
                 except OSError:
                     os.ftruncate(file.fileno(), before)
                     raise
-            if new:  # without its beginning it does not count until the next opening
+            if new:  # a file without its first line counts as unreadable until `agree` rewrites it
                 sync_folder(self._path.parent)
         except OSError as error:
             raise refused(self._path, error, "nothing was recorded") from error
@@ -168,12 +173,12 @@ class AccessLog:
         sync_folder(self._path.parent)
 
     def _read(self) -> _Said | None:
-        """Read the file; None when it is missing, or when a complete line was damaged later. Raises OSError."""
+        """Read the file; None if it is missing or if a complete line is damaged. Raises OSError."""
         try:
             raw = self._path.read_bytes()
         except FileNotFoundError:
             return None
-        *lines, torn = raw.split(b"\n")  # a line without its end was not acknowledged to anybody
+        *lines, torn = raw.split(b"\n")  # a last line without its end was never acknowledged, and does not count
         said = _Said()
         try:
             if not lines or _line(lines[0]) != _BEGIN:
@@ -229,7 +234,10 @@ def _revoked(connection: sqlite3.Connection) -> list[str]:
 
 
 def _suspend(connection: sqlite3.Connection) -> str:
-    """Disable accounts, delete keys and revoke grants, because saved rows may be old. Return a sentence about it."""
+    """Disable accounts and webhooks, delete keys and revoke grants, because salvaged rows may be out of date.
+
+    Return a sentence about it, "" for nothing done.
+    """
     counts = (
         connection.execute("UPDATE account SET disabled = 1 WHERE disabled = 0").rowcount,
         connection.execute("DELETE FROM api_key").rowcount,
@@ -248,7 +256,7 @@ def _suspend(connection: sqlite3.Connection) -> str:
 
 
 def _silence(connection: sqlite3.Connection) -> str:
-    """Disable webhooks, because saved rows may be old. Return a sentence about it."""
+    """Disable webhooks, because salvaged rows may be out of date. Return a sentence about it, "" for nothing done."""
     count = connection.execute(
         "UPDATE webhook SET disabled = 'saved from a damaged database, where it may have been removed since'"
         " WHERE disabled = ''"

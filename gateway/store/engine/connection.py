@@ -1,4 +1,4 @@
-"""One SQLite connection in a thread of its own, which runs whole jobs in one hop."""
+"""One SQLite connection in a thread of its own, to which a job of many statements goes in one hop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Connection(aiosqlite.Connection):
     of several statements in one snapshot. For that, `run` calls aiosqlite's `_execute`, the only protected name used
     here; aiosqlite's version is pinned, and `tests/gateway/store/test_connection.py` fails when an upgrade breaks it.
 
-    `waiting` counts the jobs whose callers have not been answered yet.
+    `waiting` counts the jobs that are queued or running.
     """
 
     def __init__(self, connector: Connector, *, name: str) -> None:
@@ -36,26 +36,26 @@ class Connection(aiosqlite.Connection):
         self._stopped: asyncio.Future[object] | None = None
 
     async def open(self) -> None:
-        """Start the thread and connect. Raises what the connector raises; then no thread is left."""
+        """Start the thread and connect. If the connector raises, end the thread and raise its error."""
         try:
             await self
         except BaseException:
-            # aiosqlite has told its thread to stop, and waits for nothing: the loop could be gone before the answer.
+            # aiosqlite has told its thread to stop but does not wait; the loop could close before the thread ends.
             if self._stopped is not None:
                 await self._stopped
             raise
 
     def stop(self) -> asyncio.Future[object] | None:
-        """Stop the thread after what it was given, as aiosqlite does; the answer comes when it has."""
+        """Stop the thread after the jobs already queued, as aiosqlite does; the future is done when it has stopped."""
         self._stopped = super().stop()
         return self._stopped
 
     async def run(self, job: Job[T]) -> T:
-        """Run `job` in the thread, after those before it, and return its result or raise its error.
+        """Run `job` in the thread, after all earlier jobs, and return its result or raise its error.
 
-        A job whose caller is cancelled runs all the same.
+        The job runs even if the caller is cancelled.
         """
-        # aiosqlite's thread holds on to the last function and result until the next one: hand over neither.
+        # aiosqlite's thread keeps its last function and result alive until the next one, so neither may be large.
         answer: list[T] = []
         self.waiting += 1
         try:
@@ -71,10 +71,10 @@ class Connection(aiosqlite.Connection):
 
 
 class Connect(Protocol):
-    """Maker of connections that are not open yet."""
+    """Factory of connections that are not open yet."""
 
     def __call__(self, connector: Connector, *, name: str) -> Connection:
-        """Return the connection; see `Connection`."""
+        """Return a new connection; the arguments are those of `Connection`."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""Copies of the database files, taken while a gateway writes them, and their use in place of lost ones.
+"""Backup copies of the database files, taken while a gateway writes them, and their restoration.
 
-A restored file lacks what came after the backup. Its ids go on far above those that the lost rows had, every record
-that waits for central is looked for there before it is sent, and nobody is signed in any more.
+A restored file lacks everything after the backup. Therefore its ids continue far above those of the lost rows, every
+record that waits for central is looked for there before it is sent, and all sessions have ended.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _LOOK_UP_FIRST = "UPDATE outbox SET begun = 1 WHERE parked = 0"
 
 
 def copy_databases(folder: Path, into: Path) -> dict[str, int]:
-    """Copy the databases of a data folder, as they are at one moment; return the schema of each file by its name.
+    """Copy the databases of a data folder, each in one snapshot; return the schema number of each file by its name.
 
-    A gateway may write them meanwhile, and does not wait. Blocks on the disk.
+    A gateway may write to them meanwhile and is not held up. Blocks on the disk.
 
     Raises:
         StoreError: a file is missing or damaged, or there is no room for its copy.
@@ -41,7 +41,7 @@ def copy_databases(folder: Path, into: Path) -> dict[str, int]:
                 source = sources[path] = opened.enter_context(closing(read_only(path)))
                 source.execute("BEGIN")
                 schemas[path.name] = int(source.execute("PRAGMA user_version").fetchone()[0])
-                source.execute("SELECT count(*) FROM sqlite_master").fetchone()  # from here on it sees one moment
+                source.execute("SELECT count(*) FROM sqlite_master").fetchone()  # the first read begins the snapshot
             except sqlite3.Error as error:
                 raise refused(path, error, "it cannot be read") from error
         for path, source in sources.items():
@@ -56,7 +56,7 @@ def copy_databases(folder: Path, into: Path) -> dict[str, int]:
 
 
 def check_copy(path: Path) -> None:
-    """Check a copied file throughout. Raises StoreError for a damaged one, and for a schema newer than the program."""
+    """Check a whole copied file. Raises StoreError if it is damaged or its schema is newer than this program."""
     family = _CARDS if path.name == f"{_CARDS}.db" else _SITE
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as copy:
@@ -67,9 +67,9 @@ def check_copy(path: Path) -> None:
 
 
 def prepare_restored(path: Path) -> None:
-    """Make a copied file ready for a gateway to go on from it: at the next start its ids jump. Blocks on the disk.
+    """Prepare a copied file for use by a gateway, whose ids then jump at the next start. Blocks on the disk.
 
-    A note of ids that lies beside it, of the file that was there before, is heeded.
+    If a note of the highest ids of the replaced file lies beside it, ids jump above those too.
     """
     family = _CARDS if path.name == f"{_CARDS}.db" else _SITE
     try:
@@ -85,7 +85,7 @@ def prepare_restored(path: Path) -> None:
 
 
 def _note_later_ids(copy: sqlite3.Connection, path: Path) -> None:
-    """Note that ids above those of the file were given: the gateway then goes on far above them, and says why."""
+    """Write a note of ids above those in the file, so that the gateway continues far above them and reports why."""
     note = ids_note(path)
     before = noted_ids(path)
     later = {name: max(seq + 1, before.get(name, 0)) for name, seq in reached_ids(copy).items()}

@@ -1,7 +1,7 @@
 """One SQLite file: one connection that writes and checkpoints, with group commit, and connections that read.
 
-WAL with synchronous=FULL: what `write` returned for is on disk. One writing connection, because SQLite 3.7.0 to
-3.51.2 can corrupt a WAL file that two connections write or checkpoint (the WAL-reset bug).
+WAL with synchronous=FULL: when `write` returns, its work is on disk. There is only one writing connection, because
+SQLite 3.7.0 to 3.51.2 can corrupt a WAL file that two connections write or checkpoint (the WAL-reset bug).
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ TEND_SECONDS = 5.0
 LONG_WAL_PAGES = 8 * WAL_PAGES
 _HIGHEST = 2**63
 _SLOW_SECONDS = 0.5
-"""A commit on a worn card takes some tenths of a second. Whoever presses a button waits for one."""
+"""Commits are slow from here on. On a worn card they take some tenths of a second, and a person at a button waits."""
 
 
 def is_id(number: int) -> bool:
-    """Return whether a row can have this id; anything else is simply not there."""
+    """Return whether a row can have this id: SQLite's ids end at 2**63 - 1, and those of rows begin at 1."""
     return 0 < number < _HIGHEST
 
 
 class _Waiting(Generic[T]):
-    """A job in the queue, who waits for it, and what is called once it is on disk."""
+    """A queued job, the future of its caller, and a function to call once the work is on disk."""
 
     __slots__ = ("done", "job", "then")
 
@@ -61,7 +61,7 @@ class _Waiting(Generic[T]):
         self.then = then
 
     def settle(self, outcome: Outcome) -> None:
-        """Tell whoever still waits."""
+        """Call `then` after success, and give the caller the outcome unless it was cancelled."""
         if outcome.error is None and self.then is not None:
             self.then()
         if self.done.done():
@@ -75,12 +75,12 @@ class _Waiting(Generic[T]):
 class Database:
     """A SQLite file with one writer and group commit.
 
-    `write` and `read` work from `open` until `close`. `run`, kept alive as a task, tends the file meanwhile.
-    `generation` has moved on whenever a write has ended. `commit_seconds` are the times of the commits.
+    `write` and `read` work between `open` and `close`. `run` is a task that maintains the file meanwhile.
+    `generation` rises with every commit. `commit_seconds` are the durations of commits.
 
-    If the disk is full or read-only at the opening, existing data is read; `run` opens the file for writing as soon
-    as the disk works again. Until then nothing is locked or indexed on disk, and no reader is open during that
-    opening.
+    If the disk is full or read-only at the opening, the file is opened for reading alone. `run` opens it for writing
+    as soon as the disk takes data again. Until then it is read without locks and without an index on disk, so all
+    readers are closed during that later opening.
     """
 
     def __init__(
@@ -97,11 +97,12 @@ class Database:
 
         Args:
             path: the file.
-            steps: its schema, step by step.
+            steps: the migrations of its schema, in order.
             after_salvage: SQL that makes a salvaged file consistent again.
-            mend: comes after it in the writing thread and says what it did, "" for nothing to tell.
-            opened: looks through a sound file that was opened for writing, in the writing thread.
-            connect: makes connections; simulations have their own, on virtual time.
+            mend: called after that SQL, in the writing thread; corrects the rows and returns a sentence about it, ""
+                for nothing to report.
+            opened: called in the writing thread with each file that was opened for writing.
+            connect: makes connections; simulations pass their own, on virtual time.
         """
         self._opening = Opening(path=path, steps=steps, after_salvage=after_salvage, mend=mend, opened=opened)
         self.path = path
@@ -128,31 +129,31 @@ class Database:
 
     @property
     def was_unclean(self) -> bool:
-        """True if the last end was a crash or a power cut."""
+        """True if the file was not closed properly last time: after a crash or a power cut."""
         return self._opening.was_unclean
 
     @property
     def salvaged(self) -> str | None:
-        """One sentence when the file was damaged and started afresh."""
+        """One sentence if rows were lost: the file was damaged and rebuilt, or is older than ids already given."""
         return self._opening.salvaged
 
     @property
     def failing(self) -> str:
-        """The reason why commits fail just now, or that the file was found damaged; "" when all is well."""
+        """The reason why commits fail at present, or the damage that was found in the file; "" when all is well."""
         return self._failing or self._damage
 
     @property
     def slow_seconds(self) -> float:
-        """So many seconds are exceeded by most commits; 0 while they are quick."""
+        """The duration that most recent commits exceed, in seconds; 0 while commits are quick."""
         return self._usual.slow_seconds
 
     @property
     def waiting(self) -> int:
-        """Writes whose commit has not ended yet, those in a commit that hangs included."""
+        """The number of writes that are queued or in a commit that has not ended."""
         return len(self._queue) + self._in_commit
 
     async def open(self) -> None:
-        """Recover if the last end was unclean, migrate, and be ready; on a disk that takes nothing, to read alone.
+        """Recover the file if needed, migrate it and open it; for reading alone if the disk is full or read-only.
 
         Raises StoreError with one sentence.
         """
@@ -173,20 +174,20 @@ class Database:
         self._is_open = True
 
     async def run(self) -> None:
-        """Tend the file until cancelled: see whether a disk that refused takes commits again, keep the WAL short."""
+        """Maintain the file until cancelled: try commits again after failures, and keep the WAL short."""
         while True:
             await asyncio.sleep(TEND_SECONDS)
             self._tending = asyncio.get_running_loop().create_task(self._tend(), name=f"tend-{self.path.stem}-once")
-            await asyncio.shield(self._tending)  # what has begun in a thread ends there, and `close` waits for it
+            await asyncio.shield(self._tending)  # work in a thread cannot be cancelled, and `close` must wait for it
 
     async def write(self, job: Job[T], *, then: Callable[[], None] | None = None) -> T:
         """Run `job` in the next commit and return its result once it is on disk.
 
         `job` runs in the writing thread inside a savepoint: an exception undoes only its own work and is raised here.
-        `then` is called on the loop once the work is on disk. If the caller is cancelled, the job is committed all
-        the same, and `then` is called.
+        `then` is called on the loop once the work is on disk. If the caller is cancelled, the job is still committed
+        and `then` is called.
 
-        Raises StoreError when the disk refuses the commit (nothing of it was kept), or the file is not open.
+        Raises StoreError if the disk refuses the commit, of which nothing is then kept, or if the file is not open.
         """
         self._refuse_unless_open()
         await self._room.acquire()
@@ -198,17 +199,18 @@ class Database:
         self._queue.append(_Waiting(job, done, then))
         if self._idle.is_set():
             self._idle.clear()
-            # A task begins in the loop's next turn: what is written in this one goes along.
+            # The task begins in the loop's next turn, so that all writes of this turn share its commit.
             self._committing = loop.create_task(self._commit_queue(), name=f"commit-{self.path.stem}")
         return await done
 
     async def read(self, query: Job[T], *, lengthy: bool = False, alone: bool = False) -> T:
-        """Run `query` on a reading connection, beside the writer, in one snapshot: all that was committed before.
+        """Run `query` on a reading connection, beside the writer, in one snapshot of all earlier commits.
 
-        `lengthy`: it may take tens of milliseconds; such queries go one at a time and keep no others waiting.
-        `alone`: it is one statement whose only row is fetched, which sees one moment by itself.
+        `lengthy`: the query may take tens of milliseconds. Such queries run one at a time on a connection of their own,
+        so that other queries do not wait for them.
+        `alone`: the query is one statement with one row, which is a snapshot by itself and needs no transaction.
 
-        Raises StoreError when the file cannot be read or is not open.
+        Raises StoreError if the file cannot be read or is not open.
         """
         self._refuse_unless_open()
         return await self._readers.read(query, lengthy=lengthy, alone=alone)
@@ -216,11 +218,11 @@ class Database:
     async def rows(
         self, sql: str, parameters: Sequence[object] | Mapping[str, object] = (), *, of: Callable[[Any], T]
     ) -> tuple[T, ...]:
-        """Return the result of `of` for each row of a query, in order; see `read`."""
+        """Run one statement as `read` does, and return the result of `of` for each row, in order."""
         return await self.read(lambda connection: tuple(map(of, connection.execute(sql, parameters))))
 
     async def close(self) -> None:
-        """Commit what is still queued, checkpoint and close. The next opening is a clean one."""
+        """Commit all queued writes, checkpoint and close. Without failures, the next opening counts as clean."""
         if not self._is_open:
             return
         self._is_open = False
@@ -234,7 +236,7 @@ class Database:
             await writer.close()
 
     def doubt_end(self) -> None:
-        """Make the next opening treat this end as unclean; only after the closing. Blocks on the disk."""
+        """Make the next opening treat this end as unclean. Call it only after `close`. Blocks on the disk."""
         closed_mark(self.path).unlink(missing_ok=True)
 
     def _refuse_unless_open(self) -> None:
@@ -277,7 +279,7 @@ class Database:
             loop = asyncio.get_running_loop()
             began = loop.time()
             outcomes = await self._writer.run(partial(self._commit_in_thread, jobs))
-            if jobs:  # an empty one does not wait for the disk
+            if jobs:  # an empty commit does not wait for the disk, so its time says nothing
                 self._usual.took(loop.time() - began)
             return outcomes
         self.commits += 1
@@ -312,7 +314,7 @@ class Database:
         self._damage = said
 
     async def _tend(self) -> None:
-        """Commit nothing, or a trial while commits fail or are slow, and look at the WAL's length."""
+        """Open the file for writing if it is not, run a trial commit while commits fail or are slow, and checkpoint."""
         if self._writer is None:
             await self._take_up()
         await self._commit([_rewrite_version] if self._failing or self.slow_seconds else [])
@@ -323,23 +325,23 @@ class Database:
         try:
             _, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             if pages > LONG_WAL_PAGES and moved < pages:
-                # Readers that overlap without end let the WAL grow. This waits for those there are; new ones wait not.
+                # Readers that always overlap let the WAL grow. RESTART waits for present readers; new ones do not wait.
                 connection.execute("PRAGMA wal_checkpoint(RESTART)")
         except sqlite3.Error as error:
             log.warning("checkpoint_failed", file=self.path.name, error=str(error))
 
     async def _take_up(self) -> None:
-        """Open the file for writing after all, if the disk takes data by now."""
+        """Open the file for writing if the disk takes data by now."""
         if not await asyncio.to_thread(takes_data, self.path.parent):
             return
-        async with self._readers.aside():  # who reads without locks must not see the file change
+        async with self._readers.aside():  # readers without locks must not have the file open while it changes
             try:
                 self._writer = await self._opened_for_writing()
             except StoreError as error:
                 log.warning("store_still_only_read", file=self.path.name, error=str(error))
 
     def _finish(self, connection: sqlite3.Connection) -> None:
-        """Close in the writing thread, and mark the end as a clean one."""
+        """Close in the writing thread, and mark the end as clean unless commits fail or the file is damaged."""
         try:
             note_ids(connection, self.path)
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -351,6 +353,6 @@ class Database:
 
 
 def _rewrite_version(connection: sqlite3.Connection) -> None:
-    """Write a page with what it holds already: shows whether the disk takes commits again."""
+    """Write a page with its present content, as a trial of whether the disk takes commits again."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     connection.execute(f"PRAGMA user_version = {int(version)}")

@@ -26,7 +26,7 @@ _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _UNREADABLE = frozenset({sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
 _FULL = "the disk is full"
 _READ_ONLY = "the data folder is read-only"
-_NO_ROOM_BYTES = 128 * 1024  # less than this left, and SQLite's plain "disk I/O error" means a full disk
+_NO_ROOM_BYTES = 128 * 1024  # with less than this free, SQLite's plain "disk I/O error" means a full disk
 
 
 def _code(error: Exception) -> int:
@@ -35,22 +35,23 @@ def _code(error: Exception) -> int:
 
 
 def is_own(error: sqlite3.Error) -> bool:
-    """Return whether the statement itself is at fault, so that undoing it alone mends the rest."""
+    """Return whether the statement itself is at fault, so that undoing its job alone lets the others go on."""
     return _code(error) & _PRIMARY in _OWN or _code(error) == 0
 
 
 def is_damage(error: Exception) -> bool:
-    """Return whether the file's content is damaged or cannot be read back; a full or locked disk is no damage."""
+    """Return whether the file's content is damaged or unreadable; a full disk or a locked file is no damage."""
     return _code(error) & _PRIMARY in _DAMAGE or _code(error) in _UNREADABLE
 
 
 class DiskTakesNothing(StoreError):
-    """The disk is full or read-only: what is on it can still be read."""
+    """The disk is full or read-only; existing data can still be read."""
 
 
 def refused(path: Path, error: Exception, then: str) -> StoreError:
-    """Return the error for whoever asked: the file, what the disk says in plain words, and what that means for
-    them.
+    """Return a StoreError that names the file, the fault in plain words and its consequence `then`.
+
+    It is a DiskTakesNothing if the disk is full or read-only.
     """
     words = _words(path, error)
     kind = DiskTakesNothing if words in (_FULL, _READ_ONLY) else StoreError

@@ -22,16 +22,16 @@ class Outcome:
 
 
 def commit(connection: sqlite3.Connection, jobs: Sequence[Job[Any]]) -> list[Outcome]:
-    """Run the jobs and commit them together. On return they are on disk.
+    """Run the jobs and commit them together; on return they are on disk.
 
-    A job that fails by its own fault undoes its own work alone. Raises sqlite3.Error when the disk refuses: then
-    nothing of any job was kept.
+    Of a job that fails by its own fault, only its own work is undone. Raises sqlite3.Error if the disk refuses; then
+    no job's work is kept.
     """
     try:
         connection.execute("BEGIN IMMEDIATE")
         outcomes = [_run(connection, job) for job in jobs]
         connection.execute("COMMIT")
-    except BaseException:  # a refusing disk, or an interrupt in the middle: the writer must not go on in a transaction
+    except BaseException:  # a refusing disk or an interrupt: no transaction may stay open for the next commit
         if connection.in_transaction:
             connection.rollback()
         raise

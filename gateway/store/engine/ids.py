@@ -1,4 +1,4 @@
-"""A note of the highest ids beside the database, so that ids of lost rows are not given again."""
+"""A note of the highest ids in a file beside the database, so that ids of lost rows are never given again."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 SALVAGE_GAP = 1_000_000
-"""How far ids jump when rows were lost: those that could not be read may have used ids up to there."""
+"""How far ids jump after rows were lost, because unreadable rows may have used ids that far above the known ones."""
 
 UNCLEAN_GAP = 10_000
-"""How far ids jump after an unclean end: a disk that lied about a flush may have lost rows that were shown already."""
+"""How far ids jump after an unclean end: a disk that lied about a flush may have lost rows that were already sent."""
 
 _NOTED = TypeAdapter(dict[str, int])
 
 
 def ids_note(path: Path) -> Path:
-    """Return the file that says how far ids had come when it was last written."""
+    """Return the path of the note that goes with a database file."""
     return path.with_name(path.name + ".ids")
 
 
 def note_ids(connection: sqlite3.Connection, path: Path) -> None:
-    """Write how far ids have come. A note is replaced whole or not at all."""
+    """Write the highest ids of all tables to the note, which is replaced as a whole or not at all."""
     reached = reached_ids(connection)
     if not reached:
         return
@@ -38,15 +38,13 @@ def note_ids(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def is_behind_note(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return whether the note tells of ids that the file knows nothing of: an older file was put in place, or rows
-    went.
-    """
+    """Return whether the note has higher ids than the file: an older file was put in place, or rows were lost."""
     reached = reached_ids(connection)
     return any(noted > reached.get(table, 0) for table, noted in noted_ids(path).items())
 
 
 def raise_ids(connection: sqlite3.Connection, path: Path, gap: int) -> None:
-    """Let the ids of every table go on `gap` above what the rows and the note say was used. Commits."""
+    """Make the ids of every table continue `gap` above the highest id in the file and in the note. Commits."""
     reached, noted = reached_ids(connection), noted_ids(path)
     tables = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'"
@@ -65,14 +63,14 @@ def raise_ids(connection: sqlite3.Connection, path: Path, gap: int) -> None:
 
 
 def reached_ids(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return how far the ids of each table have come."""
+    """Return the highest id that each table has given."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone() is None:
         return {}
     return {str(name): int(seq) for name, seq in connection.execute("SELECT name, seq FROM sqlite_sequence")}
 
 
 def noted_ids(path: Path) -> dict[str, int]:
-    """Return how far ids had come when the note beside the file was written; empty without one that can be read."""
+    """Return the highest ids in the note, by table; empty if there is no readable note."""
     try:
         return _NOTED.validate_json(ids_note(path).read_bytes())
     except (OSError, ValueError):

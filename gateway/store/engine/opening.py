@@ -1,4 +1,4 @@
-"""Open a SQLite file for writing: recover it, migrate it, and raise its ids above all that were used."""
+"""Open a SQLite file for writing: recover it, migrate it, and raise its ids above all that were ever given."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ log = structlog.get_logger(__name__)
 
 _WAL_KEPT_BYTES = 16 * 1024 * 1024
 WAL_PAGES = 1000
-"""After so many pages in the log a commit moves them into the file."""
+"""When the WAL has this many pages, a commit moves them into the database file (SQLite's automatic checkpoint)."""
 _OTHER_PROGRAM_SECONDS = 5.0
 
 
 class Opening:
-    """Opening of a file in the writing thread, with its findings."""
+    """Opening of a file in the writing thread.
+
+    Attributes:
+        salvaged: one sentence if rows were lost, else None; see `Database.salvaged`.
+        was_unclean: whether the file was not closed properly last time.
+    """
 
     def __init__(
         self,
@@ -45,7 +50,7 @@ class Opening:
         self._recovery: Recovery | None = None
 
     def connect(self) -> sqlite3.Connection:
-        """Return the writing connection. Raises StoreError, DiskTakesNothing where the disk is to blame."""
+        """Return the writing connection. Raises StoreError; DiskTakesNothing if the disk is full or read-only."""
         if self._recovery is None:
             self._recovery = recover(self.path, self._steps, self._after_salvage, mend=self._mend)
             self.was_unclean, self.salvaged = self._recovery.unclean, self._recovery.salvaged
@@ -73,9 +78,9 @@ class Opening:
             self._pass_used_ids(connection)
             note_reached(connection, self.path)
             self._look_through(connection)
-            # What a savepoint may have to undo is not written down; migrations before this may sort much, on disk.
+            # Savepoint journals in memory, to save writes. Only from here on: migrations may sort more than fits there.
             connection.execute("PRAGMA temp_store = MEMORY")
-        except BaseException:  # a refusal, or a migration's own fault: recovery needs the file to itself
+        except BaseException:  # recovery, which may follow, needs the file to itself
             connection.close()
             raise
         return connection
@@ -101,7 +106,7 @@ class Opening:
             log.warning("not_looked_through", file=self.path.name, error=str(error))  # a full disk must not stop lanes
 
     def _pass_used_ids(self, connection: sqlite3.Connection) -> None:
-        """Let ids go on above those that rows which are gone may have had."""
+        """Raise ids above those that lost rows may have had, if the note or an unclean end says that rows are lost."""
         if is_behind_note(connection, self.path):
             raise_ids(connection, self.path, SALVAGE_GAP)
             told = self._mended(connection)
@@ -119,7 +124,7 @@ class Opening:
 
 
 def note_reached(connection: sqlite3.Connection, path: Path) -> None:
-    """Note how far ids have come; a disk that takes no note stops nothing. Raises sqlite3.Error for a damaged file."""
+    """Write the note of the highest ids; log it if the disk refuses. Raises sqlite3.Error for a damaged database."""
     try:
         note_ids(connection, path)
     except (OSError, sqlite3.Error) as error:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class QueryCache(Generic[K, T]):
-    """The results of the latest queries, at most `most`. Any commit to the file invalidates all of them."""
+    """The results of the latest queries, at most `most` of them. Any commit to the database invalidates all."""
 
     def __init__(self, *, database: Database, most: int) -> None:
         self._database = database
@@ -23,7 +23,7 @@ class QueryCache(Generic[K, T]):
         self._answers: OrderedDict[K, T] = OrderedDict()
 
     async def read(self, question: K, query: Job[T]) -> T:
-        """Return the cached result, or run the query; see `Database.read`."""
+        """Return the cached result of `question`, or run `query` as `Database.read` does and cache its result."""
         if question in self._current():
             return self._answers[question]
         generation = self._database.generation
@@ -32,11 +32,11 @@ class QueryCache(Generic[K, T]):
         return answer
 
     def known(self, question: K) -> T | None:
-        """Return the cached result, None when there is none."""
+        """Return the cached result, or None."""
         return self._current().get(question)
 
     def keep(self, question: K, answer: T, *, generation: int) -> None:
-        """Cache a result. `generation`: the database's before the read; an outdated result is not cached."""
+        """Cache a result unless it is outdated. `generation`: the database's generation before the read."""
         if generation != self._database.generation:
             return
         answers = self._current()

@@ -25,7 +25,7 @@ _OTHER_PROGRAM_SECONDS = 5.0
 class Readers:
     """Reading connections, open from `start` until `stop`.
 
-    While the disk cannot be written to, the file is read without locks and indexes on disk.
+    While the disk cannot be written to, the file is read without locks and without an index on disk.
     """
 
     def __init__(
@@ -36,8 +36,8 @@ class Readers:
         Args:
             path: the database file.
             connect: makes connections.
-            without_writing: tells whether nobody can write just now; asked at `start`.
-            damaged: called in a reading thread with what cannot be read.
+            without_writing: asked at `start`; returns whether the file is not open for writing.
+            damaged: called in a reading thread with a sentence about damage that a query found.
         """
         self._path = path
         self._connect = connect
@@ -65,14 +65,14 @@ class Readers:
         self._reading, self._searching = reading, searching
 
     async def stop(self) -> None:
-        """Take no more queries, wait for those that were taken, and close."""
+        """Refuse new queries, wait for those that were accepted, and close."""
         connections = (*self._reading, *self._searching)
         self._reading = self._searching = ()
         await _close(*connections)
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
-        """Close the file meanwhile; queries wait and then read it anew."""
+        """Keep the file closed within the context; queries wait, and run after it on new connections."""
         self._not_aside.clear()
         try:
             await self.stop()
@@ -84,7 +84,7 @@ class Readers:
             self._not_aside.set()
 
     async def read(self, query: Job[T], *, lengthy: bool, alone: bool) -> T:
-        """Read as `Database.read` says."""
+        """Run a query; arguments and errors are those of `Database.read`."""
         await self._not_aside.wait()
         connections = self._searching if lengthy else self._reading
         if not connections:
@@ -93,7 +93,7 @@ class Readers:
         return await least_busy.run(partial(self._answer, query, alone=alone))
 
     def _answer(self, query: Job[T], connection: sqlite3.Connection, *, alone: bool) -> T:
-        """Answer a query in a reading thread. A transaction makes all its statements see one moment."""
+        """Run a query in a reading thread. A transaction gives all its statements one snapshot."""
         try:
             if alone:
                 return query(connection)

@@ -1,7 +1,7 @@
 """Recovery of a database file before it is opened: check it after an unclean end, and salvage a damaged one.
 
-A damaged file is never deleted and never keeps the gateway from starting: it is moved aside with its -wal and -shm, and
-a fresh file with every row that can be read takes its place, ids going on far above any that was in use.
+A damaged file is never deleted and never keeps the gateway from starting. It is moved aside with its -wal and -shm. A
+fresh file with every readable row takes its place; its ids continue far above any that were in use.
 """
 
 from __future__ import annotations
@@ -30,15 +30,21 @@ _PARTS = ("-wal", "-shm", "")
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Result of opening a database. `salvaged` is one sentence if the file was damaged, else None."""
+    """Result of a recovery.
+
+    Attributes:
+        unclean: whether the file was not closed properly last time.
+        salvaged: one sentence if the file was damaged, else None.
+    """
 
     unclean: bool
     salvaged: str | None
 
 
 def closed_mark(path: Path) -> Path:
-    """Return the file that exists from a clean close to the next opening. Without it, the file is checked
-    throughout.
+    """Return the path of a file that exists from a clean close to the next opening.
+
+    If it is missing at an opening, the whole database is checked.
     """
     return path.with_name(path.name + ".closed")
 
@@ -54,10 +60,17 @@ def recover(
     fault: str | None = None,
     mend: Mend | None = None,
 ) -> Recovery:
-    """Prepare `path` for opening: check it after an unclean end, and start afresh from what is readable if damaged.
+    """Prepare `path` for opening: check it after an unclean end, and rebuild it from its readable rows if damaged.
 
-    `fault` says that it is known to be damaged; `mend` puts saved rows right and says what is to be told. Raises
-    StoreError for a newer schema and for a disk that refuses.
+    Args:
+        path: the database file.
+        steps: the migrations of its schema.
+        after_salvage: SQL that makes a rebuilt file consistent again.
+        fault: the damage, if it is known already; the file is then rebuilt without a check.
+        mend: corrects the rows of a rebuilt file and returns a sentence about it, "" for nothing to report.
+
+    Raises:
+        StoreError: the schema is newer than this program, or the disk refuses.
     """
     try:
         _finish_replacement(path)
@@ -75,16 +88,16 @@ def recover(
 
 
 def _was_in_use(path: Path) -> bool:
-    """Return whether the file ever held anything. An empty one alone is left by a power cut while it was first made."""
+    """Return whether the file ever held data. A power cut while it is first made leaves an empty file and no others."""
     if path.exists() and (not path.is_file() or path.stat().st_size > 0 or closed_mark(path).exists()):
         return True
     return _part(path, "-wal").exists() or ids_note(path).exists()
 
 
 def _finish_rollback(path: Path) -> None:
-    """Undo what a crash cut short while the file was made, before its log was in use.
+    """Roll back a transaction that a crash interrupted while the file was made, before it used a WAL.
 
-    SQLite does that at the first look at the file, but only for a connection that may write.
+    SQLite does that at the first read of the file, but only for a connection that may write.
     """
     if not (path.is_file() and _part(path, "-journal").exists()):
         return
@@ -97,7 +110,7 @@ def _finish_rollback(path: Path) -> None:
 
 
 def _fault_of(path: Path, steps: tuple[Migration, ...], *, thorough: bool) -> str | None:
-    """Return the fault of the file's content, or None. Changes nothing on disk, the -wal included."""
+    """Return the damage of the file in words, or None. Changes nothing on disk, not even the -wal."""
     if not path.exists():
         return "the file is missing"
     if not path.is_file():
@@ -120,7 +133,7 @@ def _fault_of(path: Path, steps: tuple[Migration, ...], *, thorough: bool) -> st
 
 
 def _start_afresh(path: Path, steps: tuple[Migration, ...], after_salvage: str, fault: str, mend: Mend | None) -> str:
-    """Build the fresh file beside the damaged one, then put it in place; a crash on the way is taken up again."""
+    """Build a fresh file beside the damaged one, then put it in place. After a crash, `recover` completes it."""
     fresh_path, aside = _part(path, ".fresh"), _free_name(path)
     left = any(_part(path, suffix).exists() for suffix in _PARTS)
     with closing(sqlite3.connect(fresh_path, isolation_level=None)) as fresh:
@@ -151,11 +164,11 @@ def _start_afresh(path: Path, steps: tuple[Migration, ...], after_salvage: str, 
 
 
 def _finish_replacement(path: Path) -> None:
-    """Move the damaged parts aside and the fresh file in place, from wherever a crash left it."""
+    """Move the damaged files aside and the fresh file in place; continues where a crash interrupted it."""
     plan, fresh = _plan(path), _part(path, ".fresh")
     if not plan.exists():
         for leftover in (fresh, _part(path, ".fresh-journal")):
-            leftover.unlink(missing_ok=True)  # half built from the file that is still in place
+            leftover.unlink(missing_ok=True)  # half built when a crash came; the original is still in place
         return
     if fresh.exists():
         aside = path.with_name(plan.read_text().strip())
@@ -169,7 +182,7 @@ def _finish_replacement(path: Path) -> None:
 
 
 def _plan(path: Path) -> Path:
-    """Return the file that names where the damaged file goes, while it is being replaced by a complete fresh one."""
+    """Return the path of a file that exists during the replacement and names where the damaged file goes."""
     return _part(path, ".replacing")
 
 

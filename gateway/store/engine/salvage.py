@@ -1,4 +1,4 @@
-"""Copy the readable rows out of a damaged database file, which stays as it is."""
+"""Copy the readable rows out of a damaged database file without changing it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Row = tuple[object, ...]
 
 
 def read_only(path: Path) -> sqlite3.Connection:
-    """Open a file, its -wal read along, so that neither is changed, not even when the connection closes."""
+    """Open a file with its -wal for reading; neither changes, not even when the connection closes."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=OTHER_PROGRAM_SECONDS
     )
@@ -30,13 +30,13 @@ def read_only(path: Path) -> sqlite3.Connection:
 
 
 def read_without_writing(path: Path) -> sqlite3.Connection:
-    """Open a file, its -wal read along, on a disk that takes nothing: not even a -shm is wanted. Nothing is locked.
+    """Open a file with its -wal for reading on a full or read-only disk, without locks and without a -shm file.
 
-    Valid while nobody writes the file; a writer must close such connections first.
+    Nobody may write the file meanwhile; before somebody does, such connections must be closed.
     """
     wal = path.with_name(path.name + "-wal")
     logged = wal.exists() and wal.stat().st_size > 0
-    # Without locks SQLite keeps the index of the log in its own memory; without a log no index is needed.
+    # Without locks SQLite keeps the index of the WAL in its own memory; without a WAL it needs no index.
     how = "mode=ro&vfs=unix-none" if logged else "immutable=1"
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None)
     if logged:
@@ -45,7 +45,7 @@ def read_without_writing(path: Path) -> sqlite3.Connection:
 
 
 def schema_of(path: Path) -> int:
-    """Return the schema's number, 0 when it cannot be read."""
+    """Return the schema's number, 0 if it cannot be read."""
     try:
         with closing(read_only(path)) as connection:
             return int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -54,9 +54,9 @@ def schema_of(path: Path) -> int:
 
 
 def copy_rows(damaged: Path, fresh: sqlite3.Connection) -> int:
-    """Copy every readable row of every table that both files have; returns how many.
+    """Copy every readable row of every table that both files have. Return the number of rows copied.
 
-    Raises StoreError when the fresh file cannot take them.
+    Raises StoreError if the fresh file cannot take them.
     """
     if not damaged.exists():
         return 0
@@ -94,7 +94,7 @@ def _copy_table(old: sqlite3.Connection, fresh: sqlite3.Connection, table: str, 
         except sqlite3.Error as error:
             if not is_own(error):
                 raise DiskTakesNothing(f"{table}: {error}; there is no place for what can be saved") from error
-            log.warning("row_lost", table=table, error=str(error))  # what stands in it cannot be in such a column
+            log.warning("row_lost", table=table, error=str(error))  # damaged: the table's constraints refuse its values
 
     for number, source in _paths(fresh, table, by_rowid=by_rowid):
         _each(old, f"SELECT {number}, {names} FROM {source}", number, keep)
@@ -102,18 +102,21 @@ def _copy_table(old: sqlite3.Connection, fresh: sqlite3.Connection, table: str, 
 
 
 def _paths(fresh: sqlite3.Connection, table: str, *, by_rowid: bool) -> list[tuple[str, str]]:
-    """Return ways to a table's rows by ascending whole numbers: the rowid, or else indexes that begin with a number."""
+    """Return ways to read a table's rows by an ascending integer, as pairs of that column and the SQL source.
+
+    The integer is the rowid, or else the first column of an index; a table without either is read in one go.
+    """
     if by_rowid:
         return [("rowid", f"{table} NOT INDEXED")]
     indexes = [str(row[1]) for row in fresh.execute(f"PRAGMA index_list({table})") if row[3] == "c"]
     numbers = {str(row[1]) for row in fresh.execute(f"PRAGMA table_info({table})") if row[2] == "INTEGER"}
     firsts = [(str(fresh.execute(f"PRAGMA index_info({index})").fetchone()[2]), index) for index in indexes]
     by_index = [(first, f"{table} INDEXED BY {index}") for first, index in firsts if first in numbers]
-    return by_index or [("0 + 0", table)]  # a plain 0 in ORDER BY would be a column's place
+    return by_index or [("0 + 0", table)]  # a plain 0 in ORDER BY would mean the position of a column
 
 
 def _each(old: sqlite3.Connection, select: str, number: str, keep: Callable[[Row], None]) -> None:
-    """Return every readable row; reading goes on after damaged pages."""
+    """Call `keep` with every readable row; reading continues behind damaged pages."""
     low: int | None = _LOWEST
     while low is not None:
         try:
@@ -130,13 +133,11 @@ def _each(old: sqlite3.Connection, select: str, number: str, keep: Callable[[Row
 
 
 def _past_damage(old: sqlite3.Connection, select: str, number: str, low: int) -> int | None:
-    """Return a number behind which a row can be read again, as near to `low` as can be found; None when there is
-    none.
-    """
+    """Search for the lowest number above `low` behind which a row can be read; None if there is none."""
     base = max(low, 0)
 
     def readable(behind: int) -> bool:
-        """Return whether the row can be read; True also at the end of the table."""
+        """Return whether the next row above `behind` can be read; True also at the end of the table."""
         try:
             found = old.execute(f"{select} WHERE {number} > ? ORDER BY {number} LIMIT 1", (behind,)).fetchone()
         except sqlite3.Error:

@@ -1,7 +1,7 @@
 """Searches in text columns, as SQL conditions with their values.
 
-SQLite compares plain ASCII without help, which is quick and leaves the interpreter to the loop. Only rows with other
-characters, and rows that may hold the searched plate in another spelling, are given to `holds`.
+SQLite compares plain ASCII by itself, which is quick and does not take the interpreter lock from the loop. It calls the
+Python function `holds` only for rows with other characters, and for rows that may have the plate in another spelling.
 """
 
 from __future__ import annotations
@@ -16,30 +16,32 @@ from gateway.domain.text_search import folded, holds, plate_in_text, searched_pl
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An SQL condition and its values."""
+    """An SQL condition and the values of its parameters."""
 
     sql: str
     values: tuple[str, ...] = ()
 
 
 def teach_search(connection: sqlite3.Connection) -> None:
-    """Give a connection the function that search conditions call."""
+    """Register the SQL function `holds`, which search conditions call."""
     connection.create_function("holds", 3, holds, deterministic=True)
 
 
 def search_in(
     search: str, *, texts: Sequence[str] = (), plates: Sequence[str] = (), names: Sequence[str] = ()
 ) -> Condition:
-    """Build the condition for rows with the searched text in one of these columns; every row for no text.
+    """Build the condition for rows that contain the searched text in one of these columns; "" matches every row.
 
-    texts: columns of any text. A plate in them is found in any spelling when the search may name one.
-    plates: columns of plates alone.
-    names: columns of the product's own names, which are plain ASCII and hold no plate.
+    Args:
+        search: the searched text.
+        texts: columns of any text. If the search may be a plate, plates in them are found in any spelling.
+        plates: columns of plates alone.
+        names: columns of the product's own names, which are plain ASCII and contain no plates.
     """
     if not search:
         return Condition("1")
     if "\0" in search:
-        return Condition("0")  # SQLite ends a pattern there; no column holds one
+        return Condition("0")  # SQLite would end the pattern there; no column contains a NUL
     return any_of(
         *(_in_column(column, search, plate_in_text(search)) for column in texts),
         *(_in_column(column, search, searched_plate(search)) for column in plates),
@@ -48,7 +50,7 @@ def search_in(
 
 
 def any_of(*conditions: Condition) -> Condition:
-    """Join conditions of which one is enough."""
+    """Join conditions by OR."""
     return Condition(
         "(" + " OR ".join(item.sql for item in conditions) + ")",
         tuple(value for item in conditions for value in item.values),
@@ -56,7 +58,7 @@ def any_of(*conditions: Condition) -> Condition:
 
 
 def json_may_hold(column: str, search: str) -> Condition:
-    """Build a quick condition for JSON columns: rows that it leaves out have the searched text in no value."""
+    """Build a quick preliminary condition for a JSON column: no value of a row that fails it contains the text."""
     return _in_column(column, json.dumps(folded(search), ensure_ascii=False)[1:-1], "")
 
 
@@ -66,7 +68,7 @@ def _in_column(column: str, search: str, plate: str) -> Condition:
     literal, call = f"{column} LIKE ? ESCAPE '\\'", f"holds({column}, ?, ?)"
     if not plate:
         return Condition(f"({literal} OR ({beyond_ascii} AND {call}))", (_pattern(wanted), wanted, ""))
-    # The plate's characters with anything between them: every row of plain ASCII that can be found, and some more.
+    # The plate's characters with anything in between: matches every ASCII row that `holds` could, and some more.
     spelled = "%" + "%".join(plate) + "%"
     return Condition(
         f"(({column} LIKE ? OR {beyond_ascii}) AND ({literal} OR {call}))", (spelled, _pattern(wanted), wanted, plate)

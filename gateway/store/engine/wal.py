@@ -1,4 +1,4 @@
-"""Count lost commits in the middle of a write-ahead log. SQLite itself stops silently at the first wrong frame.
+"""Count commits that are lost in a damaged write-ahead log. SQLite itself stops silently at the first wrong frame.
 
 Format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """
@@ -16,10 +16,10 @@ _MASK = 0xFFFFFFFF
 
 
 def commits_lost(wal: Path) -> int:
-    """Return how many commits stand in the log behind its first wrong frame; 0 when it is whole or not there.
+    """Return how many commits of the log are behind its first wrong frame; 0 if it is intact or missing.
 
-    A power cut leaves at most one: each commit is flushed before the next begins. Two or more mean damage.
-    Raises OSError when the file cannot be read.
+    A power cut leaves at most one, because each commit is flushed before the next begins. Two or more mean damage.
+    Raises OSError if the file cannot be read.
     """
     try:
         with wal.open("rb") as file:
@@ -38,7 +38,7 @@ def _commits_lost(file: BinaryIO) -> int:
     whole = magic in (_MAGIC_LITTLE, _MAGIC_BIG) and sums == (sum1, sum2)
     salts = (salt1, salt2)
     if not whole:
-        # Without a header, the first frame says which frames belong together, and pages have their usual size.
+        # Without a valid header, take the salts of the first frame and SQLite's default page size.
         page_size = 4096
         salts = _FRAME.unpack(first)[2:4] if len(first := file.read(_FRAME.size)) == _FRAME.size else salts
         file.seek(_HEADER.size)
@@ -47,7 +47,7 @@ def _commits_lost(file: BinaryIO) -> int:
         _, pages_after_commit, *frame_salts, sum1, sum2 = _FRAME.unpack(frame[: _FRAME.size])
         if tuple(frame_salts) != salts:
             if whole:
-                whole = False  # an older log's frame, or a wrong one: those behind it will tell
+                whole = False  # left by an earlier use of the log, or damaged: later frames with the salts decide
             continue
         if whole:
             sums = _checksum(order, frame[_FRAME.size :], _checksum(order, frame[:8], sums))

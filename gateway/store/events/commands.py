@@ -1,4 +1,4 @@
-"""Commands on disk, each step of them."""
+"""Commands to gates on disk, updated with each change of their state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COLUMNS = "command_id, device_id, lane_id, action, source, requested_at, deadli
 
 
 def put_command(connection: sqlite3.Connection, command: Command) -> None:
-    """Write a command as it is now, within a running transaction."""
+    """Insert a command, or update its state and detail, within a running transaction."""
     connection.execute(
         "INSERT INTO command VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (command_id) DO UPDATE SET state = excluded.state, detail = excluded.detail",
@@ -45,9 +45,7 @@ class Commands:
         return await self._database.read(query)
 
     async def unfinished(self) -> tuple[Command, ...]:
-        """Return commands without a final state: after a restart their outcome is unknown, and they are never sent
-        again.
-        """
+        """Return commands without a final state. After a restart their outcome is unknown; none is sent again."""
         return await self._database.rows(
             f"SELECT {_COLUMNS} FROM command WHERE state IN ('recorded', 'sent', 'acknowledged')", of=_command
         )

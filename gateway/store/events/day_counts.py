@@ -1,4 +1,4 @@
-"""Counts of each day on disk: amounts, and up to which event they are counted, always in one commit."""
+"""Counts per day on disk. The amounts and the id of the last event counted always change in one commit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.store.engine.database import Database
 from gateway.store.events.rows import COLUMNS, Row, event_of
 
 _STEP = 4096
-"""Ids of events that are looked through in one go."""
+"""How many event ids are looked through in one read."""
 
 
 class DayCounts:
@@ -21,18 +21,18 @@ class DayCounts:
         self._database = database
 
     async def since(self, day: str) -> tuple[DayCount, ...]:
-        """Return the amounts of this day and later ones."""
+        """Return the amounts of this day and all later ones. `day`: an ISO date."""
         return await self._database.rows(
             "SELECT day, measure, part, amount FROM day_count WHERE day >= ?", (day,), of=_count_of
         )
 
     async def first_day(self) -> str:
-        """Return the oldest day of which anything is known, "" for none."""
+        """Return the oldest day with an amount, "" for none."""
         days = await self._database.rows("SELECT min(day) FROM day_count", (), of=lambda row: row[0])
         return days[0] or ""
 
     async def count_events(self, zone: tzinfo) -> bool:
-        """Count some of the events that are not counted yet, oldest first. Return whether there may be more."""
+        """Count a batch of the events that are not counted yet, oldest first. Return whether there are more."""
 
         def look(connection: sqlite3.Connection) -> tuple[int, int, int, tuple[DayCount, ...]]:
             (before,) = connection.execute("SELECT event_id FROM day_counted").fetchone()
@@ -62,12 +62,12 @@ class DayCounts:
         return upto < newest
 
     async def add(self, amounts: Iterable[DayCount]) -> None:
-        """Add amounts that no event tells of."""
+        """Add amounts that cannot be counted from events."""
         if added := tuple(amounts):
             await self._database.write(lambda connection: _add(connection, added))
 
     async def forget(self, *, before: str, after: str) -> None:
-        """Remove days that are too old, and days that cannot be: a clock that was wrong made them."""
+        """Remove days earlier than `before`, which are too old, and later than `after`, which a wrong clock made."""
 
         def job(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM day_count WHERE day < ? OR day > ?", (before, after))

@@ -1,4 +1,7 @@
-"""Parking entries as records that central also keeps: the fields of the interface to columns and back."""
+"""Parking entries as records that central also has: conversion between the interface's fields and columns.
+
+All methods are steps within a running transaction.
+"""
 
 from __future__ import annotations
 
@@ -28,43 +31,43 @@ _KNOWN = frozenset({"id", "type", "date_at", "exit_at", "status", "plate", "cloc
 
 
 class EntryRecords:
-    """Parking entries. They keep the site's id; central's id is stored beside it and shown once it is known."""
+    """Keeper of parking entries. An entry keeps the site's id; central's id is stored beside it, and shown if known."""
 
     def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
-        """Return the site's own id."""
+        """Return the site's id of an entry that is named by the site's id or central's; an unknown id as it is."""
         row = connection.execute(
             "SELECT id FROM parking_entry WHERE id = ?1 OR central_id = ?1 ORDER BY id = ?1 DESC LIMIT 1", (record_id,)
         ).fetchone()
         return int(row[0]) if row else record_id
 
     def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
-        """Return central's id of a record, None while central has given none."""
+        """Return central's id of an entry, None while central has given none."""
         row = connection.execute("SELECT central_id FROM parking_entry WHERE id = ?", (record_id,)).fetchone()
         return None if row is None or row[0] is None else int(row[0])
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """Store central's id beside the site's."""
+        """Store central's id beside the site's, and return the site's id, which stays valid."""
         connection.execute("UPDATE OR IGNORE parking_entry SET central_id = ? WHERE id = ?", (central_id, record_id))
         return record_id
 
     def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
-        """Return the newest of central's ids."""
+        """Return the newest `most` of central's ids."""
         return newest_given(connection, "parking_entry", most)
 
     def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
-        """Return whether an entry here has it."""
+        """Return whether an entry here has this id of central."""
         return is_one_given(connection, "parking_entry", central_id)
 
     def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
-        """Return the site's ids by central's, of all entries."""
+        """Return the site's ids by central's, of those of these ids that an entry here has."""
         return owners_of(connection, "parking_entry", central_ids)
 
     def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """Do nothing: the entry stays."""
+        """Mark an entry as not at central, because central gave its id to another record. The entry stays."""
         disown(connection, "parking_entry", record_id)
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
-        """Take an entry that a person made; without a moment it is of now."""
+        """Add an entry that a person made, and return its id. Without a time in the record, its time is `now`."""
         cursor = connection.execute(
             "INSERT INTO parking_entry (status, at, manual, clock_trusted) VALUES ('open', ?, 1, 1)", (now,)
         )
@@ -73,7 +76,7 @@ class EntryRecords:
         return made
 
     def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
-        """Return an entry by the names of the interface, without what follows from others."""
+        """Return an entry with the interface's field names, without fields that are derived from other records."""
         row = connection.execute(
             "SELECT status, entry_at, exit_at, entry_device_id, exit_device_id, entry_lane, exit_lane, area, card_id,"
             " credential, plate, clock_trusted, record, coalesce(central_id, id) FROM parking_entry WHERE id = ?",
@@ -103,7 +106,7 @@ class EntryRecords:
         }
 
     def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
-        """Keep an entry as it is now; one that is not there, but at central, is added."""
+        """Store the record's fields in the entry; an entry that is missing here is added."""
         known = self.site_id(connection, record_id)
         row = connection.execute("SELECT exit_at, at FROM parking_entry WHERE id = ?", (known,)).fetchone()
         if row is None:
@@ -118,12 +121,12 @@ class EntryRecords:
         connection.execute(f"UPDATE parking_entry SET {names} WHERE id = ?", (*fields.values(), known))
 
     def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
-        """Forget an entry."""
+        """Delete an entry."""
         connection.execute("DELETE FROM parking_entry WHERE id = ?", (self.site_id(connection, record_id),))
 
 
 def _columns_of(record: JsonObject, *, exit_at: int | None, at: int) -> dict[str, object]:
-    """Return the row of a record; `exit_at` and `at` are as the row has them."""
+    """Convert a record to columns. `exit_at` and `at` are the row's present values, kept if the record has none."""
     is_exit = record.get("type") == "exit"
     named = _micros(record.get("date_at"), at)
     moment = at if named is None else named
@@ -151,7 +154,10 @@ def _columns_of(record: JsonObject, *, exit_at: int | None, at: int) -> dict[str
 
 
 def _micros(value: JsonValue, known: int | None) -> int | None:
-    """Return a moment; the known one where it says the same, because text has milliseconds alone."""
+    """Parse an ISO time to wall micros; None for anything else.
+
+    The `known` time is returned if the text means the same, because the text is only precise to milliseconds.
+    """
     if not isinstance(value, str):
         return None
     if known is not None and iso_utc(known) == value:

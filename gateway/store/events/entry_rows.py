@@ -1,7 +1,7 @@
-"""Parking entries as rows: how a passage becomes one or closes one, within the transaction that records it.
+"""Parking entries as rows: a passage makes or closes one, within the transaction that records the passage.
 
-An exit closes the newest open entry of the same card in the same area; failing that, of the same reading, and failing
-that, of the same plate. A second entry of one that is open takes its place.
+An exit closes the newest open entry of the same card in the same area; failing that, of the same reading; failing
+that, of the same plate. If a vehicle with an open entry enters again, the new entry supersedes the open one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ _KIND = "entry"
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A passage and where it was.
+    """A passage and its place.
 
     Attributes:
-        passage_id: its row.
+        passage: the passage.
+        passage_id: the id of its row.
         device_id: the lane's gate.
-        area: which area it leads into, or out of; "" for none.
-        box: the number of the box that recorded it.
+        area: the area that the vehicle entered or left; "" for none.
+        box: the number of the box that recorded the passage.
     """
 
     passage: Passage
@@ -42,7 +43,10 @@ class Gone:
 
 
 def record_entry(connection: sqlite3.Connection, gone: Gone, *, sends: str | None) -> None:
-    """Record the effect of a passage on entries. `sends`: the site's name if there is a central, else None."""
+    """Make or close parking entries after a passage, with their outbox rows.
+
+    `sends`: the site's name if there is a central, else None, and no outbox rows are made.
+    """
     if gone.passage.outcome not in _WENT_THROUGH:
         return
     if gone.passage.direction == "exit":
@@ -82,7 +86,7 @@ def _leave(connection: sqlite3.Connection, gone: Gone, sends: str | None) -> Non
 
 
 def _open_ones(connection: sqlite3.Connection, gone: Gone) -> Iterator[int]:
-    """Open entries of whoever passes, the likeliest first; each once."""
+    """Yield the ids of open entries of the passing vehicle, the likeliest first, each once."""
     passage, seen = gone.passage, set[int]()
     keys = (("card_id", passage.card_id), ("credential", passage.credential), ("plate", passage.plate))
     for column, value in keys:
@@ -131,7 +135,10 @@ def _insert(
 
 
 def entry_bodies(row: Mapping[str, Any], *, site_name: str) -> tuple[JsonObject, tuple[JsonObject, ...]]:
-    """Build what creates an entry at central, and the change that follows, from its row by the names of its columns."""
+    """Build the body that creates an entry at central, and the bodies of updates that must follow.
+
+    `row`: all columns of the entry by their names.
+    """
     is_exit = row["entry_at"] is None
     passage = row["exit_passage"] if is_exit else row["entry_passage"]
     body: JsonObject = {
@@ -163,12 +170,12 @@ def entry_bodies(row: Mapping[str, Any], *, site_name: str) -> tuple[JsonObject,
 
 
 def _source(site_name: str, box: int, passage_id: int) -> JsonObject:
-    """Say where an entry comes from."""
+    """Build the fields that identify an entry's passage at central."""
     return {"source_name": site_name, "source_id": source_id(box, passage_id)}
 
 
 def _told(gone: Gone, site_name: str) -> JsonObject:
-    """Return a new entry as central gets it."""
+    """Build the body that creates a passage's entry at central."""
     passage = gone.passage
     body: JsonObject = {
         "device_id": gone.device_id,

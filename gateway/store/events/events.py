@@ -22,11 +22,14 @@ _PAGES_KEPT = 16
 E = TypeVar("E")
 
 LATE_AFTER = 60_000_000
-"""Micros between an event's time and its recording from which on it is told as late: it says nothing of now."""
+"""An event recorded more than this many micros after its time is marked as late: it does not describe the present."""
 
 
 def insert_event(connection: sqlite3.Connection, event: Event, *, now: int | None = None) -> int:
-    """Add an event within a running transaction and return its id. `now`: wall micros, by which it may be late."""
+    """Add an event within a running transaction and return its id.
+
+    `now`: the wall time of the recording in micros, to see whether the event is late; None marks no event as late.
+    """
     cursor = connection.execute(
         "INSERT INTO event (device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id,"
         " data, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -48,7 +51,7 @@ def insert_event(connection: sqlite3.Connection, event: Event, *, now: int | Non
 
 
 def json_text(data: Mapping[str, Scalar]) -> str:
-    """Return facts as JSON text. Numbers that JSON cannot write become null, so that the event is not lost."""
+    """Encode an event's data as JSON. Numbers that JSON cannot express become null, so that the event is not lost."""
     facts = {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in data.items()
     }
@@ -56,13 +59,13 @@ def json_text(data: Mapping[str, Scalar]) -> str:
 
 
 def _storable(text: str) -> str:
-    """Return text that UTF-8 can encode: half a surrogate pair becomes a question mark."""
+    """Replace characters that UTF-8 cannot encode (lone surrogates) by question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A page's place in the list."""
+    """A page of the list: its filter, beginning and length."""
 
     wanted: EventFilter
     before: int
@@ -98,11 +101,11 @@ class Events:
         return await self._database.read(query) if is_id(event_id) else None
 
     async def latest(self, *, limit: int) -> tuple[RecordedEvent, ...]:
-        """Return the newest events, by descending id, without counting the rest."""
+        """Return the newest events by descending id."""
         return await self._database.rows(f"SELECT {COLUMNS} FROM event ORDER BY id DESC LIMIT ?", (limit,), of=event_of)
 
     async def extent(self) -> tuple[int, int | None]:
-        """Return how many events there are, and the moment of the oldest, without counting them."""
+        """Return the number of events and the time of the oldest (wall micros, None without events), quickly."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, int | None]:
             (count,) = connection.execute("SELECT coalesce(sum(count), 0) FROM event_range WHERE span = 17").fetchone()
@@ -112,7 +115,7 @@ class Events:
         return await self._database.read(query)
 
     async def newest(self, *, types: Iterable[int], lane_id: str) -> RecordedEvent | None:
-        """Return the newest event of a lane that is of one of these types, or None."""
+        """Return the newest event of one of these types in a lane, or None."""
 
         def query(connection: sqlite3.Connection) -> RecordedEvent | None:
             rows = (
@@ -128,7 +131,10 @@ class Events:
         return await self._database.read(query)
 
     async def lately(self, *, types: Iterable[int], limit: int, lane_id: str = "") -> tuple[RecordedEvent, ...]:
-        """Return the newest events of these types, of one lane or of all: at most so many of each, the oldest first."""
+        """Return the newest events of these types, at most `limit` of each, by ascending id.
+
+        `lane_id`: the lane, "" for all lanes.
+        """
         of_lane, lane = (" AND lane_id = ?", (lane_id,)) if lane_id else ("", ())
 
         def query(connection: sqlite3.Connection) -> tuple[RecordedEvent, ...]:
@@ -148,25 +154,24 @@ class Events:
     async def page(
         self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25
     ) -> EventPage[tuple[RecordedEvent, ...]]:
-        """Return events by descending id.
+        """Return a page of events by descending id.
 
         Args:
             wanted: the filter.
             before: only ids below this; 0 starts at the newest.
-            offset: how many matching ones to pass over first (page-wise reading); without `before` alone.
-            limit: at most this many.
+            offset: how many matching events to skip; with `before` only for searches.
+            limit: the greatest number of events.
 
-        Raises StoreError when a number of the filter does not fit into 64 bits.
+        Raises StoreError if a number of the filter does not fit into 64 bits.
         """
         return await self._page(self._pages, RECORDED, _Place(wanted, before, offset, max(limit, 0)))
 
     async def json_page(
         self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25
     ) -> EventPage[tuple[bytes, ...]]:
-        """Return the same page as the JSON text of its records, in parts that are to stand with commas between
-        them.
+        """Return the page that `page` returns as JSON text of its records, in parts to be joined with commas.
 
-        It is the very same object as long as nothing was recorded.
+        As long as nothing is recorded, repeated calls return the same object, which callers may compare by identity.
         """
         return await self._page(self._json_pages, JSON_TEXTS, _Place(wanted, before, offset, max(limit, 0)))
 

@@ -1,7 +1,7 @@
-"""Expiry of events, camera events and entries that are old or too many, and those of them that nobody has read.
+"""Expiry of events, camera events and parking entries that are too old or too many, also of unread ones.
 
-Ids say what came first. A record is old by the time at which it was recorded, and only where its clock was trusted:
-what an untrusted clock stamped goes with the next younger record that is known to be old.
+The order of records is that of their ids. A record's age is that of its recording, and is known only if the clock was
+trusted. A record with an untrusted time expires together with the next younger record that is known to be old.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database
 from gateway.store.events.read_cursors import ListName
 
-_STEP = 100  # a commit that removes so many takes some 20 ms, which those of lanes wait for
+_STEP = 100  # a commit that removes this many takes about 20 ms, and the lanes' commits wait for it
 _DAY_MICROS: Final = 86_400_000_000
-# What lanes know again after a restart, from the newest event of each (gateway.lanes.restored_state).
+# Lanes restore their state after a restart from the newest event of each of these (gateway.lanes.restored_state).
 _REMEMBERED = (EventKind.ORDER_BEGAN, EventKind.ORDER_ENDED, EventKind.STOP_BEGAN, EventKind.STOP_ENDED)
-_ENOUGH_BELOW = 0.99  # of the most that may be: so that not every new event is one too many
+_ENOUGH_BELOW = 0.99  # remove down to this share of the limit, so that not every new event exceeds it again
 
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """A list's table: when a row was recorded, and which rows nothing else needs (SQL)."""
+    """A list's table, with the SQL for the time of a row's recording and the condition that nothing needs the row."""
 
     table: str
     at: str
@@ -63,10 +63,11 @@ class ExpiryLimits:
     """Limits of age and number.
 
     Attributes:
-        days: every record is kept this long, and longer while a consumer has not read it.
-        most_days: no record is kept longer.
+        days: how long every record is kept; it is kept longer while a consumer has not read it.
+        most_days: the greatest age of a record, read or not.
         most_events: the greatest number of events, whatever their age.
-        transaction_days, incident_days: how long footage is kept; its camera events go no sooner.
+        transaction_days: how long footage of ordinary camera events is kept; the camera events expire no sooner.
+        incident_days: the same for footage of incidents.
     """
 
     days: int
@@ -78,7 +79,7 @@ class ExpiryLimits:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Records of a list, by their ids, both ends included, and how many there are; times are wall micros."""
+    """Records of a list from id `low` to id `high`, both included: their number and first and last wall micros."""
 
     low: int
     high: int
@@ -95,13 +96,16 @@ class Expiry:
         self._changes = changes
 
     async def old_to(self, name: ListName, *, limits: ExpiryLimits, now: int | None) -> tuple[int, int]:
-        """Return the ids up to which records go: those that nobody waits for, and all; 0 for none."""
+        """Return two ids: up to the first, records expire once they are read; up to the second, in any case.
+
+        0 means that none expire.
+        """
 
         def query(connection: sqlite3.Connection) -> tuple[int, int]:
             soft = hard = 0
             if now is not None:
                 soft = _old_to(connection, _LISTS[name], now - limits.days * _DAY_MICROS)
-                # by whole days: one gap a day, not one for each event
+                # by whole days, so that consumers are told of one gap a day and not of one per event
                 hard = _old_to(connection, _LISTS[name], (now // _DAY_MICROS - limits.most_days) * _DAY_MICROS)
             return soft, max(hard, _too_many_to(connection, limits.most_events)) if name == "event" else hard
 
@@ -110,7 +114,7 @@ class Expiry:
     async def unread(
         self, name: ListName, *, above: int, to: int, limits: ExpiryLimits, now: int | None
     ) -> Range | None:
-        """Return the range of records above an id that may go up to `to`; None without any."""
+        """Return the range of records above id `above` and up to `to` that may be removed; None if there are none."""
         kept = _LISTS[name]
 
         def query(connection: sqlite3.Connection) -> Range | None:
@@ -126,13 +130,13 @@ class Expiry:
     async def remove(
         self, name: ListName, *, above: int, to: int, limits: ExpiryLimits, now: int | None
     ) -> tuple[int, ...]:
-        """Remove some of the oldest above an id and up to another that nothing else needs, in one commit; their ids.
+        """Remove a batch of the oldest records above `above` and up to `to` that nothing else needs; return their ids.
 
-        None are left once it returns an empty tuple. What belongs to an event, its passage, goes with it.
+        An empty tuple means that none are left. An event's passage is removed with it. Each call is one commit.
         """
         kept, values = _LISTS[name], _values(limits, now)
 
-        def choose(connection: sqlite3.Connection) -> list[int]:  # a reader's, so that the long look holds up no commit
+        def choose(connection: sqlite3.Connection) -> list[int]:  # on a reading connection, to hold up no commit
             rows = connection.execute(
                 f"SELECT id FROM {kept.table} NOT INDEXED WHERE id > :above AND id <= :to AND {kept.free}"
                 " ORDER BY id LIMIT :step",
@@ -153,7 +157,7 @@ class Expiry:
                 if name == "event":
                     connection.execute("DELETE FROM passage WHERE event_id = ?", (number,))
                 connection.execute(f"DELETE FROM {kept.table} WHERE id = ?", (number,))
-                if name == "camera_event":  # nobody has to be told of it: central keeps its own
+                if name == "camera_event":  # no trace of the deletion is needed: central keeps its own record
                     connection.execute("DELETE FROM camera_event_gone WHERE id = ?", (number,))
                 gone.append(number)
             return tuple(gone)
@@ -171,7 +175,10 @@ def _values(limits: ExpiryLimits, now: int | None) -> dict[str, int]:
 
 
 def _old_to(connection: sqlite3.Connection, kept: _List, before: int) -> int:
-    """Return the highest id known to be older, among the records before the first that is known to be younger."""
+    """Return the highest id of a record known to be older than `before`, below the first known to be younger.
+
+    0 if there is none.
+    """
     young = connection.execute(
         f"SELECT id FROM {kept.table} NOT INDEXED WHERE clock_trusted = 1 AND {kept.at} >= ? ORDER BY id LIMIT 1",
         (before,),
@@ -185,7 +192,7 @@ def _old_to(connection: sqlite3.Connection, kept: _List, before: int) -> int:
 
 
 def _too_many_to(connection: sqlite3.Connection, most: int) -> int:
-    """Return the id up to which events go because there are more than `most`; 0 while there are not."""
+    """Return the id up to which events expire because there are more than `most`; 0 while there are not."""
     (count,) = connection.execute("SELECT coalesce(sum(count), 0) FROM event_range WHERE span = 17").fetchone()
     if count <= most:
         return 0

@@ -1,4 +1,7 @@
-"""Counts of events per range of ids (`event_range`, `event_range_count`), to find events without counting rows."""
+"""Counts of events per range of ids (tables `event_range`, `event_range_count`), to find events without counting rows.
+
+A range is 2**17 ids (coarse) or 2**12 ids (fine).
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ from typing import Any
 COARSE, FINE = 17, 12
 _ANY = -1
 AT_A_LOOK = 1 << FINE
-"""Events that are looked at in one go."""
+"""The greatest number of events that one statement looks at."""
 
 Values = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Filter for events; empty fields do not filter. Wall micros, from inclusive, until exclusive."""
+    """Filter for events; empty fields do not filter. `date_from` is inclusive, `date_until` exclusive (wall micros)."""
 
     device_ids: tuple[int, ...] = ()
     types: tuple[int, ...] = ()
@@ -37,7 +40,15 @@ _EMPTY = EventFilter()
 
 @dataclass(frozen=True, slots=True)
 class IdRange:
-    """Ids from `low` to before `high`: how many events there are, how many pass, and whether the dates cut through."""
+    """A range of ids.
+
+    Attributes:
+        low: the first id.
+        high: the id after the last.
+        events: the number of events in the range.
+        passing: the number of those that pass the filter; if `is_cut`, without regard to its dates.
+        is_cut: whether some of the events are within the filter's dates and others are not.
+    """
 
     low: int
     high: int
@@ -48,9 +59,9 @@ class IdRange:
 
 @dataclass(frozen=True, slots=True)
 class IdRanges:
-    """The ranges with events that pass a filter, newest first: coarse ones, and fine ones where dates cut through.
+    """The ranges with events that pass a filter, newest first: coarse ones, and fine ones where dates cut a coarse one.
 
-    `newest` tells this moment of the database from a later one: the last range and how many events it holds.
+    `newest` is the last range's number and event count; it differs as soon as there are newer events.
     """
 
     newest: tuple[int, int] | None
@@ -58,7 +69,7 @@ class IdRanges:
 
 
 def read_ranges(connection: sqlite3.Connection, wanted: EventFilter, known: IdRanges | None = None) -> IdRanges:
-    """Return all ranges with events that pass: `known` ones, unless there are newer events by now."""
+    """Return all ranges with events that pass the filter; the `known` ones unless there are newer events by now."""
     newest = connection.execute(
         f"SELECT number, count FROM event_range WHERE span = {FINE} ORDER BY number DESC LIMIT 1"
     ).fetchone()
@@ -77,7 +88,10 @@ def read_ranges(connection: sqlite3.Connection, wanted: EventFilter, known: IdRa
 def listed(
     connection: sqlite3.Connection, wanted: EventFilter, span: int, within: IdRange | None = None
 ) -> Iterator[IdRange]:
-    """Return the id ranges of that span that are not wholly outside the dates, newest first."""
+    """Yield the id ranges of a span (COARSE or FINE) that are not wholly outside the filter's dates, newest first.
+
+    `within`: only those inside this range.
+    """
     passing, values = _passing(wanted)
     dates, bounds = _dated(wanted, "date_max >= ?", "date_min < ?")
     inside, ends = (
@@ -96,7 +110,7 @@ def listed(
 
 
 def _passing(wanted: EventFilter) -> tuple[str, Values]:
-    """Return how many events of a stretch pass, its dates aside."""
+    """Return the SQL for the number of a range's events that pass, without regard to dates, and its values."""
     if not wanted.device_ids and not wanted.types:
         return "count", ()
     devices, types = wanted.device_ids or (_ANY,), wanted.types or (_ANY,)
@@ -108,7 +122,7 @@ def _passing(wanted: EventFilter) -> tuple[str, Values]:
 
 
 def finer(connection: sqlite3.Connection, wanted: EventFilter, coarse: IdRange) -> Iterator[IdRange]:
-    """Return the fine ranges of a coarse one; a fine range is returned as it is."""
+    """Yield the fine ranges of a coarse one; a fine range is yielded as it is."""
     if coarse.high - coarse.low <= AT_A_LOOK:
         yield coarse
     else:
@@ -116,7 +130,7 @@ def finer(connection: sqlite3.Connection, wanted: EventFilter, coarse: IdRange) 
 
 
 def _counted(connection: sqlite3.Connection, wanted: EventFilter, fine: IdRange) -> IdRange:
-    """Return a stretch that the dates cut through, with those counted that pass."""
+    """Return a range that the dates cut, with the exact number of its events that pass."""
     where, values = conditions(wanted)
     passing = one_value(
         connection,
@@ -127,7 +141,10 @@ def _counted(connection: sqlite3.Connection, wanted: EventFilter, fine: IdRange)
 
 
 def conditions(wanted: EventFilter) -> tuple[str, Values]:
-    """Return the condition but for the search, made only of our own words with a place for each value."""
+    """Return the SQL condition of a filter without its search, and the values of its parameters.
+
+    The SQL has no text from outside.
+    """
     parts, values = [""], list[object]()
     if wanted.device_ids:
         parts.append(f"device_id IN ({places(wanted.device_ids)})")
@@ -146,10 +163,10 @@ def _dated(wanted: EventFilter, since: str, until: str) -> tuple[str, Values]:
 
 
 def places(values: Sequence[int]) -> str:
-    """Return a place in a statement for each value."""
+    """Return the SQL parameter marks for these values: "?, ?"."""
     return ", ".join("?" * len(values))
 
 
 def one_value(connection: sqlite3.Connection, sql: str, values: Values) -> Any:
-    """Return the one value that a statement gives."""
+    """Return the only value of a statement with one row of one column."""
     return connection.execute(sql, values).fetchone()[0]

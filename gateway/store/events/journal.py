@@ -1,4 +1,4 @@
-"""The journal: what happened, written in one transaction with everything that follows from it.
+"""The journal: writes an occurrence and everything that follows from it in one transaction.
 
 A passage, its events, the footage that it pins and its outbox rows are recorded together or not at all.
 """
@@ -42,7 +42,7 @@ class Entry:
     corrections: tuple[Correction, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what could not be recorded whole."""
+        """Check that the entry is complete. Raises ValueError."""
         if not self.events and (self.passage or self.moments):
             raise ValueError("a passage and its footage need the event that tells of them")
         if not self.events and (self.movements or self.corrections):
@@ -53,7 +53,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The ids that an entry got."""
+    """The ids of an entry's records."""
 
     event_ids: tuple[int, ...] = ()
     passage_id: int | None = None
@@ -61,7 +61,7 @@ class Recorded:
 
 
 class Journal:
-    """Journal of everything that happens."""
+    """The writer of events, passages, camera events, commands and presence."""
 
     def __init__(
         self,
@@ -75,10 +75,17 @@ class Journal:
         announced: Callable[[], None] | None = None,
         now: Callable[[], int] | None = None,
     ) -> None:
-        """`offset` tells how the clocks stand that stamp what is recorded. `now`: wall micros, asked in any thread;
-        with it, events that are recorded late are known as such.
+        """Prepare the journal.
 
-        `places` are named in announcements; `announced` is called when there is something to send to a webhook.
+        Args:
+            database: the site's database.
+            changes: bumped after every commit.
+            site_name: the site's name in records for central.
+            sends: whether there is a central; without one, no outbox rows are written.
+            offset: returns the present offset between monotonic and wall clock, stored with camera events.
+            places: names of lanes and devices for the messages to webhooks.
+            announced: called when there are new messages to webhooks.
+            now: returns wall micros, in any thread; without it, no event is marked as late.
         """
         self._places = places
         self._announced = announced
@@ -90,13 +97,13 @@ class Journal:
         self._sends = sends
 
     def rename(self, *, site_name: str, places: Places) -> None:
-        """Use these names from now on."""
+        """Use these names for records from now on."""
         self._site_name, self._places = site_name, places
 
     async def record(self, entry: Entry) -> Recorded:
-        """Record an entry; on return it is on disk. Raises StoreError when the disk refuses it.
+        """Record an entry; on return it is on disk. Raises StoreError if the disk refuses it.
 
-        Cancelling the caller does not withdraw the entry.
+        The entry is recorded even if the caller is cancelled.
         """
         offset = self._offset() if self._offset is not None else _UNKNOWN
         fed = 0
@@ -193,7 +200,7 @@ class Journal:
 
 
 def _area(entry: Entry) -> str:
-    """Return the area that an entry's vehicle went into, or out of."""
+    """Return the area that the entry's vehicle entered or left."""
     if entry.passage is None or not entry.movements:
         return OUTSIDE
     way = entry.movements[-1].way
@@ -221,6 +228,6 @@ def _insert_passage(connection: sqlite3.Connection, passage: Passage, event_id: 
 
 
 def _box_number(connection: sqlite3.Connection) -> int:
-    """Read the number of the data folder: it tells its records at central from those of another box of the site."""
+    """Read the box's number, which distinguishes its records at central from those of other boxes of the site."""
     (number,) = connection.execute("SELECT number FROM box").fetchone()
     return int(number)

@@ -1,8 +1,8 @@
 """Pages of events, found by the counts per range of ids (tables `event_range`, `event_range_count`).
 
-A page 5,000,000 events deep and the count of a filter are sums over ranges; only in the ranges at the two ends of
-a span of time, and in the one where a page begins, events themselves are looked at. A search looks at the text of
-events, newest first, and at no more than `MOST_SEARCHED` of them for one page.
+The beginning of a page, even 5,000,000 events deep, and the count of a filter are sums over ranges. Events themselves
+are read only in the ranges at the two ends of a time span and in the one where the page begins. A search reads the text
+of events, newest first, and of at most `MOST_SEARCHED` events for one page.
 
 Everything runs in a reading thread.
 """
@@ -37,11 +37,11 @@ from gateway.store.events.rows import RECORDED, Form, Row
 __all__ = ["EXACT_SEARCH", "MOST_SEARCHED", "EventFilter", "EventPage", "read_page", "read_ranges"]
 
 EXACT_SEARCH = 10_000
-"""Up to so many events a search looks at all of them, and its count is of all."""
+"""Up to this number of events a search looks at all of them, so that its count is exact."""
 MOST_SEARCHED = 200_000
-"""Events that a search looks at for one page at most."""
+"""The greatest number of events that a search looks at for one page."""
 
-_DENSE = 20  # one event in so many: looking at each is quicker than sorting what an index finds
+_DENSE = 20  # if at least one event in 20 matches, reading all is quicker than sorting the results of an index
 _HIGHEST = 2**63 - 1
 
 _WHOLE = f"""
@@ -68,15 +68,15 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True)
 class EventPage(Generic[E]):
-    """Events by descending id.
+    """A page of events by descending id.
 
     Attributes:
-        events: in the form that was asked for.
-        last: the id of the last of them, None when there are none.
-        count: of all matches; while not `complete`, of those among the events that were looked at.
-        next_cursor: continues into older events, None at the end. It may be there when the page is not full.
-        complete: whether every event was looked at; only a search among many events may end before.
-        newest: the newest id of all events at that moment, 0 for none.
+        events: the events in the form that was asked for.
+        last: the id of the last event of the page, None for an empty page.
+        count: the number of all matches; if not `complete`, of the matches among the events that were looked at.
+        next_cursor: the `before` of the next page, None at the end. A page that is not full may have one too.
+        complete: whether every event was looked at; False only for a search among many events.
+        newest: the newest id of all events at the time of the read, 0 for none.
     """
 
     events: E
@@ -97,10 +97,10 @@ def read_page(
     limit: int,
     form: Form[E] = RECORDED,  # type: ignore[assignment]  # mypy takes it for the default of every E
 ) -> EventPage[E]:
-    """Return events by descending id, from below `before` (0: the newest) on, skipping `offset` of them.
+    """Return a page of events by descending id, from below `before` (0: the newest) on, skipping `offset` of them.
 
-    `passing`: what `read_ranges` says for the same filter, its search aside, at the same moment. For no filter at
-    all it is not needed: such a page is one statement, and so of one moment even outside a transaction.
+    `passing`: the result of `read_ranges` for the same filter without its search, in the same snapshot. None for an
+    empty filter: such a page is one statement, and therefore consistent even outside a transaction.
     """
     if before and offset and not wanted.search:
         raise ValueError("a cursor and an offset exclude each other")
@@ -148,14 +148,14 @@ def _filtered(
 
 
 def _page(form: Form[E], row: Row, limit: int, count: int) -> EventPage[E]:
-    """Return a page of which one event more was fetched, if there is one."""
+    """Make a page of a row that was fetched with one event more than `limit`, to see whether there are more."""
     ids, events = form.of_row(row, limit)
     last = ids[min(limit, len(ids)) - 1] if ids and limit else None
     return EventPage(events=events, last=last, count=count, next_cursor=last if len(ids) > limit else None)
 
 
 def _of_ids(connection: sqlite3.Connection, form: Form[E], ids: str, values: Values) -> Row:
-    """Return the events of these ids, in their form."""
+    """Fetch the events of these ids, newest first. `ids`: SQL, with `values` for its parameters."""
     row: Row = connection.execute(
         f"SELECT {form.sql} FROM (SELECT * FROM event WHERE id IN ({ids}) ORDER BY id DESC LIMIT {_HIGHEST})", values
     ).fetchone()
@@ -165,7 +165,7 @@ def _of_ids(connection: sqlite3.Connection, form: Form[E], ids: str, values: Val
 def _start_of(
     connection: sqlite3.Connection, wanted: EventFilter, ranges: tuple[IdRange, ...], offset: int
 ) -> tuple[int, int]:
-    """Return the id below which to begin, and how many to pass over from there."""
+    """Return the id below which the page at `offset` begins, and how many matches to skip from there."""
     for id_range in ranges:
         if offset < id_range.passing:
             for fine in finer(connection, wanted, id_range):
@@ -179,7 +179,7 @@ def _start_of(
 def _enough(
     connection: sqlite3.Connection, wanted: EventFilter, ranges: tuple[IdRange, ...], high: int, wish: int
 ) -> IdRange:
-    """Go down from `high` as far as needed for `wish` matching events."""
+    """Return the range from `high` down that is large enough for `wish` matching events."""
     events = passing = 0
     low = high
     for id_range in ranges:
@@ -199,7 +199,7 @@ def _enough(
 
 
 def _path(connection: sqlite3.Connection, wanted: EventFilter, within: IdRange) -> str:
-    """Return the index to use for the events of a range."""
+    """Return the SQL clause for the index with which the matches of a range are found quickest."""
     if not wanted.device_ids and not wanted.types:
         return "NOT INDEXED"
     if within.passing * _DENSE >= within.events and within.events:
@@ -225,7 +225,7 @@ def _searched(
     offset: int,
     limit: int,
 ) -> EventPage[E]:
-    """Search for text until the page is full, or enough was looked at."""
+    """Search for text until the page is full or MOST_SEARCHED events were looked at."""
     is_exact = sum(id_range.passing for id_range in ranges) <= EXACT_SEARCH
     wish = offset + limit + 1
     found: list[int] = []
@@ -256,7 +256,7 @@ def _searched(
 
 
 def _parts(connection: sqlite3.Connection, wanted: EventFilter, ranges: tuple[IdRange, ...]) -> Iterator[IdRange]:
-    """Yield ranges that can be searched at once, newest first."""
+    """Yield ranges that are small enough to be searched by one statement, newest first."""
     for id_range in ranges:
         if id_range.passing <= AT_A_LOOK:
             yield id_range

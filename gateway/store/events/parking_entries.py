@@ -1,4 +1,4 @@
-"""Reading of parking entries. Passages (`entry_rows`) and people (`entry_keeper`) make them."""
+"""Reading of parking entries. Passages make them (`entry_rows`), and so do people (`entry_records`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLUMNS = (
     " credential, plate, manual, clock_trusted, record"
 )
 _BATCH = 500
-# Whether an open one is still believed to be there; the one parameter is the earliest entry that is.
+# The status as shown: an open entry times out after the longest stay. The parameter is the earliest time still open.
 _STATUS = "CASE WHEN status = 'open' AND entry_at < ? THEN 'timed_out' ELSE status END"
 
 Values = tuple[object, ...]
@@ -28,13 +28,13 @@ class EntryFilter:
     """Filter for entries; empty fields do not filter.
 
     Attributes:
-        date_from: first wall micros of the entry, or of the exit when only that is known.
-        date_until: the first wall micros that are too late.
-        device_ids: gates where it came in or went out.
-        lane_ids: lanes where it came in or went out.
-        card_ids: cards, by central's ids.
-        plates: plates, however they are written.
-        statuses: how far it has come.
+        date_from: the earliest time (wall micros, inclusive) of the entry, or of the exit if only that is known.
+        date_until: the end of the time span (wall micros, exclusive).
+        device_ids: gates of the entry or the exit.
+        lane_ids: lanes of the entry or the exit.
+        card_ids: ids of cards.
+        plates: plates in any spelling.
+        statuses: the statuses as shown, timed-out entries included.
         search: text within the plate or the credential.
     """
 
@@ -50,7 +50,7 @@ class EntryFilter:
 
 @dataclass(frozen=True, slots=True)
 class EntryTotals:
-    """Totals of entries: the number of each status, and the duration of closed ones (micros)."""
+    """Totals of entries: their number by status, and the average and longest stay of ended ones (micros)."""
 
     count: int
     by_status: tuple[tuple[EntryStatus, int], ...]
@@ -60,9 +60,13 @@ class EntryTotals:
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """A page of entries by descending id, the number of all matches, and the cursor to older ones or None.
+    """A page of entries by descending id.
 
-    `newest`: the newest id of all entries at that moment, 0 for none.
+    Attributes:
+        entries: the entries of the page.
+        count: the number of all matches.
+        next_cursor: the `before` of the next page, None at the end.
+        newest: the newest id of all entries at the time of the read, 0 for none.
     """
 
     entries: tuple[ParkingEntry, ...]
@@ -72,7 +76,7 @@ class EntryPage:
 
 
 class ParkingEntries:
-    """The site's parking entries. `now` (wall micros) says which have timed out."""
+    """The site's parking entries. Methods take `now` (wall micros) to tell which open entries have timed out."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
@@ -94,7 +98,7 @@ class ParkingEntries:
     async def page(
         self, wanted: EntryFilter, *, now: int, before: int = 0, offset: int = 0, limit: int = 25
     ) -> EntryPage:
-        """Return entries by descending id, from below `before` (0: the newest) on."""
+        """Return a page of entries by descending id, from below `before` (0: the newest) on."""
         where, values = _where(wanted, now)
         limit = max(limit, 0)
 
@@ -109,7 +113,7 @@ class ParkingEntries:
         return await self._database.read(query, lengthy=True)
 
     async def batches(self, wanted: EntryFilter, *, now: int) -> AsyncIterator[tuple[ParkingEntry, ...]]:
-        """Return all matches, newest first, in batches of a few hundred."""
+        """Yield all matches, newest first, in batches of up to 500."""
         where, values = _where(wanted, now)
         before = 0
         while True:
@@ -160,7 +164,7 @@ def _older(
 
 
 def _where(wanted: EntryFilter, now: int) -> tuple[str, Values]:
-    """Return the condition, made only of our own words with a place for each value."""
+    """Return the SQL condition of a filter and the values of its parameters. The SQL has no text from outside."""
     parts: list[str] = ["1"]
     values: list[object] = []
 

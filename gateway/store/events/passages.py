@@ -1,4 +1,4 @@
-"""Passages on disk. They are made by the journal."""
+"""Reading of passages. The journal writes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_STORY = 400
 
 @dataclass(frozen=True, slots=True)
 class RecordedPassage:
-    """A passage, its id, and its event."""
+    """A passage with its own id and the id of its event."""
 
     id: int
     event_id: int
@@ -52,8 +52,8 @@ class Passages:
     async def story(self, event: RecordedEvent) -> tuple[RecordedEvent, ...]:
         """Return all events of the vehicle's visit to which an event belongs, oldest first.
 
-        The event alone when it belongs to none that has ended. Of another vehicle that was in the lane meanwhile, its
-        decisions and its passage are left out. Looked at are the events of a visit among some thousands before its end.
+        If it belongs to no visit that has ended, only the event itself is returned. Decisions and passages of other
+        vehicles in the lane at that time are left out. The search covers the 5,000 ids before the end of the visit.
         """
 
         def query(connection: sqlite3.Connection) -> tuple[RecordedEvent, ...]:
@@ -95,7 +95,7 @@ class Passages:
 
 
 def _visit_of(event: RecordedEvent, ended: list[RecordedPassage]) -> RecordedPassage | None:
-    """Return the passage of an event, or the passage during which it happened: by its credential if it has one."""
+    """Return the passage of an event: its own, else one of its credential at that time, else any at that time."""
     during = [one for one in ended if one.passage.started_at <= event.date_at <= one.passage.ended_at]
     shown = _credential(event)
     by_card = [one for one in during if shown and one.passage.credential == shown]
@@ -104,7 +104,7 @@ def _visit_of(event: RecordedEvent, ended: list[RecordedPassage]) -> RecordedPas
 
 
 def _is_of(event: RecordedEvent, visit: RecordedPassage, others: list[RecordedPassage]) -> bool:
-    """Return whether an event of the lane at that time is not another vehicle's."""
+    """Return whether an event of the lane at that time belongs to this visit and not to another vehicle's."""
     if any(event.id == one.event_id for one in others):
         return False
     shown = _credential(event)
@@ -117,7 +117,7 @@ def _is_of(event: RecordedEvent, visit: RecordedPassage, others: list[RecordedPa
 
 
 def _credential(event: RecordedEvent) -> str:
-    """Return the reading that an event is about, as technicians see it; "" for none."""
+    """Return the credential of an event, as technicians see it; "" for none."""
     shown = json.loads(event.data).get("credential") if '"credential"' in event.data else ""
     return shown if isinstance(shown, str) else ""
 

@@ -1,4 +1,4 @@
-"""Presence on disk: written by the journal with the passage or correction that changes it, read at start."""
+"""Presence on disk. The journal writes it with the passage or correction that changes it; it is read at the start."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from gateway.store.engine.database import Database
 
 
 class PresenceRows:
-    """Recorded presence: counts and places of holders."""
+    """Recorded presence: the count of each area, and the area of each holder."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
     async def load(self) -> Presence:
-        """Load the whole presence. Raises StoreError when it cannot be read."""
+        """Load the presence of all areas and holders. Raises StoreError if it cannot be read."""
 
         def query(connection: sqlite3.Connection) -> Presence:
             areas = connection.execute("SELECT area_id, count, opened_at FROM area").fetchall()
@@ -30,7 +30,7 @@ class PresenceRows:
 
 
 def record_movement(connection: sqlite3.Connection, movement: Movement) -> None:
-    """Record a movement, with the effect of `Presence.move`."""
+    """Apply a movement to the rows as `Presence.move` applies it in memory."""
     way = movement.way
     if not way:
         return
@@ -55,7 +55,7 @@ def record_movement(connection: sqlite3.Connection, movement: Movement) -> None:
 
 
 def record_correction(connection: sqlite3.Connection, correction: Correction) -> None:
-    """Record a correction, with the effect of `Presence.correct`."""
+    """Apply a correction to the rows as `Presence.correct` applies it in memory."""
     match correction:
         case CountCorrection(area_id, count):
             connection.execute(
@@ -70,5 +70,5 @@ def record_correction(connection: sqlite3.Connection, correction: Correction) ->
 
 
 def record_rename(connection: sqlite3.Connection, holder: str, name: str) -> None:
-    """Record a renamed holder, with the effect of `Presence.rename`."""
+    """Rename a holder in the rows as `Presence.rename` does in memory."""
     connection.execute("UPDATE OR REPLACE holder SET holder = ? WHERE holder = ?", (name, holder))

@@ -20,7 +20,7 @@ _COLUMNS = "account, list, filter, read_to, read_at, began_at"
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """An account that pulls a list. `filter`: the part that it reads, "" for all."""
+    """An account that pulls a list. `filter`: the filter with which it reads the list, "" for none."""
 
     account: str
     list: ListName
@@ -32,9 +32,10 @@ class ReadCursor:
     """Read mark of a consumer.
 
     Attributes:
-        read_to: everything up to this id was fetched.
-        read_at: wall micros when it last asked for a page.
-        began_at: wall micros when the cursor was made.
+        consumer: whose mark it is.
+        read_to: the id up to which the consumer has fetched everything.
+        read_at: when the consumer last asked for a page (wall micros).
+        began_at: when the cursor was made (wall micros).
     """
 
     consumer: Consumer
@@ -43,7 +44,7 @@ class ReadCursor:
     began_at: int
 
     def holds(self, *, now: int, consumer_days: int) -> bool:
-        """Return whether its unread records are kept: it has read within so many days."""
+        """Return whether records are kept for this consumer: it has read within the last `consumer_days` days."""
         return self.read_at >= now - consumer_days * 86_400_000_000
 
 
@@ -58,7 +59,7 @@ class ReadCursors:
         return await self._database.rows(f"SELECT {_COLUMNS} FROM read_cursor ORDER BY account, list, filter", of=_mark)
 
     async def save(self, marks: Sequence[ReadCursor]) -> None:
-        """Write marks; one that is there already never goes back."""
+        """Store read marks. The id of a stored mark only rises."""
         values = [
             (mark.consumer.account, mark.consumer.list, mark.consumer.filter, mark.read_to, mark.read_at, mark.began_at)
             for mark in marks
@@ -72,7 +73,7 @@ class ReadCursors:
         )
 
     async def forget(self, consumers: Sequence[Consumer], *, event: Event | None = None) -> None:
-        """Remove marks, and record the event in the same commit."""
+        """Remove the read marks of these consumers, and record the event, if there is one, in the same commit."""
         values = [(one.account, one.list, one.filter) for one in consumers]
 
         def job(connection: sqlite3.Connection) -> None:
@@ -83,7 +84,7 @@ class ReadCursors:
         await self._database.write(job)
 
     async def unread(self, marks: Sequence[ReadCursor]) -> tuple[int, ...]:
-        """Return how many records there are above each mark, whatever its filter; counted up to 10,000."""
+        """Return the number of records above each mark, without regard to its filter; at most 10,000 are counted."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, ...]:
             return tuple(

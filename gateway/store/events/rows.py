@@ -1,6 +1,6 @@
 """Forms in which events are read: as objects, or directly as the interface's JSON text.
 
-Whatever it is comes as one value, because a thread that steps from row to row waits for the interpreter at every row.
+Either form comes out of SQLite as one value, because a thread waits for the interpreter lock at every row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COLUMNS = (
 )
 _PART = 32 * 1024
 _MICROS = "(({moment} % 1000000 + 1000000) % 1000000)"
-_ISO = (  # iso_utc: cut off to the millisecond, also before 1970
+_ISO = (  # the same as iso_utc: truncated to milliseconds, also before 1970
     f"strftime('%Y-%m-%dT%H:%M:%S', ({{moment}} - {_MICROS}) / 1000000, 'unixepoch')"
     f" || printf('.%03dZ', {_MICROS} / 1000)"
 )
@@ -40,9 +40,8 @@ class Form(Generic[E]):
     """Form in which events are read.
 
     Attributes:
-        sql: two values of all rows of `event` that there are, the first of them a JSON list of their ids. Rows come
-            newest first.
-        made: what becomes of the second value: of its first so many events, newest first.
+        sql: two aggregates over rows of `event`, newest first: a JSON list of their ids, and their content.
+        made: converts the second aggregate (None without rows) and the greatest number of events to the result.
     """
 
     sql: str
@@ -50,17 +49,17 @@ class Form(Generic[E]):
 
     @property
     def empty(self) -> E:
-        """No events."""
+        """The result without any events."""
         return self.made(None, 0)
 
     def of_row(self, row: Row, limit: int) -> tuple[list[int], E]:
-        """Return the ids of all that was fetched, newest first, and the first `limit` events."""
+        """Return the ids of all fetched events, newest first, and the first `limit` events."""
         ids, events = row
         return json.loads(ids), self.made(events, limit)
 
 
 def event_of(row: Row) -> RecordedEvent:
-    """Return an event of its columns."""
+    """Return the event of a row of `COLUMNS`."""
     number, device_id, kind, category, subcategory, name, description, date_at, trusted, lane_id, data, late = row
     return RecordedEvent(
         id=number,
@@ -83,9 +82,7 @@ def _objects(rows: str | None, limit: int) -> tuple[RecordedEvent, ...]:
 
 
 def _parts(lines: str | None, limit: int) -> tuple[bytes, ...]:
-    """Return parts of some length, so that nobody waits for the interpreter while a page of very long events is
-    made.
-    """
+    """Join lines into parts of about 32 KB: one join of very long events would hold the interpreter lock too long."""
     parts, part, length = list[bytes](), list[str](), 0
     for line in lines.split("\n")[:limit] if lines else ():
         part.append(line)
@@ -103,4 +100,4 @@ RECORDED: Form[tuple[RecordedEvent, ...]] = Form(
 )
 """Events as objects."""
 JSON_TEXTS: Form[tuple[bytes, ...]] = Form(f"json_group_array(id), group_concat({_RECORD}, char(10))", _parts)
-"""Events as the JSON text of the interface's `EventRecord`s, in parts that are to stand with commas between them."""
+"""Events as JSON text of the interface's `EventRecord`s, in parts to be joined with commas."""

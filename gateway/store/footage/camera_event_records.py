@@ -1,6 +1,6 @@
-"""Camera events as records that central also keeps: central's ids, and the changeable fields.
+"""Camera events as records that central also has: central's ids, and the changeable fields.
 
-Steps within a running transaction.
+All methods are steps within a running transaction.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from gateway.store.outbox.central_ids import disown, is_one_given, newest_given,
 
 
 class CameraEventIds:
-    """Camera events keep the site's id and learn central's beside it."""
+    """Ids of camera events. A camera event keeps the site's id; central's id is stored beside it."""
 
     def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
-        """Return the site's own id."""
+        """Return the site's id of a record that is named by the site's id or central's; an unknown id as it is."""
         row = connection.execute(
             "SELECT id FROM camera_event WHERE id = ?1 OR central_id = ?1 ORDER BY id = ?1 DESC LIMIT 1", (record_id,)
         ).fetchone()
         return int(row[0]) if row else record_id
 
     def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
-        """Return central's id of a record, None while central has given none."""
+        """Return central's id of a record, also of a deleted one; None while central has given none."""
         row = connection.execute(
             "SELECT central_id FROM camera_event WHERE id = ?1"
             " UNION ALL SELECT central_id FROM camera_event_gone WHERE id = ?1",
@@ -33,14 +33,15 @@ class CameraEventIds:
         return None if row is None or row[0] is None else int(row[0])
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """Note central's id beside the site's, also for a record that was deleted here before central's answer
-        came.
+        """Store central's id beside the site's, and return the site's id, which stays valid.
+
+        The record may have been deleted here before central's answer came.
         """
         self.learn_together(connection, {record_id: central_id})
         return record_id
 
     def learn_together(self, connection: sqlite3.Connection, given: Mapping[int, int]) -> None:
-        """Note central's ids of many records, by the site's ids."""
+        """Store central's ids of many records. `given`: central's ids by the site's."""
         left = len(given)
         for table in ("camera_event", "camera_event_gone"):
             if left:
@@ -52,7 +53,7 @@ class CameraEventIds:
                 ).rowcount
 
     def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
-        """Return the newest of central's ids."""
+        """Return the newest `most` of central's ids."""
         return newest_given(connection, "camera_event", most)
 
     def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
@@ -60,31 +61,31 @@ class CameraEventIds:
         return any(is_one_given(connection, table, central_id) for table in ("camera_event", "camera_event_gone"))
 
     def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
-        """Return the site's ids by central's, of existing records."""
+        """Return the site's ids by central's, of those of these ids that an existing record has."""
         return owners_of(connection, "camera_event", central_ids)
 
     def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """Do nothing: the camera event stays."""
+        """Mark a camera event as not at central, because central gave its id to another record. The event stays."""
         disown(connection, "camera_event", record_id)
 
 
 class CameraEventRecords(CameraEventIds):
-    """Camera events. The journal makes them; name, description and class can be changed later."""
+    """Keeper of camera events. The journal adds them; `name`, `description` and `incident` can be changed later."""
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:  # noqa: ARG002 (a keeper's form)
-        """Raise an error: the journal adds camera events, with their event and footage."""
+        """Raise TypeError: only the journal adds camera events, with their event and footage."""
         raise TypeError("a camera event is recorded by the journal")
 
     def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
-        """Return the fields that can be changed."""
+        """Return the changeable fields of a record, or None."""
         return self._kept(connection, (record_id,)).get(record_id)
 
     def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """Apply the changeable fields; unchanged ones cost no write."""
+        """Store the changeable fields of a record; nothing is written if they are unchanged."""
         self.put_together(connection, {record_id: record})
 
     def put_together(self, connection: sqlite3.Connection, records: Mapping[int, JsonObject]) -> None:
-        """Write central's fields of many records, by the site's ids."""
+        """Store the changeable fields of many records. `records`: central's records by the site's ids."""
         for record_id, kept in self._kept(connection, tuple(records)).items():
             record = records[record_id]
             fresh = {name: record[name] for name, value in kept.items() if isinstance(record.get(name), type(value))}
@@ -97,12 +98,13 @@ class CameraEventRecords(CameraEventIds):
             )
 
     def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
-        """Remove the record. Its footage is no longer kept; the event stays."""
+        """Delete the record. Its footage is no longer kept from deletion; its event stays."""
         connection.execute("DELETE FROM camera_event WHERE id = ?", (record_id,))
 
     def _kept(self, connection: sqlite3.Connection, record_ids: tuple[int, ...]) -> dict[int, JsonObject]:
-        """Return the changeable fields of existing records, as one value, because a thread waits for the
-        interpreter at each row.
+        """Return the changeable fields of existing records, by id.
+
+        The query gives one row, because the thread waits for the interpreter lock at each row.
         """
         (found,) = connection.execute(
             "SELECT json_group_array(json_array(id, name, description, incident)) FROM camera_event"

@@ -1,4 +1,4 @@
-"""Camera events: the footage that proves an event, kept until central has it and for its time after."""
+"""Camera events: the footage of an event, kept until its time is over and central has the camera event."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class CameraEventFilter:
     """Filter for camera events; empty fields do not filter.
 
     Attributes:
-        camera_ids: of any of these cameras.
-        event_ids: that prove any of these events.
-        search: in name, description or lane.
-        date_from: wall micros, inclusive.
-        date_until: wall micros, exclusive.
-        incident: only incidents, or only others.
+        camera_ids: camera events of any of these cameras.
+        event_ids: camera events of any of these events.
+        search: text within the name, the description or the lane.
+        date_from: the earliest time (wall micros, inclusive).
+        date_until: the end of the time span (wall micros, exclusive).
+        incident: True for incidents only, False for all others.
     """
 
     camera_ids: tuple[int, ...] = ()
@@ -45,7 +45,7 @@ class CameraEventFilter:
     incident: bool | None = None
 
     def condition(self) -> tuple[str, tuple[object, ...]]:
-        """Return the filter as SQL with its values."""
+        """Return the filter as an SQL condition with the values of its parameters."""
         parts, values = ["1"], list[object]()
         for column, numbers in (("camera_id", self.camera_ids), ("event_id", self.event_ids)):
             if numbers:
@@ -67,9 +67,13 @@ class CameraEventFilter:
 
 @dataclass(frozen=True, slots=True)
 class CameraEventPage:
-    """A page of camera events by descending id, the number of all matches, and whether it is the last page.
+    """A page of camera events by descending id.
 
-    `newest`: the newest id of all camera events at that moment, 0 for none.
+    Attributes:
+        events: the camera events of the page.
+        count: the number of all matches.
+        is_end: whether it is the last page.
+        newest: the newest id of all camera events at the time of the read, 0 for none.
     """
 
     events: tuple[CameraEvent, ...]
@@ -79,7 +83,7 @@ class CameraEventPage:
 
 
 class CameraEvents:
-    """The site's camera events. They are made by the journal."""
+    """The site's camera events. The journal adds them."""
 
     def __init__(self, *, database: Database, changes: Changes) -> None:
         self._database = database
@@ -100,7 +104,7 @@ class CameraEvents:
     async def page(
         self, wanted: CameraEventFilter | None = None, *, before: int = 0, offset: int = 0, limit: int = 25
     ) -> CameraEventPage:
-        """Return camera events by descending id, from below `before` (0: the newest) on."""
+        """Return a page of camera events by descending id, from below `before` (0: the newest) on."""
         condition, values = (wanted or CameraEventFilter()).condition()
         limit = max(limit, 0)
 
@@ -120,8 +124,9 @@ class CameraEvents:
     async def recorded(
         self, *, camera_id: int | None, start: int, end: int, offset: int = 0, limit: int = 100
     ) -> tuple[tuple[CameraEvent, ...], int]:
-        """Return those whose footage begins from `start` until before `end` (wall micros), newest first, and how
-        many.
+        """Return a page of camera events whose pinned time begins in `[start, end)`, and the number of all of them.
+
+        Times are wall micros; the newest come first. `camera_id`: None for all cameras.
         """
         cameras = "(SELECT id FROM camera)" if camera_id is None else "(?)"
         where = f"camera_id IN {cameras} AND pinned_from >= ? AND pinned_from < ?"
@@ -138,16 +143,17 @@ class CameraEvents:
         return await self._database.read(query)
 
     async def of_events(self, event_ids: tuple[int, ...]) -> tuple[CameraEvent, ...]:
-        """Return the camera events that prove these events."""
+        """Return the camera events of these events, by ascending id."""
         places = ", ".join("?" * len(event_ids))
         return await self._database.rows(
             f"SELECT {_COLUMNS} FROM camera_event WHERE event_id IN ({places}) ORDER BY id", event_ids, of=_camera_event
         )
 
     async def awaiting(self, *, now: int, boot_id: str = "", uptime: int = 0) -> tuple[CameraEvent, ...]:
-        """Return those whose pinned time has passed and that are not yet marked ready, oldest first.
+        """Return camera events whose pinned time has passed and that are not marked ready: the oldest 100.
 
-        `uptime`: monotonic micros now in the machine's run `boot_id`; they decide for what was stamped in that run.
+        `now` is wall micros. For camera events recorded in the present boot `boot_id`, `uptime` (monotonic micros)
+        decides instead, which no change of the clock affects.
         """
         return await self._database.rows(
             f"SELECT {_COLUMNS} FROM camera_event WHERE ready = 0 AND CASE WHEN boot_id <> '' AND boot_id = ?"
@@ -157,8 +163,9 @@ class CameraEvents:
         )
 
     async def stamped_in(self, boot_id: str, *, pinned_after: int) -> tuple[CameraEvent, ...]:
-        """Return those of the newest few hundred that belong to a boot and are pinned beyond these monotonic
-        micros, whatever the wall clock says.
+        """Return camera events of a boot whose pin ends after these monotonic micros, whatever the wall clock says.
+
+        Only the newest 500 of all camera events are searched.
         """
         return await self._database.rows(
             f"SELECT {_COLUMNS} FROM camera_event WHERE id > (SELECT max(id) FROM camera_event) - ?"
@@ -168,7 +175,7 @@ class CameraEvents:
         )
 
     async def pinned_since(self, camera_ids: Iterable[int], since: int) -> tuple[CameraEvent, ...]:
-        """Return those of these cameras whose pinned time ends after `since` (wall micros)."""
+        """Return the camera events of these cameras whose pinned time ends after `since` (wall micros)."""
         return await self._database.read(
             lambda connection: tuple(
                 _camera_event(row)
@@ -181,7 +188,7 @@ class CameraEvents:
         )
 
     async def mark_ready(self, camera_event_id: int) -> None:
-        """Mark camera events whose footage is complete."""
+        """Mark a camera event's footage as complete."""
         await self._database.write(
             lambda connection: connection.execute("UPDATE camera_event SET ready = 1 WHERE id = ?", (camera_event_id,)),
             then=self._changes.bump,
@@ -189,12 +196,12 @@ class CameraEvents:
 
 
 def camera_event_of(row: Mapping[str, Any]) -> CameraEvent:
-    """Read a row by the names of its columns."""
+    """Return the camera event of a row, given by the names of its columns."""
     return _camera_event(tuple(row[name.strip()] for name in _COLUMNS.split(",")))
 
 
 def camera_event_body(event: CameraEvent, *, site_name: str) -> JsonObject:
-    """Build what creates a camera event at central."""
+    """Build the body that creates a camera event at central."""
     return {
         "camera_id": event.camera_id,
         "name": event.name,

@@ -1,4 +1,6 @@
-"""Chain of each camera's segments: linked in the commit that makes the row, or once the hash is known."""
+"""The hash chain of each camera's segments. A segment is linked in the commit that adds its row, or once its hash is
+known.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,13 @@ from gateway.store.engine.database import Database
 
 
 class ChainLinks:
-    """The chain links of segments in the store. The leaves of deleted segments are kept elsewhere."""
+    """The chain links of segments in the store. The leaves of deleted segments are in `gateway.recording.leaf_log`."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
     async def unlinked(self, *, after: int, limit: int) -> tuple[tuple[int, str], ...]:
-        """Return ids (above `after`) and paths of segments whose hash is not known yet, oldest first."""
+        """Return the ids above `after` and the paths of segments whose hash is not known yet, oldest first."""
         return await self._database.read(
             lambda connection: tuple(
                 connection.execute(
@@ -29,7 +31,7 @@ class ChainLinks:
         )
 
     async def link(self, hashes: Sequence[tuple[int, str, str]]) -> None:
-        """Link segments to their camera's chain, in this order: id, path, SHA-256 of the file."""
+        """Append segments to their camera's chain in the given order. `hashes`: id, path and SHA-256 (hex) of each."""
 
         def job(connection: sqlite3.Connection) -> None:
             for segment_id, path, sha256 in hashes:
@@ -38,11 +40,11 @@ class ChainLinks:
         await self._database.write(job)
 
     async def head(self, camera_id: int) -> tuple[int, str]:
-        """Return a camera's newest number and link; 0 and the genesis when there is none."""
+        """Return the number and link of the last segment in a camera's chain; 0 and GENESIS for an empty chain."""
         return await self._database.read(lambda connection: _head(connection, camera_id))
 
     async def longest(self, camera_id: int) -> int:
-        """Return micros of the longest segment that a camera ever had, 0 when it had none."""
+        """Return the duration of the longest segment that a camera ever had, in micros; 0 if it had none."""
         row = await self._database.read(
             lambda connection: connection.execute(
                 "SELECT longest FROM footage_chain WHERE camera_id = ?", (camera_id,)
@@ -51,7 +53,7 @@ class ChainLinks:
         return int(row[0]) if row else 0
 
     async def leaves(self, camera_id: int, first: int, last: int) -> dict[int, str]:
-        """Return the leaves of the segments with these numbers whose rows are there, by number."""
+        """Return the leaves of a camera's segments from number `first` to `last` that still have rows, by number."""
         return await self._database.read(
             lambda connection: {
                 number: leaf_of(path=path, sha256=sha256.hex())
@@ -64,7 +66,7 @@ class ChainLinks:
 
 
 def link_segment(connection: sqlite3.Connection, *, segment_id: int, path: str, sha256: str) -> None:
-    """Put a segment at the end of its camera's chain, within a running transaction. One that has a place keeps it."""
+    """Append a segment to its camera's chain, within a running transaction. A linked segment keeps its place."""
     parsed = parse_segment_path(path)
     if parsed is None:
         return
@@ -86,7 +88,7 @@ def link_segment(connection: sqlite3.Connection, *, segment_id: int, path: str, 
 
 
 def _breaks(connection: sqlite3.Connection, camera_id: int, head: int, segment_id: int) -> int:
-    """Return how often the camera's footage was interrupted up to this segment, the one after number `head`."""
+    """Return how often the camera's footage was interrupted up to this segment, which follows number `head`."""
     row = connection.execute("SELECT breaks FROM footage_chain WHERE camera_id = ?", (camera_id,)).fetchone()
     if row is None:
         return 0

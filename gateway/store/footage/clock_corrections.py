@@ -1,4 +1,4 @@
-"""Corrections of wall times of footage and pins, once the error of the clock that stamped them is known."""
+"""Corrections of the wall times of footage and pins, once the error of the clock that stamped them is known."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _FOLLOWING = 200
 
 
 class ClockCorrections:
-    """Footage and pins with an untrusted time stamp, by the run of the machine that made them."""
+    """Corrector of footage and pins with an untrusted time stamp, boot by boot."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
     async def correct(self, offset: ClockOffset) -> int:
-        """Put right what was stamped by an untrusted clock in the run of `offset`, which is known to be true now, or in
-        an earlier run whose true offset was known in the end. Returns how many segments moved.
+        """Correct the times that an untrusted clock stamped, and return the number of corrected segments.
 
-        The pins move first, in the commit that remembers the offset: what a power cut leaves undone is done by the next
-        call, and until then nothing may be deleted.
+        `offset` is the true offset of the present boot. Earlier boots whose true offset is stored are completed too.
+        The pins move first, in the commit that stores the offset; segments follow in batches. After a power cut in
+        between, the next call completes the rest. Until then no footage may be deleted.
         """
         if not await self._database.read(lambda connection: _untrusted(connection, offset.boot_id)):
             boots = await self._database.read(_unfinished)
@@ -50,13 +50,13 @@ def _untrusted(connection: sqlite3.Connection, boot_id: str) -> bool:
 
 
 def _unfinished(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """Return the boots whose offset is known and whose segments are not all corrected."""
+    """Return the boots whose true offset is stored and that still have uncorrected rows."""
     known = connection.execute("SELECT boot_id FROM clock_offset").fetchall()
     return tuple(boot_id for (boot_id,) in known if _untrusted(connection, boot_id))
 
 
 def move_pins(connection: sqlite3.Connection, offset: ClockOffset) -> tuple[str, ...]:
-    """Move what events pin by the offset; return the runs of the machine whose rows are still to be moved."""
+    """Store the true offset of a boot and move its pins by it; return the boots that still have uncorrected rows."""
     connection.execute(
         "INSERT INTO clock_offset (boot_id, micros) VALUES (?, ?)"
         " ON CONFLICT (boot_id) DO UPDATE SET micros = excluded.micros",
@@ -79,7 +79,7 @@ def move_pins(connection: sqlite3.Connection, offset: ClockOffset) -> tuple[str,
 
 
 def _retell(connection: sqlite3.Connection, camera_event_id: int, **times: int) -> None:
-    """Correct the times in records that central does not have yet."""
+    """Correct the times in the outbox rows of a camera event, which central does not have yet."""
     rows = connection.execute(
         "SELECT id, body FROM outbox WHERE kind = 'camera_event' AND record_id = ?", (camera_event_id,)
     ).fetchall()
@@ -91,7 +91,7 @@ def _retell(connection: sqlite3.Connection, camera_event_id: int, **times: int) 
 
 
 def move_some(connection: sqlite3.Connection, *, boot_id: str) -> int:
-    """Move some segments of a boot; a gap that this closes is removed."""
+    """Correct a batch of a boot's segments and return their number; remove a clock gap that this closes."""
     (micros,) = connection.execute("SELECT micros FROM clock_offset WHERE boot_id = ?", (boot_id,)).fetchone()
     moved = connection.execute(
         "UPDATE segment SET started_at = monotonic + ?, clock_trusted = 1 WHERE id IN"

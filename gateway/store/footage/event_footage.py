@@ -1,7 +1,7 @@
 """Footage of a camera event, even if the clock was set during recording or later.
 
-Both clocks are stored with footage and events. Where they agree, wall times decide; where the clock was set in between,
-the monotonic time of the machine's run that both were stamped in.
+Wall and monotonic time are stored with footage and events. If they agree, wall times decide. If the clock was set in
+between, the monotonic time decides, provided that both are of the same boot.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from gateway.domain.passages import CameraEvent
 from gateway.store.footage.segment_rows import COLUMNS, Segment, segment_of
 
 LONGEST_SEGMENT = 120_000_000
-"""Micros; longer ones are not written, so that a look-up by time is bounded."""
+"""The longest segment that is written, in micros. It bounds look-ups by time."""
 
 LONGEST_PIN = 3_600_000_000
-"""Micros; a camera event pins at most so much, so that a look-up of a segment's pins is bounded."""
+"""The longest time that a camera event pins, in micros. It bounds the look-up of a segment's pins."""
 
 _CLOCK_WAS_SET = 1_000_000
-"""Micros; wall and monotonic time drift apart by less than that within an event, unless somebody sets the clock."""
+"""If wall and monotonic time differ by more than this many micros within an event, somebody set the clock."""
 _MOST_OF_EVENT = 5_000
 
 _IS_SET_APART = (
@@ -49,14 +49,16 @@ HELD = (
     " AND pin.pinned_from - pin.clock_offset < segment.monotonic + segment.duration"
     f" AND pin.pinned_until - pin.clock_offset > segment.monotonic AND {_KEEPS}))"
 )
-"""SQL: whether a row of `segment` is footage of an event that keeps it, as `footage_of` has it. Its values are those of
-`transactions_from` and `incidents_from` (wall micros): events since then keep theirs, as do those that central has not
-taken yet; and `boot_id` with `transactions_uptime` and `incidents_uptime`: those of that run of the machine since then.
+"""SQL condition: a row of `segment` is footage of a camera event that still keeps it, by the rules of `footage_of`.
+
+A camera event keeps its footage while central does not have it. It also does if it is younger than the limit of its
+class: the parameters `transactions_from` and `incidents_from` (wall micros), or, for camera events of the boot
+`boot_id`, `transactions_uptime` and `incidents_uptime` (monotonic micros).
 """
 
 
 def missing_of(connection: sqlite3.Connection, item: CameraEvent) -> tuple[Missing, ...]:
-    """Return the spans of a camera event without footage or in another codec than its clip, oldest first."""
+    """Return the spans of a camera event that have no footage, or footage in another codec than its clip, in order."""
     edges = [segment.edge for segment in footage_of(connection, item)]
     following = _neighbour(connection, item.camera_id, "started_at >= ?", item.pinned_until, "started_at")
     after = _why_nothing_follows(connection, item.camera_id) if following is None else following.gap
@@ -92,7 +94,7 @@ def _why_nothing_follows(connection: sqlite3.Connection, camera_id: int) -> GapR
 
 
 def _why_gone(connection: sqlite3.Connection, camera_id: int, gap: Missing) -> GapReason:
-    """Return why recorded footage is gone; NONE where none was recorded.
+    """Return why recorded footage is gone; NONE if none was recorded in this span.
 
     Segments are numbered without gaps as they are recorded, so missing numbers mean that segments were deleted or lost.
     """
@@ -110,7 +112,7 @@ def _why_gone(connection: sqlite3.Connection, camera_id: int, gap: Missing) -> G
 
 
 def footage_of(connection: sqlite3.Connection, event: CameraEvent) -> tuple[Segment, ...]:
-    """Return the footage of a camera event, by start, with the times that the event's clock would have told."""
+    """Return the footage of a camera event, by start, with the times that the event's clock would have shown."""
     found = {
         row[0]: segment_of(row)
         for row in connection.execute(
@@ -131,7 +133,7 @@ def footage_of(connection: sqlite3.Connection, event: CameraEvent) -> tuple[Segm
 
 
 def _recorded_then(connection: sqlite3.Connection, event: CameraEvent) -> Iterator[Segment]:
-    """Return the footage recorded during the event in the same boot, in the order of recording."""
+    """Yield the footage recorded during the event in the same boot, in the order of recording."""
     low, high = connection.execute(
         "SELECT coalesce(min(number), 0), coalesce(max(number), -1) FROM segment"
         " WHERE camera_id = ? AND number IS NOT NULL",
@@ -157,7 +159,7 @@ def _recorded_then(connection: sqlite3.Connection, event: CameraEvent) -> Iterat
 
 
 def _as_stamped(segment: Segment, event: CameraEvent) -> Segment:
-    """Return the footage with the times that the event's clock would have shown."""
+    """Return a segment with the start that the event's clock would have shown; only changed if the clock was set."""
     at = segment.monotonic + event.clock_offset
     if not event.boot_id or segment.boot_id != event.boot_id or abs(at - segment.started_at) <= _CLOCK_WAS_SET:
         return segment

@@ -1,4 +1,4 @@
-"""Rows of evidence and of the links under which it is handed out; the files are recording's."""
+"""Rows of evidence and of the links by which it is shared. `gateway.recording.evidence_files` has the files."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _MOST_LINKS = 100
 
 
 class TooMany(Exception):
-    """Refusal: there are as many already as there may be."""
+    """Refusal: the greatest number of records is reached."""
 
 
 class EvidenceRows:
     """Rows of the files that people attached to camera events."""
 
     def __init__(self, *, database: Database, changes: Changes, sends: bool) -> None:
-        """Collect the parts. `sends`: there is a central that is to get the files."""
+        """Keep the collaborators. `sends`: whether there is a central that is to get the files."""
         self._database = database
         self._changes = changes
         self._sends = sends
@@ -42,9 +42,12 @@ class EvidenceRows:
     async def add(self, draft: Evidence, *, event: Event, most: int) -> Evidence:
         """Record evidence whose file is on disk, with its event, and return it.
 
-        When the camera event has the same bytes already, record nothing and return the older one.
+        If the camera event already has evidence with the same bytes, nothing is recorded and that is returned.
 
-        Raises NotFoundError when the camera event is gone, TooMany when it has `most` already, StoreError.
+        Raises:
+            NotFoundError: the camera event is gone.
+            TooMany: the camera event already has `most` pieces of evidence.
+            StoreError: the disk refuses.
         """
 
         def job(connection: sqlite3.Connection) -> Evidence:
@@ -79,7 +82,7 @@ class EvidenceRows:
         return await self._database.write(job, then=self._changes.bump)
 
     async def get(self, evidence_id: int) -> Evidence | None:
-        """Return a piece of evidence by the site's id or by central's."""
+        """Return a piece of evidence by the site's id or by central's, or None."""
         if not is_id(evidence_id):
             return None
         found = await self._select("(id = ? OR central_id = ?) AND garbage = 0", (evidence_id, evidence_id))
@@ -91,15 +94,15 @@ class EvidenceRows:
         return await self._select(f"camera_event_id IN ({places}) AND garbage = 0", tuple(camera_event_ids))
 
     async def all(self) -> tuple[Evidence, ...]:
-        """Return all evidence that is not let go of."""
+        """Return all evidence that has not expired."""
         return await self._select("garbage = 0", ())
 
     async def garbage(self) -> tuple[Evidence, ...]:
-        """Return evidence that was let go of: its files are to be deleted, then its rows."""
+        """Return expired evidence, whose files and then rows are to be deleted."""
         return await self._select("garbage = 1", ())
 
     async def held_by_loss(self) -> tuple[Evidence, ...]:
-        """Return evidence that waits in the outbox for its file to be back."""
+        """Return evidence whose outbox row is parked because its file is missing."""
         return await self._select(
             "missing = 1 AND garbage = 0 AND id IN"
             f" (SELECT record_id FROM outbox WHERE kind = '{FILES}' AND parked = 1)",
@@ -107,7 +110,7 @@ class EvidenceRows:
         )
 
     async def bytes_kept(self) -> int:
-        """Return the bytes that all evidence takes."""
+        """Return the total size of all evidence on disk, in bytes."""
         (size,) = await self._database.read(
             lambda connection: connection.execute(
                 "SELECT coalesce(sum(size), 0) FROM evidence WHERE missing = 0"
@@ -116,9 +119,10 @@ class EvidenceRows:
         return int(size)
 
     async def let_go(self, *, now: int, transactions_before: int, incidents_before: int) -> int:
-        """Let go of what is older than its class may be and waits for nobody; return how many.
+        """Expire evidence that is older than the limit of its class and is not to be sent; return how many pieces.
 
-        All by a trusted clock: what came while there was none counts from now on.
+        Times are wall micros of a trusted clock. The age of evidence from before the clock was trusted counts from
+        `now`.
         """
         waits = f"EXISTS (SELECT 1 FROM outbox WHERE kind = '{FILES}' AND record_id = evidence.id)"
         free = f"NOT {waits}" if self._sends else "1"
@@ -134,7 +138,7 @@ class EvidenceRows:
         return await self._database.write(job)
 
     async def due(self, *, now: int) -> OutboxRow | None:
-        """Return the oldest row of a file that may be sent now."""
+        """Return the oldest outbox row of a file that may be sent now, or None."""
 
         def query(connection: sqlite3.Connection) -> OutboxRow | None:
             row = connection.execute(
@@ -147,7 +151,7 @@ class EvidenceRows:
         return await self._database.read(query)
 
     async def next_due(self) -> int | None:
-        """Return when the earliest file may be sent (wall micros), None when none will be."""
+        """Return when the earliest file may be sent (wall micros), None if none waits."""
         (earliest,) = await self._database.read(
             lambda connection: connection.execute(
                 "SELECT min(next_at) FROM outbox INDEXED BY outbox_by_record WHERE kind = ? AND parked = 0", (FILES,)
@@ -156,7 +160,7 @@ class EvidenceRows:
         return None if earliest is None else int(earliest)
 
     async def sent(self, row: OutboxRow, *, central_id: int | None) -> None:
-        """Note that central has the file, under this id where it named one."""
+        """Record that central has the file. `central_id`: central's id of it, None if central gave none."""
 
         def job(connection: sqlite3.Connection) -> None:
             if take_out(connection, (row.id,), "delivered"):
@@ -167,18 +171,18 @@ class EvidenceRows:
         await self._database.write(job, then=self._changes.bump)
 
     async def drop_row(self, row: OutboxRow) -> None:
-        """Drop the row of a file that was let go of before it was sent."""
+        """Drop the outbox row of a file that expired before it was sent."""
         await self._database.write(lambda connection: take_out(connection, (row.id,), "dropped"))
 
     async def forget(self, evidence: Iterable[Evidence]) -> None:
-        """Remove the rows of evidence that was let go of and whose files are gone."""
+        """Remove the rows of expired evidence whose files are deleted."""
         gone = [(item.id,) for item in evidence]
         await self._database.write(
             lambda connection: connection.executemany("DELETE FROM evidence WHERE id = ? AND garbage = 1", gone)
         )
 
     async def note_missing(self, missing: Iterable[int], found: Iterable[int]) -> None:
-        """Note whose file is missing, and whose is back: what waited for that goes up."""
+        """Record the ids of evidence whose file is missing, and of evidence whose file is back, which is sent again."""
         back = [(number,) for number in found]
         marks = [(1, number) for number in missing] + [(0, number) for (number,) in back]
 
@@ -193,7 +197,10 @@ class EvidenceRows:
         await self._database.write(job, then=self._changes.bump)
 
     async def add_link(self, link: EvidenceLink, token: str) -> EvidenceLink:
-        """Keep a link. Raises NotFoundError when its evidence is gone, TooMany, StoreError."""
+        """Store a link with the hash of its token, and return it with its id.
+
+        Raises NotFoundError if its evidence is gone, TooMany if that has 100 valid links, StoreError.
+        """
 
         def job(connection: sqlite3.Connection) -> EvidenceLink:
             owner = connection.execute(
@@ -220,7 +227,7 @@ class EvidenceRows:
         return await self._database.write(job)
 
     async def link(self, token: str) -> EvidenceLink | None:
-        """Return the link of a token, good or not; None for one that was never given."""
+        """Return the link of a token, also an expired or revoked one; None for an unknown token."""
         row = await self._database.read(
             lambda connection: connection.execute(
                 f"SELECT {_LINK_COLUMNS} FROM evidence_link WHERE token_hash = ?", (_hashed(token),)
@@ -229,7 +236,7 @@ class EvidenceRows:
         return EvidenceLink(*row) if row else None
 
     async def revoke(self, evidence_id: int, *, link_id: int | None, now: int) -> int:
-        """Take back one link of a piece of evidence, or all; return how many were good until now."""
+        """Revoke one link of a piece of evidence, or all (`link_id` None); return how many were valid until now."""
         only, values = ("", ()) if link_id is None else (" AND id = ?", (link_id,))
         return await self._database.write(
             lambda connection: (

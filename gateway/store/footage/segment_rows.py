@@ -1,4 +1,4 @@
-"""Segment on disk, and its row in the index."""
+"""A segment on disk and its row in the index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLUMNS = (
     "id, camera_id, path, started_at, duration, size, clock_trusted, gap, codec, width, height, frames, sha256, number,"
     " previous, boot_id, monotonic, breaks, entry, whole_after"
 )
-"""What `segment_of` reads, in this order."""
+"""The columns that `segment_of` reads, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +21,17 @@ class Segment:
     """A segment on disk.
 
     Attributes:
-        started_at: wall micros, as far as is known now; as recorded it is in the path.
-        duration: media micros.
-        size: bytes.
-        frames: how many pictures, 0 when not known.
-        sha256: of the file as it was written, "" when not known yet.
-        place: where it stands in its camera's chain, None before it is linked.
-        boot_id: of the machine's run that `monotonic` counts in, "" when not known.
-        monotonic: micros of the first frame.
-        breaks: how often its camera's footage broke off before it, as far as it is linked.
-        entry: the kind of entry point that it begins with.
-        whole_after: micros from its start until pictures are whole when decoding begins there.
+        started_at: start in wall micros, after corrections of the clock; the path has the uncorrected start.
+        duration: media duration in micros.
+        size: size of the file in bytes.
+        frames: number of pictures, 0 if unknown.
+        sha256: SHA-256 of the file as it was written, in hex; "" if not known yet.
+        place: its place in its camera's chain, None before it is linked.
+        boot_id: the boot in which it was recorded, "" if unknown.
+        monotonic: monotonic micros of the first frame, within that boot.
+        breaks: how often its camera's footage was interrupted before it; 0 before it is linked.
+        entry: the kind of entry point with which it begins.
+        whole_after: micros from its start until pictures are complete, if decoding begins with this segment.
     """
 
     id: int
@@ -56,12 +56,12 @@ class Segment:
 
     @property
     def edge(self) -> Edge:
-        """Facts that decide whether another segment can be played right after this one, or before it."""
+        """The values that decide whether another segment continues this one, or is continued by it."""
         return Edge(self.started_at, self.ended_at, self.gap, (self.codec, self.width, self.height))
 
     @property
     def ended_at(self) -> int:
-        """Wall micros of its end."""
+        """The end in wall micros."""
         return self.started_at + self.duration
 
 

@@ -18,18 +18,21 @@ _EVER = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Footage to delete: oldest first, but none pinned by a camera event that central does not have yet.
+    """Rules for choosing footage to delete: oldest first, and none of a camera event that central does not have yet.
+
+    Footage of the present boot is also judged by monotonic micros, which no change of the clock affects.
 
     Attributes:
-        at_least: bytes to be covered.
-        transactions_from: footage of events since then (wall micros) stays; 0: of all of them.
-        incidents_from: the same for events of which something went wrong.
-        begin: only segments that began then or later.
-        end: only segments that began before, by a trusted clock; None: all.
-        boot_id: this run of the machine, "" for none. What is of it is judged by monotonic micros too:
-        uptime_from: segments since then stay, where there is an `end`.
-        transactions_uptime, incidents_uptime: footage of events since then stays.
-        limit: how many at most.
+        at_least: the bytes to free.
+        transactions_from: footage of ordinary camera events since then stays (wall micros); 0: of all of them.
+        incidents_from: footage of incidents since then stays (wall micros); 0: of all of them.
+        begin: only segments that began then or later (wall micros).
+        end: only segments that began before this by a trusted clock (wall micros); None: any segments.
+        boot_id: the present boot, "" if unknown.
+        uptime_from: with an `end`, segments of this boot since then stay (monotonic micros).
+        transactions_uptime: footage of ordinary camera events of this boot since then stays (monotonic micros).
+        incidents_uptime: footage of incidents of this boot since then stays (monotonic micros).
+        limit: the greatest number of segments.
     """
 
     at_least: int
@@ -44,7 +47,7 @@ class Choice:
     limit: int = 500
 
     def values(self) -> dict[str, int | str]:
-        """Return the values of its part of a query."""
+        """Return the values of the query's parameters."""
         return {
             "transactions_from": self.transactions_from,
             "incidents_from": self.incidents_from,
@@ -66,7 +69,7 @@ class Segments:
         self._database = database
 
     async def add(self, finished: Sequence[SegmentFinished]) -> int:
-        """Add rows for durable files; those already known are passed over. Returns how many were new."""
+        """Add rows for durable files, except for known ones. Return how many were new."""
 
         def job(connection: sqlite3.Connection) -> int:
             return sum(_add(connection, item) for item in finished)
@@ -83,8 +86,9 @@ class Segments:
         )
 
     async def of_event(self, event: CameraEvent) -> tuple[Segment, ...]:
-        """Return the footage of a camera event, by start, by its own clock: where the clock was set during the
-        event or later, times are those that the clock would have told without that.
+        """Return the footage of a camera event, by start, with the times of the event's own clock.
+
+        If the clock was set during the event or later, times are those that it would have shown without that.
         """
         return await self._database.read(lambda connection: footage_of(connection, event))
 
@@ -102,7 +106,7 @@ class Segments:
         return await self._database.read(query)
 
     async def missing(self, camera_events: Iterable[CameraEvent]) -> dict[int, tuple[Missing, ...]]:
-        """Return the spans of each camera event that its clip does not show, by the event's id, oldest first."""
+        """Return the spans that the clip of each camera event does not show, in order, by the camera event's id."""
         wanted = tuple(camera_events)
 
         def query(connection: sqlite3.Connection) -> dict[int, tuple[Missing, ...]]:
@@ -111,7 +115,7 @@ class Segments:
         return await self._database.read(query) if wanted else {}
 
     async def newest(self, camera_id: int, *, most: int) -> tuple[Segment, ...]:
-        """Return a camera's newest linked segments, by number."""
+        """Return a camera's newest linked segments, at most `most`, by ascending number."""
         rows = await self._database.read(
             lambda connection: connection.execute(
                 f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND number IS NOT NULL AND garbage = 0"
@@ -122,7 +126,7 @@ class Segments:
         return tuple(segment_of(row) for row in reversed(rows))
 
     async def numbered(self, camera_id: int, number: int) -> Segment | None:
-        """Return the segment with this place in its camera's chain, None when it is not there (any more)."""
+        """Return the segment with this number in its camera's chain, or None if there is none (any more)."""
         row = await self._database.read(
             lambda connection: connection.execute(
                 f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND number = ? AND garbage = 0",
@@ -143,13 +147,13 @@ class Segments:
         )
 
     async def paths(self) -> frozenset[str]:
-        """Return every path that has a row, garbage included: what start-up compares with the disk."""
+        """Return every path that has a row, garbage included, for the comparison with the disk at the start."""
         return await self._database.read(
             lambda connection: frozenset(path for (path,) in connection.execute("SELECT path FROM segment"))
         )
 
     async def after(self, segment_id: int, *, limit: int = 2000) -> tuple[Segment, ...]:
-        """Return segments with an id above `segment_id`, by id, without garbage: a walk over all in bounded steps."""
+        """Return the next segments with an id above `segment_id`, by id, without garbage, for a walk in steps."""
         return await self._database.rows(
             f"SELECT {COLUMNS} FROM segment WHERE id > ? AND garbage = 0 ORDER BY id LIMIT ?",
             (segment_id, limit),
@@ -157,7 +161,7 @@ class Segments:
         )
 
     async def bytes_kept(self) -> int:
-        """Return the bytes of all segments that are not garbage."""
+        """Return the total size of all segments that are not garbage, in bytes."""
         return await self._database.read(
             lambda connection: int(
                 connection.execute(
@@ -167,9 +171,9 @@ class Segments:
         )
 
     async def bytes_since(self, start: int) -> tuple[int, int]:
-        """Return the bytes of the segments that began at `start` (wall micros) or later, and when the first began.
+        """Return the total size of the segments since `start` (wall micros), and the start of the first of them.
 
-        Without any, 0 and `start`.
+        Without any segments, it returns 0 and `start`.
         """
         return await self._database.read(
             lambda connection: tuple(
@@ -182,7 +186,7 @@ class Segments:
         )
 
     async def free(self, choice: Choice) -> tuple[Segment, ...]:
-        """Return the oldest segments that may go, until enough bytes are covered."""
+        """Return the oldest segments that may be deleted, until they have enough bytes."""
 
         def choose(connection: sqlite3.Connection) -> tuple[Segment, ...]:
             chosen: list[Segment] = []
@@ -204,15 +208,15 @@ class Segments:
         return await self._database.read(choose)
 
     async def discard(self, choice: Choice) -> tuple[Segment, ...]:
-        """Mark the oldest segments that may go as garbage until enough bytes are covered, and return them.
+        """Mark the oldest segments that may be deleted as garbage, until they have enough bytes, and return them.
 
         The caller deletes the files and then calls `forget`.
         """
-        # The long look is a reader's, so that it holds up no commit.
+        # The long search runs on a reading connection, so that it holds up no commit.
         chosen = await self.free(choice)
 
         def mark(connection: sqlite3.Connection) -> tuple[Segment, ...]:
-            """Return those chosen that were not pinned meanwhile, as they are now."""
+            """Mark those chosen segments that were not pinned meanwhile, and return them as they are now."""
             marked = (
                 connection.execute(
                     f"UPDATE segment SET garbage = 1 WHERE id = :id AND garbage = 0 AND NOT {HELD} RETURNING {COLUMNS}",
@@ -225,11 +229,11 @@ class Segments:
         return await self._database.write(mark) if chosen else ()
 
     async def garbage(self) -> tuple[Segment, ...]:
-        """Return segments whose deletion was begun."""
+        """Return the segments whose deletion has begun."""
         return await self._database.rows(f"SELECT {COLUMNS} FROM segment WHERE garbage = 1", of=segment_of)
 
     async def forget(self, segments: Sequence[Segment]) -> None:
-        """Remove the rows of segments whose files have gone."""
+        """Remove the rows of segments whose files are deleted."""
         await self._database.write(
             lambda connection: connection.executemany(
                 "DELETE FROM segment WHERE id = ?", [(item.id,) for item in segments]
@@ -238,7 +242,7 @@ class Segments:
 
 
 def _add(connection: sqlite3.Connection, item: SegmentFinished) -> bool:
-    """Return whether it was new."""
+    """Add a row unless its path is known, and link it if its hash is known; return whether it was new."""
     cursor = connection.execute(
         "INSERT OR IGNORE INTO segment (camera_id, path, started_at, duration, size, clock_trusted, gap, codec,"
         " width, height, frames, boot_id, monotonic, entry, whole_after)"

@@ -1,1 +1,1 @@
-"""Records that central also keeps, and the writes that wait for it."""
+"""Records that central also has, and the writes that wait for central."""

@@ -1,4 +1,4 @@
-"""Ids that central gave, where a table has them beside the site's own. Steps within a running transaction."""
+"""Central's ids in tables that have them beside the site's ids. All functions are steps within a transaction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Table = Literal["camera_event", "camera_event_gone", "parking_entry"]
 
 
 def newest_given(connection: sqlite3.Connection, table: Table, most: int) -> tuple[int, ...]:
-    """Return the highest of them, the highest first."""
+    """Return the highest `most` of central's ids in a table, the highest first."""
     rows = connection.execute(
         f"SELECT central_id FROM {table} WHERE central_id IS NOT NULL ORDER BY central_id DESC LIMIT ?", (most,)
     )
@@ -19,7 +19,7 @@ def newest_given(connection: sqlite3.Connection, table: Table, most: int) -> tup
 
 
 def is_one_given(connection: sqlite3.Connection, table: Table, central_id: int) -> bool:
-    """Return whether central's id is among them."""
+    """Return whether a record of the table has this id of central."""
     found = connection.execute(f"SELECT 1 FROM {table} WHERE central_id = ?", (central_id,)).fetchone()
     return found is not None
 
@@ -27,8 +27,9 @@ def is_one_given(connection: sqlite3.Connection, table: Table, central_id: int) 
 def owners_of(
     connection: sqlite3.Connection, table: Table | Literal["provisional"], central_ids: Sequence[int], kind: str = ""
 ) -> dict[int, int]:
-    """Return the site's ids of those records that have one of these, by central's. `kind`: of the table's, "" for
-    all.
+    """Return the site's ids by central's, of records that have one of these ids of central.
+
+    `kind`: only records of this kind; "" for all records of the table.
     """
     only, values = (" AND kind = ?", (kind,)) if kind else ("", ())
     (found,) = connection.execute(

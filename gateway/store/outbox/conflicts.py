@@ -1,4 +1,7 @@
-"""Conflicts: the fields of a waiting change as they were before it, and the outcome when central changed them too."""
+"""Conflicts: a record that was changed both here and at central.
+
+Each waiting change has a base: the values of its fields before the change. They show what central changed too.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,10 @@ _BODY = TypeAdapter(JsonObject)
 def base_of(
     connection: sqlite3.Connection, kind: str, record_id: int, fields: Collection[str], was: JsonObject | None
 ) -> JsonObject:
-    """Return central's values of these fields before a change, {} if they are unknown.
+    """Return the base of a change of these fields: central's values before it, {} if they are unknown.
 
-    These are the record's values here, or, for refused changes, the values before them. Within a transaction.
+    These are the record's values here (`was`). For a field that a refused change has, it is the value before that
+    change, which central never got. Within a transaction.
     """
     if was is None or kind not in READS:
         return {}
@@ -38,7 +42,7 @@ def base_of(
 
 
 def note_base(connection: sqlite3.Connection, row_id: int, base: JsonObject) -> None:
-    """Keep with a waiting change what its fields were. Within a transaction."""
+    """Store the base of a waiting change, unless it is empty. Within a transaction."""
     if base:
         count_rows(connection, (row_id,), sign=-1)
         connection.execute("UPDATE outbox SET base = ? WHERE id = ?", (body_text(base), row_id))
@@ -46,24 +50,24 @@ def note_base(connection: sqlite3.Connection, row_id: int, base: JsonObject) -> 
 
 
 class ChangeBases:
-    """The fields of waiting changes as they were before the change."""
+    """The bases of waiting changes."""
 
     def __init__(self, *, database: Database, changes: Changes) -> None:
         self._database = database
         self._changes = changes
 
     async def base(self, row: OutboxRow) -> JsonObject:
-        """Return the values of a waiting change's fields before it; {} if they are unknown."""
+        """Return the base of a waiting change, {} if it is unknown."""
         found = await self._database.read(
             lambda connection: connection.execute("SELECT base FROM outbox WHERE id = ?", (row.id,)).fetchone()
         )
         return _BODY.validate_json(found[0]) if found and found[0] else {}
 
     async def settled(self, row: OutboxRow, settled: Settled, theirs: JsonObject, *, now: int) -> OutboxRow | None:
-        """Settle a change that waited: drop fields for which central's value counts, and keep the rest on top of
-        central's record.
+        """Store the outcome of a comparison of a waiting change with central's record.
 
-        Returns the row as it is now, None when nothing is left of it.
+        Fields for which central's value counts are dropped from the change. The rest is laid over central's record
+        (`theirs`), which becomes the site's. Return the row as it is now, None if nothing is left of it.
         """
 
         def job(connection: sqlite3.Connection) -> OutboxRow | None:
@@ -81,7 +85,7 @@ class ChangeBases:
 
 
 def _judge_later(connection: sqlite3.Connection, row: OutboxRow, rights: JsonObject) -> None:
-    """Correct the bases of later changes of the record, which began from the site's values of these fields."""
+    """Correct the bases of later changes of the record in these fields, because they were the site's values."""
     later = connection.execute(
         "SELECT id, base FROM outbox WHERE kind = ? AND record_id = ? AND id > ? AND base <> ''",
         (row.kind, row.record_id, row.id),

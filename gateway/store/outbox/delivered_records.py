@@ -1,4 +1,4 @@
-"""Records that central has acknowledged: list them as they are at the site, and send them again."""
+"""Records that central has acknowledged, to be compared with central's and sent again if central has lost them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _TABLES: Final[dict[Kind, Literal["camera_event", "parking_entry"]]] = {
 
 @dataclass(frozen=True, slots=True)
 class DeliveredRecord:
-    """A record that central acknowledged.
+    """A record that central acknowledged, as it is at the site.
 
     Attributes:
-        id: the site's.
-        central_id: central's; None when central has given it to another record since.
-        body: what creates it.
-        changes: what follows the creation.
+        id: the site's id.
+        central_id: central's id; None if central has given it to another record since.
+        body: the body that creates the record at central.
+        changes: the bodies of the updates that must follow the creation.
     """
 
     id: int
@@ -57,9 +57,9 @@ class DeliveredRecords:
         self.site_name = site_name
 
     async def since(self, kind: Kind, since: int, *, behind: int = 0, limit: int = 500) -> tuple[DeliveredRecord, ...]:
-        """Return records from a moment on (wall micros) by ascending id, without those whose create waits.
+        """Return the next records since a time (wall micros) with an id above `behind`, by ascending id.
 
-        Those whose id central gave to another record are among them.
+        Records whose create waits are left out. Records whose id central gave to another record are included.
         """
         at = "date_at" if kind == "camera_event" else "at"
         table = _TABLES[kind]
@@ -79,7 +79,7 @@ class DeliveredRecords:
         return await self._database.read(query, lengthy=True)
 
     async def of(self, kind: Kind, record_ids: Sequence[int]) -> tuple[DeliveredRecord, ...]:
-        """Return those of these records that are there, by ascending id."""
+        """Return those of these records that exist, by ascending id."""
 
         def query(connection: sqlite3.Connection) -> tuple[DeliveredRecord, ...]:
             rows = connection.execute(
@@ -94,9 +94,9 @@ class DeliveredRecords:
     async def newest(
         self, kind: Kind, since: int, *, most: int, up_to: int | None = None
     ) -> tuple[DeliveredRecord, ...]:
-        """Return the records from a moment on with the highest of central's ids, the highest first.
+        """Return the records since a time (wall micros) that have the highest of central's ids, the highest first.
 
-        `up_to`: the highest id to look at, None for any.
+        `up_to`: the highest of central's ids to look at, None for no limit.
         """
         at = "date_at" if kind == "camera_event" else "at"
 
@@ -111,7 +111,7 @@ class DeliveredRecords:
         return await self._database.read(query)
 
     async def cards(self) -> tuple[int, ...]:
-        """Return central's ids of the cards that were made here, ascending."""
+        """Return central's ids of the cards that were made at this site, ascending."""
         return await self._database.read(
             lambda connection: tuple(
                 number
@@ -123,7 +123,7 @@ class DeliveredRecords:
         )
 
     async def id_given_twice_after(self, event_id: int) -> int:
-        """Return the newest event beyond this one about an id that central gave twice; 0 for none."""
+        """Return the id of the newest event after `event_id` that tells of an id given twice by central; 0 for none."""
         (found,) = await self._database.read(
             lambda connection: connection.execute(
                 "SELECT coalesce(max(id), 0) FROM event WHERE type = ? AND id > ?",
@@ -133,7 +133,7 @@ class DeliveredRecords:
         return int(found)
 
     async def evidence_of(self, camera_event_id: int) -> tuple[tuple[int, str], ...]:
-        """Return the ids and SHA-256 of the delivered files of a camera event."""
+        """Return the ids and SHA-256 hashes of the delivered files of a camera event."""
         return await self._database.read(
             lambda connection: tuple(
                 connection.execute(
@@ -144,11 +144,11 @@ class DeliveredRecords:
         )
 
     async def send_again(self, kind: Kind, records: Sequence[DeliveredRecord], *, now: int, doubtful: bool) -> int:
-        """Put records into the outbox again, with what follows them; return how many.
+        """Queue records again, with their changes and files; return how many were queued.
 
-        What waits of their changes is part of that. Those whose create waits already, or that have another id of
-        central's by now, are left out. `doubtful`: central may have them all the same, so that they are looked for
-        before they are sent.
+        The records are as they are now, so their waiting changes are replaced. Records whose create waits already, or
+        whose central id has changed, are left out. `doubtful`: central may have them after all, so the sender looks for
+        each before it sends it.
         """
 
         def job(connection: sqlite3.Connection) -> int:
@@ -157,7 +157,7 @@ class DeliveredRecords:
         return await self._database.write(job, then=self._changes.bump)
 
     async def send_changes_again(self, kind: Kind, records: Sequence[DeliveredRecord], *, now: int) -> int:
-        """Put what follows the creation of these records into the outbox again; return how many there are."""
+        """Queue the changes of these records again, except for records that wait already; return how many records."""
 
         def job(connection: sqlite3.Connection) -> int:
             left = [record for record in records if record.changes and not _waits(connection, kind, record.id)]
@@ -168,7 +168,7 @@ class DeliveredRecords:
         return await self._database.write(job, then=self._changes.bump)
 
     async def send_files_again(self, evidence_ids: Collection[int], *, now: int) -> int:
-        """Put delivered files into the outbox again; return how many. They are looked for before they are sent."""
+        """Queue delivered files again; return how many were queued. The sender looks for each before it sends it."""
 
         def job(connection: sqlite3.Connection) -> int:
             return sum(_send_file_again(connection, number, now, begun=True) for number in evidence_ids)
@@ -178,10 +178,10 @@ class DeliveredRecords:
     async def make_cards_again(
         self, bodies: Mapping[int, JsonObject], *, now: int, given_to: int | None = None
     ) -> dict[int, int]:
-        """Let cards go up again, all in one commit; return their new ids of the site's by central's.
+        """Queue the creation of cards again, all in one commit; return their new provisional ids by central's ids.
 
-        Those of which that was done already are left out. Whoever is inside with a card is so under its new id, and
-        what waits of the card is in the body that creates it. `given_to`: the record to which central gave the id.
+        Cards for which that was done already are left out. Presence and parking entries move to the new id. Waiting
+        changes of a card are replaced by the body. `given_to`: the record to which central gave the id since, or None.
         """
         keeper = RECORD_KINDS["access_card"]
 

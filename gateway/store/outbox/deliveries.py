@@ -1,4 +1,7 @@
-"""Steps of a delivery within a transaction: delete the row, and store central's id and fields in its record."""
+"""Completion of a delivery: delete the outbox row and store central's id and fields in its record.
+
+All functions are steps within a running transaction.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,12 @@ _MADE_OF_FOOTAGE = ("camera_event", "create")
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A row that central took.
+    """An outbox row that central accepted.
 
     Attributes:
-        row: what was sent.
-        central_id: the id that central gave to a new record, None when it does not say.
-        record: central's own words of the record, None when it sent none.
+        row: the row as it was sent.
+        central_id: the id that central gave to a new record, None if it did not say.
+        record: the record in central's answer, None if it had none.
     """
 
     row: OutboxRow
@@ -48,11 +51,11 @@ def deliver(
     now: int,
     trusted: bool = False,
 ) -> list[int]:
-    """Take out and count rows that central has, unless they went already; return the ids that the site has now.
+    """Delete and count delivered rows, and update their records; return the site's ids of the records from now on.
 
-    Rows that wait for the same record go by its new id from then on. An id of central's belongs to the record that got
-    it last; whichever had it before counts as not at central, which an event tells. `trusted`: so is the clock, at
-    `now` (wall micros).
+    Rows that were deleted already are ignored. Rows that wait for the same record get its new id. If central gives an
+    id that another record here has, that record counts as not at central from now on, and an event tells of it.
+    `now`: wall micros, `trusted`: whether the clock is.
     """
     rows = [delivery.row for delivery in deliveries]
     there = _among(connection, "SELECT json_group_array(id) FROM outbox WHERE id", [row.id for row in rows])
@@ -84,13 +87,15 @@ def deliver(
 
 
 def _among(connection: sqlite3.Connection, query: str, numbers: Sequence[int]) -> set[int]:
-    """Return the numbers that a query finds, as one value: a thread waits for the interpreter at every row."""
+    """Return the numbers that a query finds. The query gives one value, because the thread waits for the interpreter
+    lock at every row.
+    """
     (found,) = connection.execute(f"{query} IN (SELECT value FROM json_each(?))", (json.dumps(numbers),)).fetchone()
     return set(json.loads(found))
 
 
 def _settle_together(connection: sqlite3.Connection, deliveries: Sequence[Delivery]) -> None:
-    """Settle new camera events of which nothing else waits: most of a backlog."""
+    """Complete many new camera events without other waiting rows by few statements: they are most of a backlog."""
     given = {item.row.record_id: item.central_id for item in deliveries if item.central_id is not None}
     records = {item.row.record_id: item.record for item in deliveries if item.record is not None}
     if given:
@@ -102,7 +107,10 @@ def _settle_together(connection: sqlite3.Connection, deliveries: Sequence[Delive
 def _with_ids_of_their_own(
     connection: sqlite3.Connection, deliveries: Sequence[Delivery], there: set[int], at: Stamp
 ) -> Sequence[Delivery]:
-    """Give an id that several records got to the last one, before any that had it until now; return what counts."""
+    """Let only the last record keep an id that central gave to several; return the deliveries without the other ids.
+
+    Records that had such an id before lose it too.
+    """
     named = [
         (place, item.row, item.central_id)
         for place, item in enumerate(deliveries)
@@ -127,7 +135,7 @@ def _with_ids_of_their_own(
 
 
 def _made_here(row: OutboxRow) -> bool:
-    """Return whether a row creates a record that has an id of the site's."""
+    """Return whether a row creates a record that has a provisional id."""
     operation = WRITES.get((row.kind, row.action))
     creates = operation is not None and operation.effect is Effect.CREATE and row.kind in IDS
     return creates and row.record_id >= FIRST_PROVISIONAL_ID
@@ -136,9 +144,10 @@ def _made_here(row: OutboxRow) -> bool:
 def take_id_from(
     connection: sqlite3.Connection, kind: str, record_id: int, central_id: int, *, to: int, at: Stamp
 ) -> None:
-    """Note, with an event, that central gave the id of this record to another one. Within a transaction.
+    """Take central's id from a record, because central gave it to the record `to`; record that as an event.
 
-    Where the site knows records by central's ids, what waited under this one must not reach the other record.
+    For kinds that the site knows by central's ids, rows waiting under that id are dropped, so that they never reach the
+    other record.
     """
     ids = IDS[kind]
     if isinstance(ids, SiteIds):
@@ -160,7 +169,7 @@ def take_id_from(
 
 
 def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, now: int) -> int:
-    """Settle the record of a delivered row. `alone`: nothing else waits of the record."""
+    """Update the record of a delivered row; return its id at the site. `alone`: no other row of the record waits."""
     row, record = delivery.row, delivery.record
     operation = WRITES.get((row.kind, row.action))
     creates = operation is None or operation.effect is Effect.CREATE
@@ -179,7 +188,7 @@ def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, 
         supersede(connection, row.kind, known, body_object(row.body) or {}, before=row.id)
     keeper = RECORD_KINDS.get(row.kind)
     if record is not None and keeper is not None and not deletes:
-        kept = keeper.get(connection, known) or {}  # an answer may hold less than that
+        kept = keeper.get(connection, known) or {}  # central's answer may lack fields that the site has
         whole = {**kept, **record}
         if others:
             keep_centrals(connection, row.kind, known, whole, now=now)
@@ -189,7 +198,7 @@ def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, 
 
 
 def _let_files_go(connection: sqlite3.Connection, camera_event_ids: Sequence[int]) -> None:
-    """Make the files of a camera event due: the tries while they waited for it say nothing."""
+    """Make the waiting files of these camera events due now, because they only waited for the camera events."""
     if not camera_event_ids:
         return
     connection.execute(

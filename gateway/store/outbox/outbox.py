@@ -1,4 +1,4 @@
-"""Outbox: records to send to central, kept until central has them, with books that balance at every commit."""
+"""Outbox: records to send to central, each kept until central has it. Its books balance at every commit."""
 
 from __future__ import annotations
 
@@ -29,15 +29,17 @@ from gateway.store.outbox.rows import (
 )
 
 FILES = "evidence"
-"""Rows of files: they go up beside all others, which must not wait for them."""
+"""The kind of rows of files. They are sent separately, so that no other row waits for them."""
 _OF_THE_SITE = frozenset({"camera_event", "entry"})
-"""What the site itself saw stays here whether or not central still has it; only a person or its age deletes it."""
+"""Kinds of records that stay here even if central deletes them; only a person or their age deletes them."""
 _FIRST_OF_RECORD = (
     "NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.kind = outbox.kind"
     " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id"
     " AND (earlier.parked = 0 OR earlier.action = 'create'))"
 )
-"""A refused change holds up nothing. A refused create does: central has no record that could be changed."""
+"""SQL condition: no earlier row of the same record is to be sent first. A refused change does not hold up later rows; a
+refused create does, because central has no record that could be changed.
+"""
 
 
 _CARD = "access_card"
@@ -48,15 +50,15 @@ _URGENT = (
 _MOST_URGENT = 200
 _NOTHING_NEWER: Mapping[str, int] = MappingProxyType({})
 _OFTEN = 3
-_BY_ID = "NOT INDEXED"  # otherwise SQLite goes through all that waits, as the index of what is due has it
+_BY_ID = "NOT INDEXED"  # find rows by id: SQLite would otherwise choose the index of due rows and walk through it
 
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """accepted = delivered + replaced + dropped + waiting + parked.
+    """Counts of all rows: accepted = delivered + replaced + dropped + waiting + parked.
 
     `replaced` rows lost nothing: newer content of the same record, or its deletion, took their place. `dropped` rows
-    never reach central. `oldest_at`: since when the oldest row waits (wall micros), None for none.
+    never reach central. `oldest_at`: since when the oldest row waits (wall micros), None if none waits.
     """
 
     accepted: int
@@ -68,12 +70,12 @@ class Books:
     oldest_at: int | None = None
 
     def balance(self) -> bool:
-        """Return whether nothing is missing and nothing is there twice."""
+        """Return whether the counts add up, so that no row was lost or counted twice."""
         return self.accepted == self.delivered + self.replaced + self.dropped + self.waiting + self.parked
 
 
 class Outbox:
-    """Rows on their way to central."""
+    """The rows to be sent to central."""
 
     def __init__(self, *, database: Database, recent: RecentWrites) -> None:
         self._database = database
@@ -82,11 +84,11 @@ class Outbox:
     async def due(
         self, *, now: int, limit: int = 50, without: Collection[tuple[str, str]] = ()
     ) -> tuple[OutboxRow, ...]:
-        """Return the rows to send now, oldest first: of each record the oldest that is not a refused change.
+        """Return the rows to send now, oldest first: of each record its oldest row, refused changes aside.
 
-        A change that may take a card's right away comes alone and first, with the rows that it needs. Rows with
-        failed attempts come after those without, so that a few bad records do not delay the rest. Rows of files are
-        left out, and so are those of the operations `without` (kind, action).
+        Changes that may take a card's right away come first and alone, preceded by the rows that they need. Rows with
+        three or more failed attempts come last, so that a few bad records do not delay the rest. Rows of files are left
+        out, and so are those of the operations `without` (kind, action).
         """
         only, values = _but(without)
 
@@ -108,9 +110,9 @@ class Outbox:
         return await self._database.read(query)
 
     async def next_due(self, *, without: Collection[tuple[str, str]] = ()) -> int | None:
-        """Return when the earliest row is due (wall micros), None if there is none; `without` as for `due`.
+        """Return when the earliest row is due (wall micros), None if none waits; `without` as for `due`.
 
-        Rows behind another of the same record do not count: they are not due before that one has gone.
+        Rows behind another row of the same record do not count, because they must wait for that one.
         """
         only, values = _but(without)
 
@@ -127,15 +129,16 @@ class Outbox:
     async def begin(
         self, row: OutboxRow, *, newest: Mapping[str, int] = _NOTHING_NEWER, begun_at: int | None = None
     ) -> bool:
-        """Note that the row may reach central from now on; False when it was taken back meanwhile."""
+        """Mark that a row may reach central from now on; return False if it was taken back meanwhile."""
         return bool(await self.begin_together((row,), newest=newest, begun_at=begun_at))
 
     async def begin_together(
         self, rows: Sequence[OutboxRow], *, newest: Mapping[str, int] = _NOTHING_NEWER, begun_at: int | None = None
     ) -> tuple[OutboxRow, ...]:
-        """Note the same of many in one commit; gives those that still wait, as they are now, oldest first.
+        """Mark in one commit that rows may reach central from now on; return those that still wait, oldest first.
 
-        `newest`: the highest ids that central was seen to have given, by kind. `begun_at`: micros of central's clock.
+        The rows are returned as they are now. `newest`: the highest ids that central is known to have given, by kind.
+        `begun_at`: the present time by central's clock (micros), None if unknown.
         """
 
         def job(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
@@ -158,7 +161,7 @@ class Outbox:
         return await self._database.write(job)
 
     async def not_begun(self, row_ids: Collection[int]) -> None:
-        """Unmark rows that were marked as begun but never sent."""
+        """Remove the mark of `begin` from rows that were not sent after all."""
         marks = [(number,) for number in row_ids]
         await self._database.write(
             lambda connection: connection.executemany("UPDATE outbox SET begun = 0 WHERE id = ?", marks)
@@ -173,18 +176,18 @@ class Outbox:
         now: int = 0,
         trusted: bool = False,
     ) -> int:
-        """Note that central has the row: delete it and store central's id in the record, in one commit.
+        """Record a delivery: delete the row, and store central's id and fields in the record, in one commit.
 
-        Rows that wait for the same record go by its new id from then on.
+        Rows that wait for the same record get its new id.
 
         Args:
-            row: what was sent.
-            central_id: the id that central gave to a new record, None when it does not say.
-            record: central's own words of the record, None when it sent none.
+            row: the row as it was sent.
+            central_id: the id that central gave to a new record, None if it did not say.
+            record: the record in central's answer, None if it had none.
             now: wall micros.
-            trusted: whether that is a trusted clock's.
+            trusted: whether the clock is trusted.
 
-        Returns the id that the site has for the record now.
+        Returns the site's id of the record from now on.
         """
         (known,) = await self._database.write(
             partial(
@@ -198,14 +201,15 @@ class Outbox:
         return known
 
     async def delivered_together(self, deliveries: Sequence[Delivery], *, now: int, trusted: bool = False) -> None:
-        """Note many delivered rows of different records, all in one commit."""
+        """Record the deliveries of many rows of different records in one commit."""
         await self._database.write(
             partial(deliver, deliveries=deliveries, recent=self._recent, now=now, trusted=trusted)
         )
 
     async def drop(self, row: OutboxRow) -> None:
-        """Drop the row, because central no longer has the record, with all other rows of the record. All count as
-        dropped.
+        """Drop all rows of a row's record, because central no longer has the record.
+
+        The record itself is deleted too, except for kinds that the site keeps (camera events and entries).
         """
 
         def job(connection: sqlite3.Connection) -> None:
@@ -219,9 +223,9 @@ class Outbox:
     async def failed(
         self, row: OutboxRow, *, error: str, next_at: int, unanswered: bool = False, at_central: bool = True
     ) -> None:
-        """Note a failed attempt; the next one is due from `next_at` (wall micros) on.
+        """Record a failed attempt; the next one is due from `next_at` (wall micros) on.
 
-        `unanswered`: central did not answer. `at_central`: it may be there all the same; False: it certainly is not.
+        `unanswered`: central did not answer. `at_central`: False if the row certainly did not take effect at central.
         """
         begun = "begun" if at_central else "0"
         await self._database.write(
@@ -233,10 +237,10 @@ class Outbox:
         )
 
     async def park(self, row: OutboxRow, *, error: str) -> bool:
-        """Park a refused row for a person. Later rows of the record wait only behind a create.
+        """Park a refused row for a person; return whether it waits for a person now.
 
-        A create behind which newer content waits is tried again with that; one behind which a deletion waits goes, with
-        it. Returns whether it waits for a person now.
+        Later rows of the record go on, except behind a create. A refused create with changes behind it is tried again
+        with their content. A refused create with a deletion behind it is removed together with the deletion.
         """
 
         def job(connection: sqlite3.Connection) -> bool:
@@ -249,12 +253,12 @@ class Outbox:
         return await self._database.write(job)
 
     async def leave_out(self, row: OutboxRow, name: str) -> None:
-        """Let a row that was just refused go again without a field."""
+        """Remove a field from a row that central has just refused, so that it can be sent again without it."""
         body = {field: value for field, value in (body_object(row.body) or {}).items() if field != name}
         await self._database.write(lambda connection: rewrite(connection, row.id, body))
 
     async def retry_now(self, *, files: bool = True) -> None:
-        """Make everything that waits due, because central is back; `files` too, or all but those."""
+        """Make all waiting rows due now, because central is back. `files`: rows of files too."""
         only = "" if files else f" AND kind <> '{FILES}'"
         await self._database.write(
             lambda connection: connection.execute(
@@ -263,9 +267,9 @@ class Outbox:
         )
 
     async def bring_near(self, *, latest: int, files: bool) -> bool:
-        """Make rows beyond `latest` (wall micros) due now: a clock that was ahead had put them off.
+        """Make rows due now that are only due after `latest` (wall micros): a clock that was ahead set their time.
 
-        `files`: of those, or of all others. Returns whether there was any.
+        `files`: True for rows of files, False for all others. Return whether there were any.
         """
         far = f"parked = 0 AND next_at > ? AND kind {'=' if files else '<>'} '{FILES}'"
 
@@ -280,7 +284,7 @@ class Outbox:
         return True
 
     async def retry_unanswered(self, *, at: int) -> None:
-        """Make files that waited for central's answer due from `at` (wall micros) on, if not before."""
+        """Make files that central left unanswered due at `at` (wall micros) at the latest."""
         await self._database.write(
             lambda connection: connection.execute(
                 "UPDATE outbox SET next_at = ?1, unanswered = 0"
@@ -290,7 +294,7 @@ class Outbox:
         )
 
     async def books(self) -> Books:
-        """Return the books at one moment."""
+        """Return the present counts, all from one snapshot."""
 
         def query(connection: sqlite3.Connection) -> Books:
             counts = dict(connection.execute("SELECT name, count FROM book"))
@@ -314,14 +318,17 @@ class Outbox:
 
 
 def _but(actions: Collection[tuple[str, str]]) -> tuple[str, tuple[str, ...]]:
-    """Return a condition that leaves rows of these operations out."""
+    """Return an SQL condition that excludes these operations (kind, action), and its values."""
     if not actions:
         return "", ()
     return f" AND (kind, action) NOT IN (VALUES {', '.join(['(?, ?)'] * len(actions))})", tuple(chain(*actions))
 
 
 def _urgent(connection: sqlite3.Connection, now: int, without: Collection[tuple[str, str]]) -> Iterator[OutboxRow]:
-    """Return the changes of cards' rights to send now, past a failing change of another kind."""
+    """Yield, for each card with a waiting change that takes a right away, the row of that card to send next.
+
+    An ordinary update that is not due is passed over for a later urgent row that is not itself an update.
+    """
     seen: set[int] = set()
     only, values = _but(without)
     for (record_id,) in connection.execute(
@@ -350,7 +357,7 @@ def _is_urgent(row: OutboxRow) -> bool:
 
 
 def _overtaken(connection: sqlite3.Connection, row: OutboxRow) -> bool:
-    """Return whether a refused create needs no person, because of a later write."""
+    """Return whether a refused create needs no person, because a later deletion or change settles it; settle it."""
     rows = outbox_rows(connection, row.kind, row.record_id)
     behind = waiting_writes(item for item in rows if item.id > row.id)
     if any(write.operation.effect is Effect.DELETE for write in behind):

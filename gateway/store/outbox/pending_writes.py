@@ -52,9 +52,9 @@ class PendingWrite:
 
     Attributes:
         record_id: the record's id at the site.
-        record: the record as it is now, or was when it was deleted; None where it is kept elsewhere.
-        waits: whether something of it has to go up.
-        taken_back: whether a deletion took back all that waited of a record that central never had.
+        record: the record as it is now, or as it was before its deletion; None for a kind stored elsewhere.
+        waits: whether the write waits for central.
+        taken_back: whether a deletion removed all waiting rows of a record that central never had.
     """
 
     record_id: int
@@ -65,22 +65,25 @@ class PendingWrite:
 
 @dataclass(frozen=True, slots=True)
 class Arriving:
-    """Writes that wait for records that a pull brings.
+    """Waiting writes that affect the records of a pull.
 
     Attributes:
-        waiting: the writes that wait, by record.
-        created: creates that may have reached central: their record may come under an id that is not known yet.
+        waiting: the waiting writes by record id.
+        created: creates that may have reached central, so that the pull may bring their record under a new id.
     """
 
     waiting: Mapping[int, tuple[WaitingWrite, ...]]
     created: tuple[WaitingWrite, ...]
 
     def shown(self, record_id: int, record: JsonObject) -> JsonObject | None:
-        """Return central's record as the site shows it; None when the site has deleted it."""
+        """Return central's record with the waiting writes laid over it; None if the site has deleted the record."""
         return laid_over(record, self.waiting.get(record_id, ()))
 
     def is_own(self, record: JsonObject) -> bool:
-        """Return whether an unknown record was made here; it arrives when its create is settled."""
+        """Return whether an unknown record of central is the result of a create in `created`.
+
+        Such a record is added when the outcome of its create is known.
+        """
         return any(is_twin(write.body, record) for write in self.created)
 
 
@@ -94,7 +97,7 @@ class PendingWrites:
         self._quota = quota
 
     async def site_id(self, kind: str, record_id: int) -> int:
-        """Return the site's present id of a record, from any earlier id or from central's."""
+        """Return the site's present id of a record, given that id, an earlier one or central's."""
         if not is_id(record_id):
             return record_id
         return await self._database.read(lambda connection: IDS[kind].site_id(connection, record_id))
@@ -108,7 +111,7 @@ class PendingWrites:
         return await self._database.read(lambda connection: IDS[kind].is_given(connection, central_id))
 
     async def record(self, kind: str, record_id: int) -> JsonObject | None:
-        """Return a record as the site has it; None where it is kept elsewhere, or is not here."""
+        """Return a record as the site has it; None for an unknown record and for a kind stored elsewhere."""
         return await self._database.read(lambda connection: RECORD_KINDS[kind].get(connection, record_id))
 
     async def waiting(self, kind: str, record_id: int | None = None) -> tuple[WaitingWrite, ...]:
@@ -116,7 +119,7 @@ class PendingWrites:
         return await self._database.read(lambda connection: waiting_writes(outbox_rows(connection, kind, record_id)))
 
     async def among_created(self, kind: str, record_ids: Collection[int]) -> frozenset[int]:
-        """Return those of the records whose create waits, refused or not."""
+        """Return those of the records whose create waits, also if central refused it."""
         if not record_ids:
             return frozenset()
         numbers = json.dumps(list(record_ids))
@@ -132,7 +135,7 @@ class PendingWrites:
         return await self._database.read(query)
 
     async def waiting_records(self, kind: str, *, after: int, limit: int) -> tuple[int, ...]:
-        """Return the ids above `after` of records for which something waits, ascending."""
+        """Return the next ids above `after` of records with waiting rows, ascending."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, ...]:
             rows = connection.execute(
@@ -144,7 +147,7 @@ class PendingWrites:
         return await self._database.read(query)
 
     async def site_only(self, kind: str, record_ids: Sequence[int]) -> frozenset[int]:
-        """Return those records that central will never get, because their create was dropped or never sent."""
+        """Return those records that central will never get: they have no id of central and nothing of them waits."""
         places = ", ".join("?" * len(record_ids))
 
         def query(connection: sqlite3.Connection) -> frozenset[int]:
@@ -160,7 +163,7 @@ class PendingWrites:
         return await self._database.read(query)
 
     async def arriving(self, kind: str, record_ids: Sequence[int]) -> Arriving:
-        """Return the facts about a page of central's records that are needed to apply it."""
+        """Return the waiting writes that affect a page of central's records."""
         places = ", ".join("?" * len(record_ids))
 
         def query(connection: sqlite3.Connection) -> Arriving:
@@ -191,19 +194,21 @@ class PendingWrites:
     ) -> PendingWrite:
         """Change the record and queue the write, in one commit.
 
-        Deleting a record whose creation cannot have reached central takes back all that waits of it.
+        If a record is deleted whose create cannot have reached central, all its waiting rows are removed instead. A
+        write that may have reached central is queued without regard to quotas.
 
         Args:
-            operation: what is written.
+            operation: the operation.
             record_id: the record, None for a new one.
-            body: the write as central is to get it; its `id` is set when it goes up.
+            body: the write as central is to get it; its `id` is set when it is sent.
             now: wall micros.
-            sends: whether it has to go up at all.
-            attempt: what came of asking central before.
-            before: the record until now, where it is kept elsewhere.
+            sends: whether central is to get the write.
+            attempt: an earlier attempt to write it at central.
+            before: the present record, for a kind stored elsewhere.
 
-        A write that may have reached central is queued whatever waits. Raises StoreError when the disk refuses, and
-        QuotaExceeded when too much waits; nothing has changed then.
+        Raises:
+            StoreError: the disk refuses; nothing has changed.
+            QuotaExceeded: too much waits; nothing has changed.
         """
 
         def job(connection: sqlite3.Connection) -> PendingWrite:
@@ -215,7 +220,7 @@ class PendingWrites:
                     self._admit(connection, operation, known, body)
                 base = base_of(connection, operation.kind, known, body, was) if changes else {}
                 if deletes and was is not None:
-                    base = marks_of(operation.kind, was)  # by which central's record is told from another's
+                    base = marks_of(operation.kind, was)  # to check at the delivery that the id still means this record
                 if changes:
                     supersede(connection, operation.kind, known, body)
                 number = insert_outbox(
@@ -237,7 +242,7 @@ class PendingWrites:
     def _admit(
         self, connection: sqlite3.Connection, operation: WriteOperation, record_id: int, body: JsonObject
     ) -> None:
-        """Raise QuotaExceeded when too much waits. A write that takes a right away has a reserve."""
+        """Raise QuotaExceeded if too much waits. A write that takes a right away has a reserve."""
         urgent = takes_away(operation, body)
         self._quota.refuse_when_full(connection, urgent=urgent)
         if not urgent:
@@ -246,11 +251,16 @@ class PendingWrites:
     async def written(
         self, operation: WriteOperation, record_id: int, record: JsonObject | None, *, sent: JsonObject, now: int
     ) -> JsonObject | None:
-        """Keep the record of a write that central carried out, under central's id.
+        """Store the result of a write that central carried out directly, under central's id.
 
-        Of changes that central refused before, what was sent now counts no more.
+        Args:
+            operation: the operation.
+            record_id: central's id of the record.
+            record: the record in central's answer, None if it had none.
+            sent: the write that central got; its fields are removed from changes that central refused before.
+            now: wall micros.
 
-        Returns the record as it is now; None where it is kept elsewhere, or is gone.
+        Returns the record as it is now; None if it was deleted, or for a kind stored elsewhere.
         """
         keeper = RECORD_KINDS[operation.kind]
 
@@ -275,8 +285,9 @@ class PendingWrites:
         return await self._database.write(job, then=self._changes.bump)
 
     def pull_begins(self, kind: str) -> set[int]:
-        """Return the records that are written from now on: what a pull that began earlier brings of them may be
-        older.
+        """Begin a pull of a kind. The returned set grows with the ids of records written at central from now on.
+
+        The pull may bring older versions of those.
         """
         return self._recent.begin(kind)
 
@@ -290,7 +301,7 @@ def _change_record(
     before: JsonObject | None,
     now: int,
 ) -> tuple[int, JsonObject | None, JsonObject | None]:
-    """Carry out a write at the site; return the record's id, and the record before and after it."""
+    """Carry out a write in the site's records; return the record's id, and the record before and after the write."""
     keeper = RECORD_KINDS[operation.kind]
     known = None if record_id is None else keeper.site_id(connection, record_id)
     if operation.effect is Effect.CREATE or known is None:
@@ -307,7 +318,7 @@ def _change_record(
 
 
 def _amend_refused_create(connection: sqlite3.Connection, kind: str, record_id: int) -> None:
-    """Make a refused create due again, with the record's present fields."""
+    """Merge later changes into a record's refused create, if there is one, and make it due again."""
     refused = connection.execute(
         "SELECT 1 FROM outbox WHERE kind = ? AND record_id = ? AND parked = 1 AND action = 'create' AND begun = 0",
         (kind, record_id),
@@ -324,7 +335,7 @@ def _amend_refused_create(connection: sqlite3.Connection, kind: str, record_id: 
 def amend_create(connection: sqlite3.Connection, create: OutboxRow, rows: Sequence[OutboxRow]) -> bool:
     """Merge the changes behind a refused create into it; return whether that changed it.
 
-    Changes that it contains go; of the others, what central should have when they come is what the create says.
+    Changes that the create now contains are removed. The others get the create's values as their base.
     """
     created = body_object(create.body)
     behind = [
@@ -348,7 +359,7 @@ def amend_create(connection: sqlite3.Connection, create: OutboxRow, rows: Sequen
 
 
 def take_back(connection: sqlite3.Connection, kind: str, record_id: int) -> bool:
-    """Take back all that waits of a record that central cannot have; return whether that was so."""
+    """Remove all waiting rows of a record if its create cannot have reached central; return whether that is so."""
     rows = outbox_rows(connection, kind, record_id)
     first = next((row for row in rows if row.action == "create"), None)
     if first is None or first.begun:

@@ -1,6 +1,6 @@
-"""Access to the records of each kind that central also keeps, as steps within a running transaction.
+"""Access to the records of each kind that central also has, as steps within a running transaction.
 
-A keeper knows the site's id of a record from any id that it ever had, and central's from the site's.
+A keeper of a kind finds the site's id of a record by any id that it ever had, and central's id by the site's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Ids(Protocol):
     """The ids of one kind of records. Every method runs within a transaction."""
 
     def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
-        """Return the id that the site has now for a record, from any that it had or from central's."""
+        """Return the site's present id of a record, given that id, an earlier one or central's."""
         ...
 
     def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
@@ -38,11 +38,11 @@ class Ids(Protocol):
         ...
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """Note the id that central gave a record; return the site's id of it from now on."""
+        """Store the id that central gave to a record; return the site's id of it from now on."""
         ...
 
     def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
-        """Return the newest ids that central gave to records of this site, the highest first."""
+        """Return the newest `most` ids that central gave to records of this site, the highest first."""
         ...
 
     def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
@@ -50,11 +50,11 @@ class Ids(Protocol):
         ...
 
     def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
-        """Return the site's ids of the records to which central gave these, by central's."""
+        """Return the site's ids of the records that have these ids of central, by central's ids."""
         ...
 
     def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:
-        """Note that central gave the record's id to another one; it counts as not at central."""
+        """Take central's id from a record, because central gave it to another one. It counts as not at central."""
         ...
 
 
@@ -62,30 +62,30 @@ class RecordKind(Ids, Protocol):
     """The records of one kind. Every method runs within a transaction."""
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
-        """Take a record that was made at the site; returns its id, from 2,000,000,000 up."""
+        """Add a record that was made at the site; return its id, from 2,000,000,000 up."""
         ...
 
     def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
-        """Return a record as the site has it, None when it has none."""
+        """Return a record as the site has it, or None."""
         ...
 
     def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
-        """Keep a record as it is now; one that is not there is added."""
+        """Store a record in place of the present one, or add it."""
         ...
 
     def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
-        """Remove a record; of the site's own, only central's fields."""
+        """Delete a record; of one that the site file has, only central's fields."""
         ...
 
 
 class SiteIds:
-    """Provisional ids that central replaces. The old id still leads to the record."""
+    """Ids of a kind whose provisional ids are replaced by central's. The old id still leads to the record."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
 
     def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
-        """Return central's id once it has given one, else the site's."""
+        """Return central's id if it has given one, else the provisional id."""
         return self.central_id(connection, record_id) or record_id
 
     def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
@@ -98,11 +98,11 @@ class SiteIds:
         return None if row is None or row[0] is None else int(row[0])
 
     def give(self, connection: sqlite3.Connection) -> int:
-        """Return an id that was never given before."""
+        """Return a new provisional id, which was never given before."""
         return int(connection.execute("INSERT INTO provisional (kind) VALUES (?)", (self._kind,)).lastrowid or 0)
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """Know the record by central's id from now on."""
+        """Store central's id of a record and return it: it is the site's id of the record from now on."""
         if record_id < FIRST_PROVISIONAL_ID:
             return record_id
         connection.execute(
@@ -112,13 +112,13 @@ class SiteIds:
         return central_id
 
     def note(self, connection: sqlite3.Connection, central_id: int) -> None:
-        """Remember that a record with this id of central's was made here, though it never had an id of the site's."""
+        """Remember that the record with this id of central was made here, though it never had a provisional id."""
         connection.execute(
             "INSERT OR IGNORE INTO provisional (kind, central_id) VALUES (?, ?)", (self._kind, central_id)
         )
 
     def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
-        """Return the newest ids that central gave to records that were made here."""
+        """Return the newest `most` ids that central gave to records that were made here, the highest first."""
         rows = connection.execute(
             "SELECT central_id FROM provisional WHERE kind = ? AND central_id IS NOT NULL"
             " ORDER BY central_id DESC LIMIT ?",
@@ -136,30 +136,30 @@ class SiteIds:
         )
 
     def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
-        """Return central's ids by the site's ids."""
+        """Return the provisional ids by central's ids, of those of these ids that records made here have."""
         return owners_of(connection, "provisional", central_ids, self._kind)
 
     def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """Forget the id that the site gave."""
+        """Take central's id from a provisional id, because central gave it to another record."""
         disown(connection, "provisional", record_id)
 
 
 class StoredRecords(SiteIds):
-    """Devices, or cameras. Fields that the site file sets stay."""
+    """Keeper of devices or of cameras. What the site file says of one is never changed by central's record."""
 
     def __init__(self, table: Literal["device", "camera"]) -> None:
         super().__init__(table)
         self._table = table
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
-        """Take a record that was made at the site."""
+        """Add a record that was made at the site; return its provisional id. Raises QuotaExceeded."""
         refuse_one_more(connection, self._table)
         given = self.give(connection)
         self.put(connection, given, {**record, "id": given}, now=now)
         return given
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """Move the row to central's id."""
+        """Move the row to central's id and return that."""
         known = super().learn(connection, record_id, central_id)
         if known != record_id:
             connection.execute(f"UPDATE OR IGNORE {self._table} SET id = ? WHERE id = ?", (known, record_id))
@@ -167,17 +167,20 @@ class StoredRecords(SiteIds):
         return known
 
     def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:
-        """Do nothing: the other record replaces it."""
+        """Delete the record under this id of central, because the id now belongs to another record.
+
+        A record that the site file has stays.
+        """
         super().disown(connection, record_id, central_id)
         connection.execute(f"DELETE FROM {self._table} WHERE id = ? AND at_site = 0", (central_id,))
 
     def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
-        """Return central's record, {} for one that the site file alone has."""
+        """Return central's record, {} for a record that only the site file has, None for an unknown one."""
         row = connection.execute(f"SELECT record FROM {self._table} WHERE id = ?", (record_id,)).fetchone()
         return _RECORD.validate_json(row[0]) if row else None
 
     def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
-        """Store central's record; name and kind of the site's own devices stay."""
+        """Store central's record. The name and kind of a device that the site file has stay as they are."""
         text = record_text(record)
         updated = connection.execute(
             f"UPDATE {self._table} SET record = ?, updated_at = ? WHERE id = ? AND at_site = 1", (text, now, record_id)
@@ -198,37 +201,37 @@ class StoredRecords(SiteIds):
             )
 
     def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
-        """Remove a record; of the site's own, only central's fields."""
+        """Delete a record; of one that the site file has, only central's fields."""
         connection.execute(f"DELETE FROM {self._table} WHERE id = ? AND at_site = 0", (record_id,))
         connection.execute(f"UPDATE {self._table} SET record = '{{}}' WHERE id = ?", (record_id,))
 
 
 class RecordsElsewhere(SiteIds):
-    """Ids of records that are kept elsewhere: access cards, in a file of their own."""
+    """Keeper of the ids of records that are stored elsewhere: access cards, in a database file of their own."""
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:  # noqa: ARG002 (a keeper's form)
-        """Return a new id for a record that was made at the site."""
+        """Return a provisional id for a record that was made at the site."""
         return self.give(connection)
 
     def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:  # noqa: ARG002 (a keeper's form)
-        """Return nothing: the record is kept elsewhere."""
+        """Return None: the record is stored elsewhere."""
         return None
 
     def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
-        """Do nothing: the record is kept elsewhere."""
+        """Do nothing: the record is stored elsewhere."""
 
     def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
-        """Do nothing: the record is kept elsewhere."""
+        """Do nothing: the record is stored elsewhere."""
 
 
 class CardIds(RecordsElsewhere):
-    """Access cards. A holder who entered with a card leaves with it, whatever its id."""
+    """Keeper of the ids of access cards. When a card's id changes, its holder's presence moves to the new id."""
 
     def __init__(self) -> None:
         super().__init__("access_card")
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """Know the record by central's id from now on."""
+        """Store central's id of a card and return it, and move the holder's presence to it."""
         known = super().learn(connection, record_id, central_id)
         if known != record_id:
             record_rename(connection, card_holder(record_id), card_holder(known))
@@ -236,18 +239,18 @@ class CardIds(RecordsElsewhere):
 
 
 def record_text(record: JsonObject) -> str:
-    """Return a record as JSON text, the same for the same content."""
+    """Encode a record as JSON text that is the same for the same content."""
     return _ENCODER.encode(record)
 
 
 def record_name(noun: str, record_id: int, record: JsonObject) -> str:
-    """Return the name shown for a record."""
+    """Return the name to show for a record: its own, else its noun and id."""
     name = record.get("name")
     return (name.strip() if isinstance(name, str) else "")[:_LONGEST_NAME] or f"{noun} {record_id}"
 
 
 def record_kind(record: JsonObject) -> str:
-    """Return central's name for a device's type."""
+    """Return central's type of a device, "" for none."""
     kind = record.get("type")
     return str(kind)[:_LONGEST_NAME] if isinstance(kind, str | int) else ""
 
@@ -263,7 +266,7 @@ RECORD_KINDS: Mapping[str, RecordKind] = MappingProxyType(
         "camera_event": CAMERA_EVENTS,
     }
 )
-"""Who keeps the records of a kind."""
+"""The keeper of each kind of records."""
 
 IDS: Mapping[str, Ids] = RECORD_KINDS
-"""Who knows the ids of a kind."""
+"""The keepers of the ids of each kind."""

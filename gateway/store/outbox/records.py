@@ -1,4 +1,4 @@
-"""Devices and cameras: the site file's values beside central's complete record."""
+"""Devices and cameras, each with the site file's values and central's complete record."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class KnownRecord:
     """A device or camera.
 
     Attributes:
-        id: central's id.
-        name: the name shown.
-        kind: the site file's driver, or what central calls its type; "" for none.
+        id: central's id, or a provisional one.
+        name: the name to show.
+        kind: a device's driver in the site file, or else central's type of it; "" for none, and for cameras.
         at_site: whether the site file has it, so that this gateway handles it.
-        record: central's record as JSON text, "{}" when central has none.
+        record: central's record as JSON text, "{}" if central has none.
     """
 
     id: int
@@ -35,11 +35,11 @@ class KnownRecord:
 
 
 _NOT_REMOVED = "id NOT IN (SELECT id FROM registered_device WHERE removed_at IS NOT NULL)"
-"""Of devices: which are shown (`registered_devices`)."""
+"""SQL condition: a device was not removed by a program; see `registered_devices`."""
 
 
 class Records:
-    """Devices, or cameras."""
+    """The devices, or the cameras."""
 
     def __init__(self, *, database: Database, table: Table) -> None:
         self._database = database
@@ -62,9 +62,7 @@ class Records:
     async def page(
         self, *, search: str = "", before: int = 0, offset: int = 0, limit: int = 25
     ) -> tuple[tuple[KnownRecord, ...], int, int | None]:
-        """Return records by descending id: the page, the number of all matches, and the cursor to older ones or
-        None.
-        """
+        """Return a page of records by descending id, the number of all matches, and the next page's `before`."""
         limit = max(limit, 0)
         found = search_in(search, texts=("name",))
 
@@ -83,13 +81,16 @@ class Records:
         return await self._database.read(query)
 
     async def all(self) -> tuple[KnownRecord, ...]:
-        """Return every record, by ascending id."""
+        """Return every record by ascending id, removed devices included."""
         return await self._database.rows(
             f"SELECT id, name, {self._kind}, at_site, record FROM {self._table} ORDER BY id", of=_record
         )
 
     async def declare(self, records: Iterable[KnownRecord], *, now: int) -> None:
-        """Declare all records of the site file: the site sets their names. Others are no longer at the site."""
+        """Store all records of the site file, whose names and kinds count. All other records are not at the site.
+
+        Records that neither the site file nor central has are deleted.
+        """
         declared = tuple(replace(item, at_site=True) for item in records)
 
         def job(connection: sqlite3.Connection) -> None:
@@ -101,9 +102,9 @@ class Records:
         await self._database.write(job)
 
     async def pulled(self, records: Iterable[KnownRecord], *, removed: Iterable[int], now: int) -> None:
-        """Apply central's changed records and removed ids; the site's own records stay.
+        """Apply central's changed records and removed ids of a pull; the site file's records stay.
 
-        What the site has changed and central does not have yet stays over them, and such records do not go.
+        Waiting writes of a record are laid over central's. A record with waiting writes is not removed.
         """
         changed, gone = tuple(replace(item, at_site=False) for item in records), tuple(removed)
 

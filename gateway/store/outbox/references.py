@@ -1,4 +1,4 @@
-"""References of writes: central's ids of the records that a write names, or why one is missing."""
+"""References in writes: replacement of provisional ids of other records by central's ids."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from gateway.store.outbox.record_kinds import IDS
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A body for central.
+    """A body with its references replaced.
 
     Attributes:
-        body: with central's ids; a card that central will never have is left out.
-        waits_for: the id of a record that has to go up first, None when none has.
-        reason: why the body cannot go up now, "" when it can.
+        body: the body with central's ids, without optional references that central will never have; the original body
+            if `reason` is set.
+        waits_for: the id of a record that must be sent first, None if there is none.
+        reason: why the body cannot be sent now, "" if it can.
     """
 
     body: JsonObject
@@ -27,20 +28,20 @@ class Resolved:
 
 
 class References:
-    """Resolver of references in writes."""
+    """Replaces references in writes."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
     async def resolve(self, body: JsonObject) -> Resolved:
-        """Replace the site's ids with central's."""
+        """Replace the provisional ids in a body by central's ids, or say why that is not possible now."""
         named = provisional_references(body)
         if not named:
             return Resolved(body)
         return await self._database.read(lambda connection: _resolve(connection, body, named))
 
     async def waits(self, row_id: int, resolved: Resolved, *, next_at: int) -> None:
-        """Keep that a row waits for another record; it is due again once that one is through, or at `next_at`."""
+        """Put off a row until the record that it waits for is sent, at the latest until `next_at` (wall micros)."""
         await self._database.write(
             lambda connection: connection.execute(
                 "UPDATE outbox SET next_at = ?, error = ?, waits_for = ? WHERE id = ?",

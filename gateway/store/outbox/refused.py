@@ -1,4 +1,4 @@
-"""Refused rows of the outbox: show them, retry, change or drop them."""
+"""Refused rows of the outbox: a person lists, retries, edits or drops them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,20 @@ from gateway.store.outbox.rows import COLUMNS, OutboxRow, as_row, outbox_rows, r
 
 _MOST_REASONS = 20
 _MADE_BY_PEOPLE = frozenset({"access_card", "device", "camera"})
-"""Kinds of which a record that central never had has no other reason to be here."""
+"""Kinds of which a record that central will never have is deleted here too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Reason why some rows wait: the result of their last attempt, "" without one. `since`: time of the oldest."""
+    """A reason why rows wait.
+
+    Attributes:
+        kind: the kind of their records.
+        action: their operation.
+        error: the error of their last attempt, "" for rows without an attempt.
+        count: the number of rows.
+        since: since when the oldest of them waits (wall micros).
+    """
 
     kind: str
     action: str
@@ -32,10 +40,10 @@ class Reason:
 
 
 class RefusedRows:
-    """Rows that central refused or may have, and the rows that wait.
+    """The outbox as a person sees it: parked rows, which are refused or of unknown outcome, and waiting rows.
 
-    Methods that take a row's id raise NotFoundError when there is no such row (any more), CommandRefused when central
-    has not refused the row, and StoreError. An action and its event are one commit.
+    Methods that take a row's id raise NotFoundError if there is no such row (any more), and StoreError. Those that
+    change a row also raise CommandRefused if the row is not parked. An action and its event are one commit.
     """
 
     def __init__(self, *, database: Database, changes: Changes) -> None:
@@ -45,7 +53,7 @@ class RefusedRows:
     async def page(
         self, *, after: int = 0, limit: int = 100, refused: bool = True, kind: str = ""
     ) -> tuple[OutboxRow, ...]:
-        """Return rows by id, above `after`; only those that central `refused`, or all; of one kind, or of all."""
+        """Return the next rows with an id above `after`, by id; with `refused` only parked ones; `kind` "": any kind."""
         which = ("parked = 1 AND " if refused else "") + ("kind = ? AND" if kind else "")
         given = (kind, after, limit) if kind else (after, limit)
 
@@ -56,13 +64,13 @@ class RefusedRows:
         return await self._database.read(query)
 
     async def get(self, row_id: int) -> OutboxRow:
-        """Return one row, refused or waiting."""
+        """Return one row, parked or waiting."""
         return await self._database.read(lambda connection: row_of(connection, row_id))
 
     async def reasons(self) -> tuple[Reason, ...]:
-        """Return why rows that central has not refused still wait, the most frequent first; at most 20.
+        """Return the reasons why rows that are not parked still wait, the most frequent first; at most 20.
 
-        Goes through all that waits: for when somebody asks.
+        This reads the whole outbox, so it is only for a person's request.
         """
 
         def query(connection: sqlite3.Connection) -> tuple[Reason, ...]:
@@ -76,7 +84,7 @@ class RefusedRows:
         return await self._database.read(query)
 
     async def retry(self, row_id: int, event: Event) -> OutboxRow:
-        """Send it again as it is, under the same key, at once."""
+        """Make a parked row due at once, unchanged and under the same key; return it as it was."""
 
         def job(connection: sqlite3.Connection) -> OutboxRow:
             row = _refused(connection, row_id)
@@ -87,9 +95,10 @@ class RefusedRows:
         return await self._database.write(job, then=self._changes.bump)
 
     async def edit(self, row_id: int, body: JsonObject, event: Event, *, key: str) -> OutboxRow:
-        """Send a row again with another body, which the site uses too; return the row as it was.
+        """Make a parked row due at once with another body; return the row as it was.
 
-        `key`: of the row from which that body was made. With another one somebody has changed it since.
+        `key`: the key of the row from which the new body was made. If the row has another key by now, somebody else has
+        changed it. Raises CommandRefused for that, for rows of files and for rows of unknown outcome.
         """
 
         def job(connection: sqlite3.Connection) -> OutboxRow:
@@ -108,10 +117,10 @@ class RefusedRows:
         return await self._database.write(job, then=self._changes.bump)
 
     async def drop(self, row_id: int, event: Event) -> tuple[OutboxRow, bool]:
-        """Drop a row and count it. Dropping a create also drops everything behind it.
+        """Drop a parked row; with a create, also all later rows of its record.
 
-        Returns it, and whether its record is gone with it: one that was made here, and that central now never gets.
-        What the site has proven itself (a passage, an entry, a file) stays.
+        Return the row, and whether its record was deleted too. That is so for a card, device or camera that was made
+        here and that central now never gets. Entries, camera events and files stay.
         """
 
         def job(connection: sqlite3.Connection) -> tuple[OutboxRow, bool]:

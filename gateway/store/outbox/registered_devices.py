@@ -1,6 +1,7 @@
 """Devices that programs registered at the site: list, register and remove.
 
-The interface has no operation to delete a device at central. One that central may have is therefore only hidden here.
+The interface has no operation to delete a device at central. A device that central may have is therefore only hidden
+here.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ _KIND = "device"
 
 
 class RegisteredDevices:
-    """Devices that the interface registers and removes."""
+    """The devices that programs registered and removed."""
 
     def __init__(self, *, database: Database, changes: Changes) -> None:
         self._database = database
         self._changes = changes
 
     async def add(self, device_id: int) -> None:
-        """Note that a device was registered at the site."""
+        """Record that a device was registered at the site."""
 
         def job(connection: sqlite3.Connection) -> None:
             known = RECORD_KINDS[_KIND].site_id(connection, device_id)
@@ -32,9 +33,9 @@ class RegisteredDevices:
         await self._database.write(job)
 
     async def remove(self, device_id: int, *, now: int) -> bool:
-        """Remove a device that was registered at the site; False for any other.
+        """Remove a device that was registered at the site; return False for any other device.
 
-        A creation that cannot have reached central is never sent.
+        If its create cannot have reached central, the create is never sent.
         """
 
         def job(connection: sqlite3.Connection) -> bool:
@@ -51,7 +52,7 @@ class RegisteredDevices:
         return await self._database.write(job, then=self._changes.bump)
 
     async def since(self, device_id: int) -> int:
-        """Return since when a device is known at the site, in wall micros."""
+        """Return since when a device is known at the site (wall micros), 0 if unknown."""
 
         def query(connection: sqlite3.Connection) -> int:
             row = connection.execute("SELECT at FROM device_since WHERE id = ?", (device_id,)).fetchone()

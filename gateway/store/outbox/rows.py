@@ -28,12 +28,26 @@ _BODY = TypeAdapter(JsonObject)
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """A record to send. `key` is the same in all attempts; `next_at` is wall micros.
+    """A write to send to central. Times are wall micros.
 
-    `kind` and `action` name the operation; `begun` means that it may have reached central already. `newest_before`:
-    the highest id of its kind at central before that, None if unknown. `stated_id`: central's id of it, as a person
-    said. `begun_at`: when it was sent last, by central's clock (micros), None if unknown. `base`: JSON text of
-    a change's fields as they were before it, or of the fields by which a deleted record is known; "" if unknown.
+    Attributes:
+        id: the row's id; rows of a record are sent in this order.
+        key: the idempotency key, the same in all attempts.
+        kind: the kind of the record; `kind` and `action` name the operation.
+        record_id: the record's id at the site.
+        body: the write's JSON text.
+        created_at: when it was queued.
+        tries: the number of failed attempts.
+        next_at: when the next attempt is due.
+        parked: whether it waits for a person.
+        error: why the last attempt failed, "" without a failure.
+        action: the operation on the record.
+        begun: whether the write may have reached central.
+        newest_before: the highest id of the kind at central before the first attempt, None if unknown.
+        stated_id: central's id of the record, as a person stated it.
+        begun_at: when it was last sent, by central's clock (micros), None if unknown.
+        base: JSON text of a change's fields before the change, or of the fields that identify a deleted record; "" if
+            unknown.
     """
 
     id: int
@@ -55,24 +69,24 @@ class OutboxRow:
 
     @property
     def lost(self) -> bool:
-        """True if it waits because its file is gone or cannot be read."""
+        """True if it is parked because its file is missing or unreadable."""
         return self.parked and self.error.startswith(FILE_LOST)
 
 
 def new_key() -> str:
-    """Return a key that stays over all tries of a write."""
+    """Return a new idempotency key for a write."""
     return secrets.token_urlsafe(18)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An earlier attempt to write a record at central; the default is none.
+    """An earlier attempt to write a record at central; the default means that there was none.
 
     Attributes:
-        key: under which central was asked, "" when it was not.
-        begun: whether it may have reached central.
-        newest_before: the highest id that central was known to have given to its kind before that.
-        begun_at: when that was, in micros of central's clock; None when nobody knows.
+        key: the idempotency key that was sent, "" for none.
+        begun: whether the write may have reached central.
+        newest_before: the highest id of the kind at central before the attempt, None if unknown.
+        begun_at: when it was sent, by central's clock (micros); None if unknown.
     """
 
     key: str = ""
@@ -95,7 +109,10 @@ def insert_outbox(
     attempt: Attempt = NEVER_TRIED,
     file_bytes: int = 0,
 ) -> int:
-    """Queue a record for sending, within a running transaction. `file_bytes`: the size of its file."""
+    """Queue a write for central and return the id of its row, within a running transaction.
+
+    `now`: wall micros. `file_bytes`: the size of the file that is sent with it, for the backlog quota.
+    """
     key, begun = attempt.key or new_key(), attempt.begun
     cursor = connection.execute(
         "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun, newest_before, begun_at,"
@@ -109,7 +126,7 @@ def insert_outbox(
 
 
 def outbox_rows(connection: sqlite3.Connection, kind: str, record_id: int | None = None) -> tuple[OutboxRow, ...]:
-    """Return the rows of a kind, or of one record, parked ones included, oldest first; within a transaction."""
+    """Return the rows of a kind, or of one record, parked ones included, oldest first. Within a transaction."""
     only = "" if record_id is None else " AND record_id = ?"
     values = (kind,) if record_id is None else (kind, record_id)
     rows = connection.execute(f"SELECT {COLUMNS} FROM outbox WHERE kind = ?{only} ORDER BY id", values)
@@ -117,9 +134,9 @@ def outbox_rows(connection: sqlite3.Connection, kind: str, record_id: int | None
 
 
 def listed_rows(connection: sqlite3.Connection, which: str, values: Sequence[object]) -> tuple[OutboxRow, ...]:
-    """Return the rows of a `SELECT` of all their columns, the oldest first; within a transaction.
+    """Return the rows that the SELECT statement `which` finds, oldest first. Within a transaction.
 
-    They come as one value: a thread that steps from row to row waits for the interpreter at every row.
+    They are fetched as one value, because the thread waits for the interpreter lock at every row.
     """
     (found,) = connection.execute(f"SELECT json_group_array(json_array({COLUMNS})) FROM ({which})", values).fetchone()
     return tuple(map(as_row, sorted(json.loads(found))))
@@ -128,7 +145,7 @@ def listed_rows(connection: sqlite3.Connection, which: str, values: Sequence[obj
 def take_out(
     connection: sqlite3.Connection, row_ids: Iterable[int], book: Literal["delivered", "dropped", "replaced"]
 ) -> int:
-    """Delete rows from the outbox, count them, and return their number. Within a transaction."""
+    """Delete rows from the outbox, count them in a book, and return how many there were. Within a transaction."""
     numbers = tuple(row_ids)
     if not numbers:
         return 0
@@ -143,7 +160,7 @@ def take_out(
 
 
 def free_waiting(connection: sqlite3.Connection, row_ids: Sequence[int]) -> None:
-    """Make rows that wait for the records of these creates due again. In a transaction."""
+    """Make rows due that wait for the records of these creates. Within a transaction."""
     connection.execute(
         "UPDATE outbox SET next_at = 0, waits_for = NULL WHERE waits_for IS NOT NULL AND waits_for IN"
         " (SELECT record_id FROM outbox WHERE action = 'create' AND id IN (SELECT value FROM json_each(?)))",
@@ -154,10 +171,9 @@ def free_waiting(connection: sqlite3.Connection, row_ids: Sequence[int]) -> None
 def supersede(
     connection: sqlite3.Connection, kind: str, record_id: int, newer: JsonObject, *, before: int | None = None
 ) -> None:
-    """Let a newer write replace refused changes of the record: they lose the fields that it has, and go when none
-    is left.
+    """Remove the fields of a newer write from refused changes of the same record, and changes without fields left.
 
-    Within a transaction. `before`: only those with smaller row numbers.
+    Within a transaction. `before`: only changes with smaller row ids.
     """
     emptied: list[int] = []
     refused = connection.execute(
@@ -180,7 +196,7 @@ def supersede(
 
 
 def rewrite(connection: sqlite3.Connection, row_id: int, body: JsonObject) -> None:
-    """Replace the body of a refused row, and its key. Within a transaction."""
+    """Replace the body and the key of a row that is certainly not at central. Within a transaction."""
     count_rows(connection, (row_id,), sign=-1)
     connection.execute(
         "UPDATE outbox SET body = ?, key = ?, begun = 0 WHERE id = ?", (body_text(body), new_key(), row_id)
@@ -189,7 +205,7 @@ def rewrite(connection: sqlite3.Connection, row_id: int, body: JsonObject) -> No
 
 
 def try_again(connection: sqlite3.Connection, row_id: int) -> bool:
-    """Make a refused row due at once; return whether there was one. Within a transaction."""
+    """Make a parked row due at once; return whether there was one. Within a transaction."""
     return (
         connection.execute(
             "UPDATE outbox SET parked = 0, tries = 0, next_at = 0, error = '' WHERE id = ? AND parked = 1", (row_id,)
@@ -199,12 +215,12 @@ def try_again(connection: sqlite3.Connection, row_id: int) -> bool:
 
 
 def body_text(body: JsonObject) -> str:
-    """Return a body as rows have it."""
+    """Encode a body as JSON text."""
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 
 def waiting_writes(rows: Iterable[OutboxRow]) -> tuple[WaitingWrite, ...]:
-    """Return rows as writes; those of no known operation, or whose body is no object, change nothing."""
+    """Convert rows to writes, without rows of an unknown operation or with a body that is not a JSON object."""
     writes: list[WaitingWrite] = []
     for row in rows:
         operation = WRITES.get((row.kind, row.action))
@@ -217,7 +233,7 @@ def waiting_writes(rows: Iterable[OutboxRow]) -> tuple[WaitingWrite, ...]:
 
 
 def keep_centrals(connection: sqlite3.Connection, kind: str, record_id: int, record: JsonObject, *, now: int) -> None:
-    """Take over central's record, with what still waits for it laid over; within a transaction."""
+    """Store central's record with the waiting writes of the record laid over it. Within a transaction."""
     keeper = RECORD_KINDS.get(kind)
     if keeper is None:
         return
@@ -227,7 +243,7 @@ def keep_centrals(connection: sqlite3.Connection, kind: str, record_id: int, rec
 
 
 def body_object(text: str) -> JsonObject | None:
-    """Return a body that is a JSON object, None for any other."""
+    """Parse a body; None if it is not a JSON object."""
     try:
         return _BODY.validate_json(text)
     except ValidationError:
@@ -235,7 +251,7 @@ def body_object(text: str) -> JsonObject | None:
 
 
 def row_of(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
-    """Return the row of that number. Raises NotFoundError."""
+    """Return the row with this id. Raises NotFoundError."""
     found = None
     if is_id(row_id):
         found = connection.execute(f"SELECT {COLUMNS} FROM outbox WHERE id = ?", (row_id,)).fetchone()
@@ -247,5 +263,5 @@ def row_of(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
 def as_row(
     row: tuple[int, str, str, int, str, int, int, int, int, str, str, int, int | None, int | None, int | None, str],
 ) -> OutboxRow:
-    """Return a row of `COLUMNS`, which come in the order of its fields."""
+    """Convert a row of `COLUMNS`, which are in the order of OutboxRow's fields."""
     return OutboxRow(*row[:8], bool(row[8]), row[9], row[10], bool(row[11]), *row[12:])

@@ -1,4 +1,4 @@
-"""Rows that may have reached central though nobody heard so: what they are judged by, and what becomes of them."""
+"""Rows of unknown outcome: they may have reached central, but no answer came. Lookups and steps to settle them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from gateway.store.outbox.rows import OutboxRow, free_waiting, listed_rows, row_
 
 _CARD = "access_card"
 MOST_TOGETHER = 200
-"""So many creates share one search at the most: each page is compared with each of them."""
+"""The greatest number of creates that share one search, because each page is compared with each of them."""
 
 
 class UnknownOutcomes:
-    """Known ids of central's, and the rows of which nobody knows whether central has them.
+    """The rows of unknown outcome, and the ids that central is known to have given.
 
-    Such a row waits for its next look, or for a person: then it is parked like one that central refused, but `begun`.
+    Such a row waits for the next look at central, or for a person. In the latter case it is parked like a refused row,
+    but marked as `begun`.
     """
 
     def __init__(self, *, database: Database, cards: Database, changes: Changes) -> None:
@@ -30,21 +31,21 @@ class UnknownOutcomes:
         self._changes = changes
 
     async def given(self, kind: str, *, most: int = 3) -> tuple[int, ...]:
-        """Return the newest ids that central is known to have given to records of this site."""
+        """Return the newest ids that central is known to have given to records of this site, the highest first."""
         return await self._database.read(lambda connection: IDS[kind].given(connection, most))
 
     async def is_given(self, kind: str, central_id: int) -> bool:
-        """Return whether an id of central's belongs to a record that went up from this site."""
+        """Return whether central gave this id to a record of this site."""
         return await self._database.read(lambda connection: IDS[kind].is_given(connection, central_id))
 
     async def given_among(self, kind: str, central_ids: Collection[int]) -> frozenset[int]:
-        """Return those of central's ids that belong to records of this site."""
+        """Return those of these ids that central gave to records of this site."""
         return await self._database.read(lambda connection: frozenset(IDS[kind].owners(connection, tuple(central_ids))))
 
     async def was_here(self, kind: str, central_id: int, before: int) -> bool:
-        """Return whether the site had a record of central's before a moment (wall micros), so before a later write.
+        """Return whether the site had this record of central before `before` (wall micros) and unchanged since.
 
-        That the record has changed since makes it as good as new.
+        Such a record cannot be the result of a write after that time.
         """
         if kind not in {_CARD, "device", "camera"}:
             return False
@@ -70,7 +71,7 @@ class UnknownOutcomes:
         )
 
     async def look_later(self, row: OutboxRow, *, reason: str, next_at: int) -> None:
-        """Put off the next look to `next_at` (wall micros). A look is no try of sending."""
+        """Put off the next look at central to `next_at` (wall micros). This does not count as a failed attempt."""
         await self._database.write(
             lambda connection: connection.execute(
                 "UPDATE outbox SET next_at = ?, error = ? WHERE id = ?", (next_at, reason, row.id)
@@ -78,7 +79,7 @@ class UnknownOutcomes:
         )
 
     async def leave_to_a_person(self, row: OutboxRow, *, reason: str) -> bool:
-        """Park a row that looking did not settle: a person decides. Return whether it was still there."""
+        """Park a row whose outcome could not be found, for a person to decide. Return whether it still existed."""
 
         def job(connection: sqlite3.Connection) -> int:
             free_waiting(connection, (row.id,))
@@ -89,9 +90,9 @@ class UnknownOutcomes:
         return parked > 0
 
     async def send_unseen(self, row_id: int, event: Event) -> OutboxRow:
-        """Send a row again, under its key: a person says that central does not have it.
+        """Send a row again under its key, because a person stated that central does not have it.
 
-        Raises NotFoundError, CommandRefused for a row that does not wait for that, StoreError.
+        Raises NotFoundError, StoreError, and CommandRefused for a row that does not wait for such a statement.
         """
 
         def job(connection: sqlite3.Connection) -> OutboxRow:
@@ -104,9 +105,10 @@ class UnknownOutcomes:
         return await self._database.write(job, then=self._changes.bump)
 
     async def take_as(self, row_id: int, central_id: int, event: Event) -> OutboxRow:
-        """Note the id under which central has it, as a person says: it counts as delivered when its turn comes.
+        """Store the id under which central has a row's record, as a person stated; the row then counts as delivered.
 
-        Raises as `send_unseen`, also for an id that belongs to another record of the site.
+        Raises NotFoundError, StoreError, and CommandRefused for a row that does not wait for such a statement or an id
+        that belongs to another record of the site.
         """
 
         def job(connection: sqlite3.Connection) -> OutboxRow:
@@ -123,7 +125,10 @@ class UnknownOutcomes:
 
 
 def unknown_row(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
-    """Return a row that waits for a person to say whether central has it. Raises NotFoundError, CommandRefused."""
+    """Return a row that waits for a person to state whether central has it.
+
+    Raises NotFoundError for an unknown row, CommandRefused for one that does not wait for that.
+    """
     row = row_of(connection, row_id)
     if not (row.parked and row.begun):
         why = "central has refused it" if row.parked else "it goes up by itself"
@@ -132,7 +137,7 @@ def unknown_row(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
 
 
 def _is_stated(connection: sqlite3.Connection, row: OutboxRow, central_id: int) -> bool:
-    """Return whether a person has said of another row that it is this record."""
+    """Return whether a person has stated this id of central for another row."""
     stated = connection.execute(
         "SELECT 1 FROM outbox WHERE kind = ? AND stated_id = ? AND id <> ?", (row.kind, central_id, row.id)
     )

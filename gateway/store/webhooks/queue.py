@@ -1,4 +1,4 @@
-"""Queue of each webhook, fed in the transaction that records the event. Books balance at every commit."""
+"""The queue of each webhook, filled in the transaction that records the event. Its books balance at every commit."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from gateway.domain.events import Event, EventKind
 from gateway.store.events.events import insert_event
 
 MOST_WAITING = 10_000
-"""How many messages wait for one webhook; beyond that the oldest is dropped, and counted."""
+"""The greatest number of messages that wait for one webhook; beyond it the oldest is dropped and counted."""
 
 _WAITING = "accepted - delivered - failed - dropped"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One announcement on its way to one webhook. Moments are wall micros.
+    """An event's announcement to one webhook. Times are wall micros.
 
     Attributes:
-        id: of its row.
-        webhook_id: to whom.
-        message_id: what the receiver knows it by, the same over all tries.
-        body: exactly what is sent.
-        tries: how many have failed.
-        next_at: not before this moment.
-        error: why the last try failed.
+        id: the id of its row.
+        webhook_id: the webhook.
+        event_id: the event.
+        message_id: its id for the receiver, the same in all attempts.
+        body: the exact text to send.
+        created_at: the time of the event.
+        tries: the number of failed attempts.
+        next_at: when the next attempt is due.
+        error: why the last attempt failed, "" without a failure.
     """
 
     id: int
@@ -43,7 +45,10 @@ class Message:
 def feed_webhooks(
     connection: sqlite3.Connection, event: Event, event_id: int, *, places: Places, most: int = MOST_WAITING
 ) -> int:
-    """Queue an event for each webhook that wants it, within a running transaction; return their number."""
+    """Queue an event for each enabled webhook that takes its type; return the number of those webhooks.
+
+    Within a running transaction. `most`: the greatest number of messages that may wait for a webhook.
+    """
     kind = announced_as(event)
     if kind is None:
         return 0
@@ -63,7 +68,7 @@ def feed_webhooks(
 
 
 def message_id_of(connection: sqlite3.Connection, event_id: int) -> str:
-    """Return the id by which receivers know an event's announcement."""
+    """Return the id that an event's announcement has for all receivers."""
     (mark,) = connection.execute("SELECT mark FROM webhook_mark").fetchone() or ("site",)
     return f"msg_{mark}_{event_id}"
 
@@ -71,7 +76,7 @@ def message_id_of(connection: sqlite3.Connection, event_id: int) -> str:
 def put_message(
     connection: sqlite3.Connection, webhook_id: str, event_id: int, message_id: str, body: str, *, now: int
 ) -> bool:
-    """Queue a message unless one of the same event is queued; return whether it was queued."""
+    """Queue a message unless the webhook already has one of the same event; return whether it was queued."""
     put = connection.execute(
         "INSERT OR IGNORE INTO webhook_message (webhook_id, event_id, message_id, body, created_at, next_at)"
         " VALUES (?, ?, ?, ?, ?, 0)",
@@ -82,7 +87,7 @@ def put_message(
 
 
 def _make_room(connection: sqlite3.Connection, webhook_id: str, event: Event, *, is_reported: bool, most: int) -> None:
-    """Drop the oldest message that waits, and record an event for the first that is dropped."""
+    """Drop a webhook's oldest waiting message, and record an event unless that `is_reported` already."""
     gone = connection.execute(
         "DELETE FROM webhook_message WHERE id = (SELECT min(id) FROM webhook_message"
         " WHERE webhook_id = ? AND failed = 0)",

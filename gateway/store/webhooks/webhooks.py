@@ -1,4 +1,4 @@
-"""Webhooks: receivers, their events, their state and their queues."""
+"""Webhooks: their receivers, event types, state and queues."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _WEBHOOK = (
 
 @dataclass(frozen=True, slots=True)
 class WebhookBooks:
-    """accepted = delivered + failed + dropped + waiting. `failed` were given up, `dropped` had no room."""
+    """Counts of a webhook's messages: accepted = delivered + failed + dropped + waiting.
+
+    `failed` messages were given up after all attempts; `dropped` ones were removed because the queue was full.
+    """
 
     accepted: int = 0
     delivered: int = 0
@@ -39,26 +42,27 @@ class WebhookBooks:
     waiting: int = 0
 
     def balance(self) -> bool:
-        """Return whether nothing is missing and nothing is there twice."""
+        """Return whether the counts add up, so that no message was lost or counted twice."""
         return self.accepted == self.delivered + self.failed + self.dropped + self.waiting
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A registered receiver and its events. Moments are wall micros.
+    """A webhook: a registered receiver of events. Times are wall micros.
 
     Attributes:
-        id: its own name.
-        url: where announcements go.
-        types: which.
-        secret: signs them; shown nowhere.
-        created_by: who made it.
+        id: the webhook's id.
+        url: the address to which events are sent.
+        types: the types of events that it takes.
+        secret: the key that signs messages; it is never shown.
+        created_at: when it was registered.
+        created_by: the account that registered it.
         disabled: why nothing is sent to it, "" while it is enabled.
-        failing_since: since when no delivery has succeeded, by a trusted clock.
-        failed_at: when the last one failed, likewise.
-        error: what went wrong at the newest try, "" when it succeeded.
-        tries: how many tries of one message failed, the most among those that wait or were given up.
-        books: how many messages were accepted, and what became of them.
+        failing_since: since when no delivery has succeeded, by a trusted clock; None while deliveries succeed.
+        failed_at: when the last attempt failed, by a trusted clock; None while deliveries succeed.
+        error: why the last attempt failed, "" if it succeeded.
+        tries: the greatest number of failed attempts of one message, among waiting and given-up ones.
+        books: the counts of its messages.
     """
 
     id: str
@@ -76,19 +80,18 @@ class Webhook:
 
     @property
     def failing(self) -> str:
-        """Why it fails again and again, "" while it does not.
+        """Why deliveries fail repeatedly, "" while they do not.
 
-        That takes two tries of one message, five seconds apart: a receiver that is just restarted is not told. It is
-        over with the first delivery.
+        This takes two failed attempts of one message, five seconds apart, so that a receiver's restart is not reported.
         """
         return self.error if self.tries >= _FAILING_TRIES and not self.disabled else ""
 
 
 class Webhooks:
-    """All webhooks. `changes` increases when one is added, changed or removed, and when something was queued."""
+    """All webhooks. `changes` is bumped when one is added, changed or removed, and when a message is queued."""
 
     def __init__(self, *, database: Database, places: Places, recorded: Changes, log: AccessLog) -> None:
-        """Collect the parts. `recorded` moves on when an event was recorded."""
+        """Keep the collaborators. `places`: names for messages. `recorded`: bumped when an event was recorded."""
         self._database = database
         self._log = log
         self._recorded = recorded
@@ -114,7 +117,7 @@ class Webhooks:
         return await self._database.write(job, then=self.changes.bump)
 
     async def remove(self, webhook_id: str) -> bool:
-        """Forget one with all that waits for it; return whether there was one."""
+        """Delete a webhook with its queue; return whether there was one."""
 
         def job(connection: sqlite3.Connection) -> bool:
             gone = connection.execute("DELETE FROM webhook WHERE id = ?", (webhook_id,)).rowcount > 0
@@ -125,11 +128,11 @@ class Webhooks:
         return await self._database.write(job, then=self.changes.bump)
 
     async def all(self) -> tuple[Webhook, ...]:
-        """Return every one, the oldest first."""
+        """Return every webhook, oldest first."""
         return await self._database.rows(f"SELECT {_WEBHOOK} FROM webhook ORDER BY created_at, id", of=_webhook)
 
     async def get(self, webhook_id: str) -> Webhook | None:
-        """Return one, or None."""
+        """Return one webhook, or None."""
 
         def query(connection: sqlite3.Connection) -> Webhook | None:
             row = connection.execute(f"SELECT {_WEBHOOK} FROM webhook WHERE id = ?", (webhook_id,)).fetchone()
@@ -140,7 +143,8 @@ class Webhooks:
     async def due(self, webhook_id: str, *, now: int, farthest: int, limit: int = 20) -> tuple[Message, ...]:
         """Return the messages to send now, in the order of the queue.
 
-        One that would wait for more than `farthest` micros was stamped by a clock that has stepped back: it is due.
+        A message that would be due more than `farthest` micros after `now` is due too, because its time was set by a
+        clock that has stepped back since.
         """
 
         def query(connection: sqlite3.Connection) -> tuple[Message, ...]:
@@ -155,7 +159,7 @@ class Webhooks:
         return await self._database.read(query)
 
     async def next_due(self, webhook_id: str) -> int | None:
-        """Return when the earliest message is due (wall micros), None when none waits."""
+        """Return when the earliest message is due (wall micros), None if none waits."""
 
         def query(connection: sqlite3.Connection) -> int | None:
             row = connection.execute(
@@ -167,10 +171,10 @@ class Webhooks:
         return await self._database.read(query)
 
     async def delivered(self, message: Message, *, is_back: bool, now: int) -> None:
-        """Note a delivery. If the receiver was away for long, everything that waits is due at once, without
-        counting as an attempt.
+        """Record a delivery, and remove the message.
 
-        Not what has waited for days: it may be what the receiver never takes.
+        `is_back`: the receiver answers again after a long failure. Its other messages are then due at once and have one
+        failed attempt less. Messages older than two days are excepted, because the receiver may never take them.
         """
 
         def job(connection: sqlite3.Connection) -> None:
@@ -192,8 +196,9 @@ class Webhooks:
     async def failed(
         self, message: Message, *, error: str, next_at: int | None, failing_since: int | None, failed_at: int | None
     ) -> None:
-        """Note a failed attempt: the next one is not before `next_at`; None: the message is given up, and kept for
-        a replay.
+        """Record a failed attempt. The next one is due at `next_at` (wall micros).
+
+        `next_at` None: the message is given up. The newest 10,000 given-up messages are kept for a replay.
         """
 
         def job(connection: sqlite3.Connection) -> None:
@@ -216,11 +221,11 @@ class Webhooks:
         await self._database.write(job)
 
     async def disable(self, webhook_id: str, *, why: str, event: Event) -> None:
-        """Send nothing to it any more, and put nothing into its queue; what waits stays."""
+        """Stop deliveries to a webhook and queue nothing more for it; waiting messages stay. `why`: the reason."""
         await self._set_disabled(webhook_id, disabled=why, event=event)
 
     async def enable(self, webhook_id: str, *, event: Event) -> bool:
-        """Send to it again, what waits first; return whether there is such a webhook."""
+        """Resume deliveries to a webhook, oldest first and at once. Return whether the webhook exists."""
         return await self._set_disabled(webhook_id, disabled="", event=event)
 
     async def replay(self, webhook_id: str) -> int:
@@ -237,9 +242,10 @@ class Webhooks:
         return await self._database.write(job, then=self.changes.bump)
 
     async def replay_since(self, webhook_id: str, *, since: int, until: int) -> int:
-        """Queue the events from `since` until before `until` (wall micros) again, under the same ids.
+        """Queue the webhook's events in `[since, until)` (wall micros) again, under the same message ids.
 
-        Delivered events are included. Only the newest are queued, as many as may wait. Returns their number.
+        Delivered events are included. If there are more than may wait, only the newest are queued. Return how many
+        messages were queued.
         """
         count, before, kept = 0, 0, True
         while kept:
@@ -288,7 +294,7 @@ class Webhooks:
             ).rowcount
             if there:
                 insert_event(connection, event)
-            if there and not disabled:  # whoever enables it wants to see at once whether it works
+            if there and not disabled:  # the person who enables it wants to see at once whether it works
                 connection.execute(
                     "UPDATE webhook_message SET next_at = 0 WHERE webhook_id = ? AND failed = 0", (webhook_id,)
                 )
@@ -302,7 +308,7 @@ class Webhooks:
 
 
 def _page_of_events(before: int, connection: sqlite3.Connection) -> tuple[RecordedEvent, ...]:
-    """Return the next older events, newest first."""
+    """Return the next events below id `before` (0: the newest), newest first."""
     bound = "WHERE id < ?" if before else ""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM event {bound} ORDER BY id DESC LIMIT ?", (*((before,) if before else ()), _PAGE)

@@ -1,4 +1,4 @@
-"""Numbered SQL files, one folder per database file. A step runs in one transaction with its number."""
+"""Migrations as numbered SQL files, one folder per database file. A step and its number are committed together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAMILIES: tuple[Family, Family] = ("site", "cards")
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One numbered step."""
+    """One numbered migration."""
 
     number: int
     name: str
@@ -39,7 +39,7 @@ def after_salvage(family: Family) -> str:
 
 
 def refuse_newer(connection: sqlite3.Connection, steps: tuple[Migration, ...]) -> int:
-    """Return the schema's number. Raises StoreError for one that is newer than this program knows."""
+    """Return the schema's number. Raises StoreError if the schema is newer than this program knows."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     newest = steps[-1].number
     if version > newest:
@@ -51,7 +51,7 @@ def refuse_newer(connection: sqlite3.Connection, steps: tuple[Migration, ...]) -
 
 
 def migrate(connection: sqlite3.Connection, steps: tuple[Migration, ...]) -> None:
-    """Bring the database up to the last step. Raises StoreError for one that is newer than this program knows."""
+    """Apply all missing migrations. Raises StoreError if the schema is newer than this program knows."""
     version = refuse_newer(connection, steps)
     for step in steps:
         if step.number > version:
