@@ -1,4 +1,4 @@
-"""The control side of video: segment index, clips, playlists, retention, worker supervision. Never decodes."""
+"""The control of video: segment index, clips, playlists, retention and supervision of workers. It never decodes."""
 
 from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.recording import Recording

@@ -1,7 +1,7 @@
-"""Files that are made on request and kept for the next request, in one folder of the media folder.
+"""Files that are made on request and cached, in one folder of the media folder.
 
-Each file is made by a separate job that belongs to no caller. A caller that leaves, or has waited long enough, does
-not disturb the others, and finds the file when it asks again.
+Each file is made by a job that belongs to no caller. If a caller is cancelled or its wait is too long, the job goes on
+for the others, and the file is there at the next request.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FileJobs:
         return len(self._jobs)
 
     async def run(self) -> None:
-        """Own the jobs until cancelled; that cancels them too."""
+        """Own the jobs until cancelled, and cancel them then."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
@@ -50,7 +50,7 @@ class FileJobs:
     async def done(self, path: Path, make: Callable[[], Awaitable[None]]) -> None:
         """Wait until the job of this file is done; begin it unless it runs already.
 
-        Raises what the job raised, and CameraUnavailable when there are too many jobs or the wait is too long.
+        Raises what the job raised, and CameraUnavailable if there are too many jobs or the wait is too long.
         """
         job = self._jobs.get(path) or self._begin(path, make)
         done, _ = await asyncio.wait([job], timeout=self._longest_wait_seconds)
@@ -82,17 +82,17 @@ class FileJobs:
         except asyncio.CancelledError:
             job.set_exception(CameraUnavailable("recording is stopping; ask again in a few seconds"))
             raise
-        except Exception as error:  # noqa: BLE001 (raised again for each who waits)
+        except Exception as error:  # noqa: BLE001 (raised again in each waiting caller)
             job.set_exception(error)
         else:
             job.set_result(None)
         finally:
             del self._jobs[path]
-            job.exception()  # seen, also when nobody waits any more
+            job.exception()  # marks it as retrieved, so that asyncio does not warn if no caller waits any more
 
 
 class CachedFiles:
-    """The files of one folder, bounded in bytes: what was used longest ago goes first."""
+    """The cached files of one folder, bounded in bytes: the least recently used are deleted first."""
 
     def __init__(self, *, media: Path, folder: str, names: re.Pattern[str], most_bytes: int, jobs: FileJobs) -> None:
         self._media = media
@@ -102,13 +102,13 @@ class CachedFiles:
         self._jobs = jobs
 
     async def open(self) -> None:
-        """Make the folder, and remove what was left half made. Raises OSError."""
+        """Make the folder, and remove files that were left incomplete. Raises OSError."""
         await asyncio.to_thread(media_files.remove_strays, self._media / self._folder, keep=self._names)
 
     async def get(self, name: str, make: Make) -> Path:
-        """Return the file of that name; `make(path relative to the media folder)` makes it when it is not there.
+        """Return the file of that name. If it is missing, `make` is called with its path within the media folder.
 
-        Raises what `make` raises, and CameraUnavailable when the folder cannot be used or too much is being made.
+        Raises what `make` raises, and CameraUnavailable if the folder cannot be used or too many files are being made.
         """
         path = self._media / self._folder / name
         try:
@@ -119,7 +119,7 @@ class CachedFiles:
         return path
 
     async def forget(self, name: str) -> None:
-        """Remove a file, if it is there. Raises OSError."""
+        """Remove a file, if it exists, after its job has ended. Raises OSError."""
         path = self._media / self._folder / name
         await self._jobs.settled(path)
         await asyncio.to_thread(path.unlink, missing_ok=True)
@@ -132,7 +132,7 @@ class CachedFiles:
 
 
 def _touched(path: Path) -> bool:
-    """Return whether the file is there, and note its use. Its time of change stays: its ETag is made of that."""
+    """Return whether the file exists, and set its access time to now. Its other time stays, for the ETag."""
     try:
         os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The camera workers of the site: which cameras each has, and with what it is to record them."""
+"""The camera workers of the site: the cameras of each, and the settings with which it records them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _NO_SECRET = (CameraCondition.REFUSED, "its password cannot be read at the gatew
 
 
 def groups(cameras: Sequence[T], *, most: int) -> tuple[tuple[T, ...], ...]:
-    """Split the cameras, in their order, into as few groups of at most `most` as possible. Pure."""
+    """Split the cameras, in their order, into the fewest groups of at most `most`. Pure."""
     return tuple(tuple(cameras[at : at + most]) for at in range(0, len(cameras), most))
 
 
 def regrouped(now: Sequence[frozenset[int]], wanted: Sequence[int], *, most: int) -> tuple[frozenset[int], ...]:
-    """Fit the cameras that are `wanted` into groups. Pure.
+    """Fit the `wanted` cameras into the present groups (`now`). Pure.
 
-    No camera changes its group. New ones fill free places, then groups added at the end. An empty group stays, for
-    cameras that come later.
+    No camera changes its group. New cameras fill free places, then new groups at the end. An empty group stays, for
+    later cameras.
     """
     groups = [set(group.intersection(wanted)) for group in now]
     for camera_id in wanted:
@@ -51,10 +51,10 @@ def regrouped(now: Sequence[frozenset[int]], wanted: Sequence[int], *, most: int
 
 
 def worker_camera(camera: Camera, secrets: Secrets, *, segment_seconds: float, clip_before: float = 0) -> WorkerCamera:
-    """Build the worker's form of a camera. Its URL holds the credentials: never log or show it.
+    """Convert a camera of the site file to the worker's form. Its URL has the credentials: never log or show it.
 
-    `clip_before` seconds before an event are held in memory in any case, where it is recorded for events only.
-    Raises ConfigError when the secret cannot be had.
+    `clip_before`: the seconds before an event that a clip shows. A camera that is recorded for events only holds at
+    least these in memory. Raises ConfigError if the secret cannot be read.
     """
     return WorkerCamera(
         camera_id=camera.id,
@@ -80,17 +80,17 @@ def _with_account(url: str, camera: Camera, secrets: Secrets) -> str:
 
 
 class Fleet:
-    """Forms the workers and gives them their cameras; they are run by whoever formed it.
+    """The workers of the site with their cameras. The caller runs the workers.
 
     Args:
-        site: the site, of which all but the cameras counts here.
+        site: the site file; its cameras are not used, because they may change.
         media: the media folder.
-        marker: the file without which nothing is written there.
+        marker: the file without which nothing is written to the media folder.
         clock: the clock.
-        progress: where workers show that they go on.
-        secrets: the passwords of cameras and of serving them on.
-        watch: hears what workers tell, and why a camera is off.
-        segment_seconds: how long a segment lasts at least.
+        progress: the heartbeats of the workers.
+        secrets: the passwords of cameras, and the password for serving them by RTSP.
+        watch: receives the workers' reports, and the reasons why cameras are off.
+        segment_seconds: the least duration of a segment.
     """
 
     def __init__(
@@ -120,11 +120,11 @@ class Fleet:
 
     @property
     def workers(self) -> tuple[CameraWorker, ...]:
-        """All that there are."""
+        """All workers."""
         return self._workers
 
     async def form(self, cameras: tuple[Camera, ...], sockets: Path) -> None:
-        """Make a worker for each few of these cameras; `sockets` is the folder of their sockets."""
+        """Make the workers for these cameras, of CAMERAS_PER_WORKER each; `sockets` is the folder of their sockets."""
         self._wanted = await asyncio.to_thread(self._with_credentials, cameras)
         self._rtsp = await asyncio.to_thread(self._rtsp_account)
         self._sockets = sockets
@@ -134,7 +134,7 @@ class Fleet:
         )
 
     async def regroup(self, cameras: tuple[Camera, ...]) -> tuple[CameraWorker, ...]:
-        """Set the cameras, each left with the worker that it has; return the new workers."""
+        """Set the cameras. Each known camera stays with its worker; return the new workers."""
         wanted = await asyncio.to_thread(self._with_credentials, cameras)
         before = self._wanted
         self._watch.connected_anew(key for key in wanted.keys() & before.keys() if wanted[key] != before[key])
@@ -151,12 +151,14 @@ class Fleet:
         return added
 
     def disband(self) -> None:
-        """Forget all workers, because none runs any more."""
+        """Forget all workers, after they have ended."""
         self._workers = ()
 
     async def assign(self, why_not: tuple[CameraCondition, str] | None, *, in_memory: AbstractSet[int]) -> None:
-        """Tell every worker what to record. With `why_not` nothing is written, and no camera is read but those that are
-        held `in_memory` until an event wants them.
+        """Tell every worker which cameras to record.
+
+        `why_not`: a condition and a sentence why nothing may be written now, or None. Then only the cameras of
+        `in_memory` are read, whose footage is held in memory until an event wants it.
         """
         wanted = self._wanted
         own = frozenset().union(*(worker.cameras for worker in self._workers))
@@ -164,14 +166,17 @@ class Fleet:
         if why_not is not None:
             off |= dict.fromkeys(wanted, why_not)
         self._watch.turn_off(off)
-        # what is held in memory until an event wants it must not be lost because the disk is away for a while
+        # footage that is held in memory until an event wants it must not be lost because the disk is away for a while
         assigned = wanted.keys() & (in_memory | (wanted.keys() - off.keys()))
         for worker in self._workers:
             cameras = [wanted[camera_id] for camera_id in sorted(worker.cameras & assigned)]
             await worker.assign(cameras, may_write=why_not is None)
 
     def living(self, camera_id: int) -> WorkerClient:
-        """Return the camera's own worker, or any other: each can read the media folder. Raises CameraUnavailable."""
+        """Return the client of the camera's own worker, or else of any living one, since all can read the media folder.
+
+        Raises CameraUnavailable if no worker lives.
+        """
         for worker in sorted(self._workers, key=lambda worker: camera_id not in worker.cameras):
             if worker.client is not None:
                 return worker.client
@@ -207,7 +212,7 @@ class Fleet:
         return wanted
 
     def _rtsp_account(self) -> RtspServing | None:
-        """Return the address and account under which cameras are served on by RTSP; None: they are not."""
+        """Return the address and account under which the gateway serves cameras by RTSP; None if it does not."""
         section = self._site.rtsp
         if section is None:
             return None

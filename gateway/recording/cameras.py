@@ -1,4 +1,4 @@
-"""State of each camera, and the events that follow from its worker's reports. Pure: frozen values."""
+"""The state of each camera, and the events that follow from its worker's reports. Pure: frozen values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WHY_IN = {
     CameraCondition.STALLED: GapReason.CAMERA,
     CameraCondition.DISK_FAILED: GapReason.DISK,
 }
-"""Why footage is missing in a condition, where its worker does not say more."""
+"""Why footage is missing in a condition, unless the worker reports a more precise reason."""
 _BY_CAMERA = (GapReason.CAMERA, GapReason.NETWORK, GapReason.REFUSED, GapReason.UNSUPPORTED)
 _STARTED_AGAIN = (GapReason.STARTED, GapReason.WORKER, GapReason.DISK, GapReason.CHANGED)
 
@@ -39,14 +39,15 @@ class CameraSnapshot:
     Attributes:
         camera_id: the camera's id.
         name: its name in the site file.
-        condition: what it is doing.
-        detail: one sentence, "" when there is nothing to say.
-        since: wall micros since when it is in this condition.
-        last_segment_at: wall micros of the end of its newest footage, None when there is none.
-        bits_per_second: what it sends, 0 while it does not record.
-        reconnects: how often its connection was made anew since the gateway started.
-        gaps: how often footage was missing since then, and for how many seconds in all (`missing_seconds`).
-        faults: what is wrong with its stream while it records all the same.
+        condition: its present condition.
+        detail: a sentence about the condition, "" for none.
+        since: since when it is in this condition (wall micros).
+        last_segment_at: the end of its newest footage (wall micros), None without footage.
+        bits_per_second: the rate of its stream, 0 while it does not record.
+        reconnects: the number of reconnections since the gateway started.
+        gaps: the number of gaps in its footage since the gateway started.
+        missing_seconds: the total duration of these gaps.
+        faults: faults of its stream in spite of which it records.
     """
 
     camera_id: int
@@ -63,7 +64,7 @@ class CameraSnapshot:
 
 
 class LastEvent(Enum):
-    """Last event about whether the camera records."""
+    """The last event about whether the camera records."""
 
     NOTHING = "nothing"
     RECORDING = "recording"
@@ -72,7 +73,7 @@ class LastEvent(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CameraState:
-    """One camera's state. Each method gives the state after something happened, and the events that follow from it."""
+    """One camera's state. Methods that take an occurrence return the state after it and the events that follow."""
 
     camera_id: int
     name: str
@@ -111,7 +112,7 @@ class CameraState:
         )
 
     def looks_like(self, other: CameraState) -> bool:
-        """Return whether a person sees no difference that matters at once; figures and footage move all the time."""
+        """Return whether no viewer must be told of a difference at once; figures and footage change all the time."""
         return (self.condition, self.detail, self.faults) == (other.condition, other.detail, other.faults)
 
     def reported(self, report: CameraReported, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
@@ -127,13 +128,13 @@ class CameraState:
         return _with_event(state, now)
 
     def failed(self, condition: CameraCondition, detail: str, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
-        """Mark the camera as one that cannot be recorded; no worker is needed to know that."""
+        """Mark the camera as one that cannot be recorded, for a reason that no worker reports."""
         disk_failed = self._disk_failed or condition is CameraCondition.DISK_FAILED
         state = replace(self._in(condition, detail, now), bits_per_second=0, faults=(), _disk_failed=disk_failed)
         return _with_event(state, now)
 
     def worker_lost(self, now: Stamp) -> CameraState:
-        """Mark its worker as dead. That is an event of the worker; recording again will be one of the camera."""
+        """Mark its worker as dead. The worker has an event for that; the camera gets one when it records again."""
         return replace(
             self._in(CameraCondition.STARTING, "the camera worker is being restarted", now),
             bits_per_second=0,
@@ -145,18 +146,18 @@ class CameraState:
         )
 
     def recorded_whole(self, now: Stamp) -> CameraState:
-        """Switch from events only to continuous recording. What is missing from before is no gap."""
+        """Switch from events only to continuous recording. Footage missing from before is no gap."""
         return replace(self, events_only=False, whole_since=now.micros)
 
     def connected_anew(self) -> CameraState:
-        """Mark the camera as changed in the site file: the reason of the gap until it records again."""
+        """Mark the camera as changed in the site file, which is the reason of the gap until it records again."""
         return replace(self, _reconnects_before=self.reconnects, _changed=True)
 
     def recorded(self, segment: SegmentFinished, now: Stamp) -> tuple[CameraState, SegmentFinished, tuple[Event, ...]]:
-        """Take in a durable segment; return it too, with the reason of the gap before it corrected."""
+        """Take in a durable segment; return it with the reason of the gap before it corrected."""
         restarted = segment.gap in (GapReason.STARTED, GapReason.WORKER)
         if restarted and self._disk_failed and self.footage_until is not None:
-            # whatever was started again meanwhile: there was no disk to write to
+            # whatever else was restarted meanwhile, the first reason is that there was no disk to write to
             segment = segment.model_copy(update={"gap": GapReason.DISK})
         elif segment.gap is GapReason.STARTED and self._worker_was_lost:
             segment = segment.model_copy(update={"gap": GapReason.WORKER})
@@ -166,10 +167,10 @@ class CameraState:
             segment = segment.model_copy(update={"gap": self.why_away})
         ended_at = segment.started_at + segment.duration
         events = _gap(self, segment, now)
-        # what was open when its worker died, or when it was changed, is reported after that without a gap
+        # a segment that was open when the worker died, or the camera was changed, is reported after that, without a gap
         lost = self._worker_was_lost and segment.gap is GapReason.NONE
         changed = self._changed and segment.gap is GapReason.NONE
-        # so is what a disk that hung takes when it moves again, though the camera may be connected anew by then
+        # so is a segment that a hung disk takes when it works again, though the camera may be reconnected by then
         behind = self.condition is CameraCondition.DISK_FAILED or segment.started_at < self.since
         late = segment.gap is GapReason.NONE and behind
         state = replace(
@@ -194,7 +195,7 @@ class CameraState:
         return segment.gap in _BY_CAMERA and self.why_away in (GapReason.REFUSED, GapReason.UNSUPPORTED)
 
     def missed(self, since: int, until: int, reason: GapReason, now: Stamp) -> Event:
-        """Make the event of footage that is missing between two wall instants (micros)."""
+        """Make the event of footage that is missing between two times (wall micros)."""
         seconds = round((until - since) / _MICROS, 3)
         if seconds < 0:
             text = f"{self.name}: footage overlaps by {-seconds:.1f} s; {WHY_MISSING[reason]}"
@@ -214,14 +215,14 @@ class CameraState:
 
 
 def _with_event(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
-    """Make the event of a recovery or a loss, once each."""
+    """Return the state with the event of a recovery or a loss, unless that was the last event already."""
     if state.condition is CameraCondition.STARTING:
         return state, ()
     if state.condition is CameraCondition.RECORDING:
         last_event, kind, text = LastEvent.RECORDING, EventKind.CAMERA_RECORDING, f"{state.name} is recording"
     else:
         last_event, kind, text = LastEvent.LOST, EventKind.CAMERA_LOST, f"{state.name} is not recording: {state.detail}"
-    # a camera that was away before, and now sends what cannot be recorded, does not come back by itself
+    # a lost camera that now sends a stream that cannot be recorded gets a second event: it will not recover by itself
     unsupported = last_event is LastEvent.LOST and state.why_away is GapReason.UNSUPPORTED
     if last_event is state.last_event and unsupported <= state.unsupported_reported:
         return state, ()
@@ -235,14 +236,15 @@ def _with_event(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Even
 
 
 def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Event, ...]:
-    """Make the event of a gap that ended; none before a camera's first footage, nor between events.
+    """Make the event of a gap that a segment ends; none before a camera's first footage.
 
-    For a camera that records events only, only its worker knows which footage existed that nobody wanted.
+    For a camera that is recorded for events only, footage between events is no gap. Its worker reports which footage
+    was wanted and is missing.
     """
     if state.events_only and segment.gap_from is not None:
         if segment.gap not in _STARTED_AGAIN:
             return (state.missed(segment.gap_from, segment.started_at, segment.gap, now),)
-        # A worker that was started again knows what events want, but not what the one before it had written.
+        # A restarted worker knows which footage events want, but not what its predecessor had written.
         since = None if state.footage_until is None else max(segment.gap_from, _footage_before(state, segment))
         if since is None or segment.started_at - since <= TOUCHING_MICROS:
             return ()
@@ -251,7 +253,7 @@ def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Even
         return ()
     since = state.footage_until
     if segment.boot_id and segment.boot_id == state.boot_id:
-        # By the clock that nobody sets: that the other was set is no reason for footage to be missing.
+        # By monotonic time: that somebody set the wall clock does not mean that footage is missing.
         missing = segment.monotonic - state.uptime_until
         if segment.gap is GapReason.CLOCK and abs(missing) <= TOUCHING_MICROS:
             return ()
@@ -265,7 +267,7 @@ def _footage_before(state: CameraState, segment: SegmentFinished) -> int:
     until = state.footage_until or 0
     if segment.boot_id and segment.boot_id == state.boot_id:
         by_uptime = segment.started_at - (segment.monotonic - state.uptime_until)
-        # what was found on the disk after a worker's death is known by its wall times alone
+        # of files found on the disk after a worker's death, only wall times are known
         return max(until, by_uptime) if until <= segment.started_at else by_uptime
     return until
 

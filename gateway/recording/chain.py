@@ -1,4 +1,4 @@
-"""Each camera's chain of segments, kept whole: what was adopted is hashed and linked, what is gone stays provable."""
+"""Each camera's chain of segments: adopted files are hashed and linked, and the leaves of deleted ones can be read."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LOOK_SECONDS = 60.0
 
 
 class FootageChain:
-    """Links what came without a hash: adopted files. Keep `run` alive as a task.
+    """Linker of segments without a hash, which are adopted files. Keep `run` alive as a task.
 
-    Files are hashed one after another in a thread, beside the recording: a start must not wait for a disk to be read.
+    Files are hashed one after another in a thread beside the recording, because a start must not wait for that.
     """
 
     def __init__(self, *, links: ChainLinks, media: Path) -> None:
@@ -30,11 +30,11 @@ class FootageChain:
         self._adopted = asyncio.Event()
 
     def wake(self) -> None:
-        """Wake the linking of segments, because files were adopted."""
+        """Look for unlinked segments now, because files were adopted."""
         self._adopted.set()
 
     async def run(self) -> None:
-        """Link what is not linked yet, now and whenever there is more, until cancelled."""
+        """Link all unlinked segments, now, after each `wake` and every minute, until cancelled."""
         while True:
             self._adopted.clear()
             try:
@@ -48,7 +48,7 @@ class FootageChain:
                 continue
 
     async def link_all(self) -> int:
-        """Hash and link all segments that have no place yet; returns how many got one. Raises StoreError."""
+        """Hash and link all segments without a place in the chain; return how many were linked. Raises StoreError."""
         linked = at = 0
         while page := await self._links.unlinked(after=at, limit=_AT_A_TIME):
             at = page[-1][0]
@@ -63,7 +63,7 @@ class FootageChain:
         return linked
 
     async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
-        """Return the leaves of all segments between two numbers, in order; None when some are unknown.
+        """Return the leaves of all segments between two numbers, both excluded, in order; None if some are unknown.
 
         Raises StoreError.
         """
@@ -80,7 +80,7 @@ class FootageChain:
 
 
 def _hash(path: Path) -> str:
-    """Return the file's hash; "" when it cannot be read, so that the next start tries again."""
+    """Return the file's SHA-256 in hex; "" if it cannot be read, to be tried again later."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""Clips and thumbnails, made of footage on request and cached for the next one who asks.
+"""Clips and thumbnails, made from footage on request and cached.
 
-The files are in the media folder beside the footage (`clips/`, `thumbs/`, `stills/`), limited in bytes: those unused
-for longest go first.
+The files are in the media folder beside the footage (`clips/`, `thumbs/`, `stills/`), limited in bytes: the least
+recently used are deleted first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gateway.store import Segment
 from gateway.store.footage.segments import Segments
 
 LONGEST_LEAD_IN = 60_000_000
-"""Micros; footage that is not whole after so much decoding never is."""
+"""The longest footage to decode before a moment, in micros; pictures that are incomplete after that stay so."""
 
 CLIPS, THUMBNAILS, STILLS = MADE_OF_FOOTAGE
 _MOST_CLIP_BYTES = 1_000_000_000
@@ -41,10 +41,10 @@ _STILL_NAME = re.compile(r"\d+-\d+\.jpg")
 
 
 def lead_in(earlier: Sequence[Segment], first: Segment, moment: int) -> tuple[Segment, ...]:
-    """Choose the segments to decode before `first` so that its pictures are whole at `moment` (wall micros).
+    """Choose the segments to decode before `first` so that its pictures are complete at `moment` (wall micros).
 
-    `earlier` are its camera's segments before it, by start. There are none to decode where `first` begins with an entry
-    point that gives whole pictures in time; where no segment does, as many as follow one another up to `first`.
+    `earlier` are its camera's segments before it, by start. If `first` begins with an entry point that gives complete
+    pictures in time, none is chosen. If no segment does, all that lead up to `first` without a gap are chosen.
     """
     chain = [first]
     for segment in (*reversed(earlier), None):
@@ -58,7 +58,7 @@ def lead_in(earlier: Sequence[Segment], first: Segment, moment: int) -> tuple[Se
 
 
 class Clips:
-    """MP4 clips and thumbnails, cut by whichever worker lives. Keep `run` alive as a task."""
+    """Maker of MP4 clips and thumbnails, which a living worker cuts. Keep `run` alive as a task."""
 
     def __init__(
         self,
@@ -72,8 +72,17 @@ class Clips:
         boot_id: str = "",
         most_clip_bytes: int = _MOST_CLIP_BYTES,
     ) -> None:
-        """`worker` gives a living worker for a camera or raises CameraUnavailable; `coverage` tells how far
-        a camera's footage goes, `missing` what of an event there is none; `boot_id`: of this run of the machine.
+        """Keep the collaborators.
+
+        Args:
+            segments: the rows of footage.
+            media: the media folder.
+            clock: both clocks.
+            worker: returns the client of a living worker for a camera, or raises CameraUnavailable.
+            coverage: returns up to which time a camera has footage.
+            missing: returns the spans of camera events without footage.
+            boot_id: the present boot, "" if unknown.
+            most_clip_bytes: the greatest size of all cached clips.
         """
         self._segments = segments
         self._clock = clock
@@ -89,28 +98,28 @@ class Clips:
         self._latest: dict[int, tuple[float, int]] = {}
 
     async def open(self) -> None:
-        """Make the folders ready. Raises OSError."""
+        """Make the folders, and remove incomplete files. Raises OSError."""
         await self._clips.open()
         await self._thumbnails.open()
         await self._stills.open()
 
     async def run(self) -> None:
-        """Make what is asked for until cancelled."""
+        """Run the jobs that make files until cancelled."""
         await self._jobs.run()
 
     async def footage(self, event: CameraEvent) -> tuple[Segment, ...]:
         """Return the segments of an event, by start; at least one.
 
         Raises:
-            CameraUnavailable: none yet, and there may still be some.
-            NotFoundError: none, and there will be none.
+            CameraUnavailable: there is no footage yet, but some may come.
+            NotFoundError: there is no footage and none will come.
         """
         segments, _ = await self._footage(event)
         return segments
 
     async def _footage(self, event: CameraEvent) -> tuple[tuple[Segment, ...], bool]:
         """Return the segments of an event, and whether they are all that will come. Raises as `footage`."""
-        complete = self.is_complete(event)  # asked first: what is complete now is among the rows read next
+        complete = self.is_complete(event)  # asked first: if it is complete now, the rows read next are all of them
         segments = await self._segments.of_event(event)
         if segments:
             return segments, complete
@@ -121,9 +130,9 @@ class Clips:
         raise self._still_recording(event)
 
     async def clip(self, event: CameraEvent) -> Path:
-        """Make the event's clip, in the codec of most of its footage.
+        """Return the event's clip, in the codec of most of its footage.
 
-        Raises NotFoundError, or CameraUnavailable with one sentence.
+        Raises NotFoundError if there is no footage, CameraUnavailable with one sentence if it cannot be made now.
         """
 
         async def cut(output: str) -> None:
@@ -146,7 +155,7 @@ class Clips:
         return await self._clips.get(f"{event.id}.mp4", cut)
 
     async def event_thumbnail(self, event: CameraEvent) -> Path:
-        """Make a picture of the moment of the event. Raises NotFoundError, or CameraUnavailable with one sentence."""
+        """Return a picture of the moment of the event. Raises as `clip`."""
 
         async def take(output: str) -> None:
             segments, complete = await self._footage(event)
@@ -158,14 +167,14 @@ class Clips:
         return await self._thumbnails.get(f"{event.id}.jpg", take)
 
     async def forget(self, camera_event_id: int) -> None:
-        """Remove what was made of an event that was deleted. Raises OSError."""
+        """Remove the clip and the thumbnail of a deleted camera event. Raises OSError."""
         await self._clips.forget(f"{camera_event_id}.mp4")
         await self._thumbnails.forget(f"{camera_event_id}.jpg")
 
     async def camera_thumbnail(self, camera_id: int) -> Path:
-        """Make a picture of the camera's newest footage, or return one that is a few seconds old.
+        """Return a picture of the camera's newest footage, at most about 10 s behind it.
 
-        Raises NotFoundError when it has none, CameraUnavailable with one sentence.
+        Raises NotFoundError if the camera has no footage, CameraUnavailable with one sentence.
         """
         now = self._clock.monotonic()
         at, shown = self._latest.get(camera_id, (float("-inf"), 0))
@@ -185,7 +194,7 @@ class Clips:
         return await self._stills.get(f"{camera_id}-{shown}.jpg", take)
 
     async def _take(self, segment: Segment, moment: int, output: str) -> None:
-        """Make the picture of a segment that is nearest to a moment (wall micros)."""
+        """Make the picture of a segment that is nearest to a moment (wall micros), at the path `output`."""
         moment = max(segment.started_at, min(moment, segment.ended_at - 1))
         lead = await self._lead_in(segment, moment)
         asked = TakeThumbnail(

@@ -1,4 +1,4 @@
-"""Pins of events on cameras that are recorded for events only, sent to their workers as soon as they are recorded."""
+"""Pins on cameras that are recorded for events only, sent to the cameras' workers as soon as the pins are recorded."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ log = structlog.get_logger(__name__)
 
 _MICROS = 1_000_000
 _LONGEST_WAIT_SECONDS = 600
-"""What is pinned waits in memory so long for a disk that is away, where it has room."""
+"""How long a worker holds pinned footage in memory for a disk that is away, if it has room."""
 _LOOK_SECONDS = 5.0
 _MOST_PINS = 10_000
 
 
 class PinWatch:
-    """Sends workers all pins whose footage is in memory or may still come. Keep `run` alive as a task."""
+    """Sender of all pins whose footage is in a worker's memory or may still come. Keep `run` alive as a task."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class PinWatch:
         clock: Clock,
         boot_id: str = "",
     ) -> None:
-        """`boot_id`: of this run of the machine; pins stamped in it carry monotonic times too."""
+        """Keep the collaborators. `boot_id`: the present boot; pins of this boot are also sent with monotonic times."""
         self._boot_id = boot_id
         self._camera_events = camera_events
         self._changes = changes
@@ -50,11 +50,11 @@ class PinWatch:
 
     @property
     def cameras(self) -> frozenset[int]:
-        """Cameras that record events only."""
+        """The ids of cameras that are recorded for events only."""
         return frozenset(self._seconds)
 
     async def run(self, workers: Callable[[], tuple[CameraWorker, ...]]) -> None:
-        """Look whenever something was recorded, until cancelled."""
+        """Send the present pins whenever something was recorded, and every 5 s, until cancelled."""
         version = -1
         while True:
             version = await self._changes.beyond(version, within=_LOOK_SECONDS)
@@ -64,7 +64,7 @@ class PinWatch:
                 log.warning("pins_not_sent", error=str(error))
 
     async def look(self, workers: tuple[CameraWorker, ...]) -> None:
-        """Send the pins of now. Raises StoreError."""
+        """Send each worker the present pins of its cameras. Raises StoreError."""
         if not self._seconds:
             for worker in workers:
                 await worker.pin(())

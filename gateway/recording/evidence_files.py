@@ -1,8 +1,8 @@
 """Evidence on disk: files that people upload, beside the footage.
 
-A file is written under a working name, hashed as it comes, made durable, given its own name, and only then its row. So
-a crash leaves no row without a file, and a file that it leaves without a row was never acknowledged: that goes at the
-next start. Whole files that have lost their rows in any other way are set aside as `*.found`.
+A file is written under a working name and hashed as it arrives, made durable, renamed, and only then gets its row. So a
+crash leaves no row without a file. A file that a crash leaves without a row was never acknowledged, and is deleted at
+the next start. Complete files that have lost their rows in any other way are renamed to `*.found`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _FOUND_SUFFIX = ".found"
 
 
 class EvidenceFiles:
-    """Receiver of evidence, which also hands it out, and deletes what was let go of.
+    """The files of evidence: it receives them, returns their paths, and deletes expired ones.
 
-    Nothing is written before `open`, nor while `fault` says why the media folder must not be used.
+    Nothing is written before `open`, nor while `fault` returns a reason why the media folder must not be used.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class EvidenceFiles:
         )
 
     async def open(self) -> None:
-        """Set rows and files right: finish deletions, remove what was never acknowledged, tell what is missing.
+        """Reconcile rows and files: finish deletions, remove unacknowledged files, and report missing ones.
 
-        Raises OSError, StoreError, CameraUnavailable when the folder cannot be read after all.
+        Raises OSError, StoreError, and CameraUnavailable if the folder cannot be read after all.
         """
         coming = frozenset(self._coming)
         there = await asyncio.to_thread(self._there)
@@ -67,7 +67,7 @@ class EvidenceFiles:
         strays = {name for name in there if name.removesuffix(WORKING_SUFFIX) not in known.keys() | coming}
         whole = {name for name in strays if _NAME.fullmatch(name)}
         if not self._store.was_unclean or self._store.salvaged or self._is_open:
-            # No crash of ours explains them: rows were lost, or an older database was put in place.
+            # No crash explains files without rows: rows were lost, or an older database was put in place.
             await asyncio.to_thread(self._set_aside, whole)
             strays -= whole
         strays |= {file + WORKING_SUFFIX for file in known if file + WORKING_SUFFIX in there}
@@ -80,9 +80,9 @@ class EvidenceFiles:
 
     @asynccontextmanager
     async def receive(self) -> AsyncIterator[Incoming]:
-        """Open a place for one file; a file that is not kept leaves nothing behind.
+        """Receive one file within the context. If it is not kept as evidence, it is deleted at the end.
 
-        Raises CameraUnavailable while nothing can be taken.
+        Raises CameraUnavailable while the media folder cannot be used.
         """
         self._refuse_while_away()
         incoming = Incoming(folder=self._folder, name=secrets.token_hex(16), limits=self.limits, keep=self._keep)
@@ -121,26 +121,26 @@ class EvidenceFiles:
             lane_id=camera_event.lane_id,
             data={"camera_event_id": camera_event.id, "sha256": incoming.sha256, "size": incoming.size},
         )
-        incoming.stays = True  # whoever gives up waiting does not take the commit back
+        incoming.stays = True  # if the caller is cancelled, the commit still takes place, and needs the file
         try:
             stored = await self._store.evidence.add(draft, event=event, most=self.limits.per_event)
-        except Exception:  # whatever refused it, there is no row and the file goes; a cancel leaves both undecided
+        except Exception:  # refused for any reason: there is no row, so the file goes; a cancellation leaves both open
             incoming.stays = False
             raise
         incoming.stays = stored.file == incoming.name
         return stored
 
     def path(self, evidence: Evidence) -> Path:
-        """Return its file. Raises NotFoundError when it is gone, CameraUnavailable while the disk cannot be used."""
+        """Return the file of evidence. Raises NotFoundError for a missing file, CameraUnavailable without the disk."""
         self._refuse_while_away()
         if evidence.missing:
             raise NotFoundError(f"the file of evidence {evidence.id} is gone")
         return self._folder / evidence.file
 
     async def delete_let_go(self) -> None:
-        """Delete the files of evidence that was let go of, then their rows. Raises StoreError.
+        """Delete the files of expired evidence, then their rows. Raises StoreError.
 
-        What cannot be removed now is tried again at the next call.
+        A file that cannot be removed now is tried again at the next call.
         """
         let_go = await self._store.evidence.garbage()
         removed = await asyncio.to_thread(self._removed, {item.file for item in let_go})
@@ -149,11 +149,14 @@ class EvidenceFiles:
             log.info("evidence_deleted", files=len(gone), bytes=sum(item.size for item in gone))
 
     async def total_bytes(self) -> int:
-        """Return the bytes of all evidence. Raises StoreError."""
+        """Return the total size of all evidence in bytes. Raises StoreError."""
         return await self._store.evidence.bytes_kept()
 
     async def expire(self, *, transactions_before: int, incidents_before: int) -> None:
-        """Delete evidence that is older than its class may be by a trusted clock, and gone up. Raises StoreError."""
+        """Delete evidence that is older than the limit of its class and does not wait for central. Raises StoreError.
+
+        The limits are wall micros of a trusted clock.
+        """
         await self._store.evidence.let_go(
             now=self._clock.wall().micros, transactions_before=transactions_before, incidents_before=incidents_before
         )
@@ -166,7 +169,7 @@ class EvidenceFiles:
             raise CameraUnavailable("the media folder is not ready yet; try again in a few seconds")
 
     def _there(self) -> frozenset[str]:
-        """Return the names of evidence files, half received ones included."""
+        """Return the names of evidence files, incomplete ones included; make the folder if it is missing."""
         if not self._folder.is_dir():
             self._folder.mkdir(mode=0o750, exist_ok=True)
             sync_folder(self._folder.parent)
@@ -176,13 +179,13 @@ class EvidenceFiles:
             )
 
     def _removed(self, names: set[str]) -> set[str]:
-        """Remove files; return those that are gone for good."""
+        """Remove files; return those whose removal is durable."""
         removed: set[str] = set()
         for name in names:
             try:
                 (self._folder / name).unlink(missing_ok=True)
                 removed.add(name)
-            except OSError as error:  # one bad file must not keep the rest, nor footage, from being thinned out
+            except OSError as error:  # one bad file must not stop the deletion of the rest, or of footage
                 log.warning("evidence_not_removed", file=name, error=error.strerror)
         try:
             if removed:
@@ -193,7 +196,7 @@ class EvidenceFiles:
         return removed
 
     def _set_aside(self, names: set[str]) -> None:
-        """Give files whose rows were lost a name under which nothing touches them any more."""
+        """Rename files whose rows were lost to `*.found`, which nothing touches any more."""
         for name in names:
             (self._folder / name).rename(self._folder / (name + _FOUND_SUFFIX))
         if names:

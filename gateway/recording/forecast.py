@@ -1,4 +1,4 @@
-"""Forecast of the storage: the rate of new footage, the room left, and in words when it will be full. Pure."""
+"""Forecast of the storage: the rate of new footage, the room left, and when it will be full. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FULL_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class StorageUse:
-    """Bytes of footage, and bytes free on its disk."""
+    """Use of the storage: bytes of footage and evidence, and bytes free on their disk."""
 
     footage: int
     free: int
@@ -25,11 +25,11 @@ class StorageLimits:
     """Limits of the storage.
 
     Attributes:
-        cap: bytes of footage at most.
-        floor: bytes that stay free on the media folder's disk.
-        continuous_days: after which footage of no event is deleted.
-        transaction_days: after which footage of events is deleted, and never before.
-        incident_days: the same for events of which something went wrong.
+        cap: the greatest number of bytes of footage.
+        floor: the bytes that must stay free on the media folder's disk.
+        continuous_days: the days after which footage of no event is deleted.
+        transaction_days: the days for which footage of ordinary events is kept in any case, and then deleted.
+        incident_days: the same for footage of incidents.
     """
 
     cap: int
@@ -40,7 +40,7 @@ class StorageLimits:
 
     @classmethod
     def of(cls, storage: StorageSection) -> StorageLimits:
-        """Convert the limits of the site file."""
+        """Return the limits of the site file."""
         return cls(
             cap=int(storage.media_gigabytes * _GIGABYTE),
             floor=int(storage.free_floor_gigabytes * _GIGABYTE),
@@ -55,13 +55,13 @@ class StorageForecast:
     """The storage as seen from outside.
 
     Attributes:
-        footage_bytes: of footage that is kept.
-        cap_bytes: of footage that may be kept.
-        free_bytes: free on its disk.
-        bytes_per_day: what comes in, as far as it was seen lately.
-        full_in_days: at that rate, None when it does not fill up or nothing comes in.
-        text: all of that in a few words.
-        short: whether there is too much that may not be deleted, or cameras pause for want of room already.
+        footage_bytes: the bytes of footage and evidence.
+        cap_bytes: the greatest number of such bytes.
+        free_bytes: the bytes free on their disk.
+        bytes_per_day: the recent rate of new footage.
+        full_in_days: the days until the storage is full at that rate; None if it does not fill up or nothing comes in.
+        text: the forecast in a few words.
+        short: whether too much footage may not be deleted, or cameras pause already for lack of space.
     """
 
     footage_bytes: int
@@ -78,8 +78,8 @@ class Strain:
     """Shortage of storage.
 
     Attributes:
-        pinned: there is too much footage, and events keep all of it.
-        paused: cameras pause for want of space.
+        pinned: whether there is too much footage and events keep all of it.
+        paused: whether cameras pause for lack of space.
     """
 
     pinned: bool = False
@@ -89,7 +89,7 @@ class Strain:
 def forecast(
     use: StorageUse, limits: StorageLimits, *, seen_bytes: int, seen_seconds: float, strain: Strain
 ) -> StorageForecast:
-    """Predict the storage when footage goes on arriving at the rate of `seen_bytes` within `seen_seconds`."""
+    """Predict the storage for a rate of new footage of `seen_bytes` in `seen_seconds`."""
     per_day = int(seen_bytes / max(seen_seconds, 1.0) * _DAY_SECONDS)
     days, text = _expected(use, limits, per_day=per_day, strain=strain)
     return StorageForecast(
@@ -121,7 +121,7 @@ def _expected(use: StorageUse, limits: StorageLimits, *, per_day: int, strain: S
 
 
 def lasting(days: float) -> str:
-    """Write a time for people: "9 days", "31 hours"."""
+    """Return a duration in words: "9 days", "31 hours"."""
     number, unit = (days, "day") if days >= _HOURS_UP_TO_DAYS else (days * 24, "hour")
     whole = max(1, int(number))
     return f"{whole} {unit}{'' if whole == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""A file that is being received: written under a working name, hashed as it comes, and made durable under its own."""
+"""A file that is being received: written under a working name, hashed as it arrives, and renamed once it is durable."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class EvidenceLimits:
     """Limits of what people may upload.
 
     Attributes:
-        bytes_each: of one file.
-        per_event: files of one camera event.
-        floor: bytes that stay free on the disk.
+        bytes_each: the greatest size of one file in bytes.
+        per_event: the greatest number of files of one camera event.
+        floor: the bytes that must stay free on the disk.
     """
 
     bytes_each: int
@@ -45,7 +45,7 @@ class EvidenceLimits:
 
     @classmethod
     def of(cls, storage: StorageSection) -> EvidenceLimits:
-        """Convert the limits of the site file. Evidence may fill half of the space that must stay free."""
+        """Return the limits of the site file. Evidence may use half of the space that footage must leave free."""
         return cls(
             bytes_each=storage.evidence_megabytes * _MEGABYTE,
             per_event=storage.evidence_per_event,
@@ -57,13 +57,13 @@ Keep = Callable[["Incoming", CameraEvent, Labels], Awaitable[Evidence]]
 
 
 class Incoming:
-    """A file that is being received. Used by one task, and over with its `receive`.
+    """A file that is being received. Only one task may use it, within the context of `EvidenceFiles.receive`.
 
     Attributes:
-        name: of the file once it is whole.
-        head: its first bytes.
-        size: bytes that came so far.
-        stays: whether its row is there, or may come yet.
+        name: the name of the complete file.
+        head: its first HEAD_BYTES bytes.
+        size: the bytes received so far.
+        stays: whether the file has a row, or may still get one.
     """
 
     def __init__(self, *, folder: Path, name: str, limits: EvidenceLimits, keep: Keep) -> None:
@@ -77,16 +77,16 @@ class Incoming:
         self._waiting = bytearray()
         self._file: int | None = None
         self._over = False
-        self._turn = threading.Lock()  # a step whose caller has gone still runs in its thread
+        self._turn = threading.Lock()  # a step whose caller was cancelled still runs in its thread
         self.stays = False
 
     @property
     def sha256(self) -> str:
-        """Of what was written so far; whole once `finish` has returned."""
+        """The SHA-256 in hex of the bytes written so far; that of the whole file once `finish` has returned."""
         return self._hash.hexdigest()
 
     async def write(self, data: bytes) -> None:
-        """Take more of the file. Raises TooLarge, StoreError when the disk takes no more."""
+        """Add bytes to the file. Raises TooLarge, and StoreError if the disk refuses."""
         self.size += len(data)
         if self.size > self._limits.bytes_each:
             raise TooLarge
@@ -102,16 +102,16 @@ class Incoming:
         await self._on_disk(self._settle)
 
     async def keep(self, camera_event: CameraEvent, labels: Labels) -> Evidence:
-        """Keep it, finished, as evidence of a camera event; on return both are on disk.
+        """Record the finished file as evidence of a camera event; on return file and row are on disk.
 
-        The same bytes at the same camera event are one piece of evidence, however often they are sent.
+        If the camera event already has evidence with the same bytes, return that; this file is then deleted.
 
-        Raises NotFoundError when the camera event is gone, TooMany, StoreError; then nothing is kept.
+        Raises NotFoundError if the camera event is gone, TooMany, StoreError; then nothing is kept.
         """
         return await self._keep(self, camera_event, labels)
 
     async def drop(self) -> None:
-        """Delete what was received; harmless when there is nothing."""
+        """Delete the received file, if there is one, and ignore later steps."""
         await asyncio.to_thread(self._discard)
 
     async def _flush(self) -> None:
@@ -159,7 +159,7 @@ class Incoming:
         for path in (self._working, self._folder / self.name):
             try:
                 path.unlink(missing_ok=True)
-            except OSError as error:  # it goes at the next start
+            except OSError as error:  # it is removed at the next start
                 log.warning("evidence_not_removed", error=str(error))
 
     def _close(self) -> None:

@@ -1,7 +1,7 @@
-"""The segment index: rows for durable files, written in batches, and set right with the disk at start-up.
+"""The segment index: rows for durable files, written in batches, and reconciled with the disk at the start.
 
-Nothing here holds up a camera worker. What does not fit while the store takes no data is left to be found on the disk
-again, since a segment's name tells what its row needs.
+Nothing here holds up a camera worker. While the store takes no data, segments beyond the queue's limit are left out.
+Their files are adopted later, because a segment's name has what its row needs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LAST_MICROS = 600_000_000
 
 
 class UnreportedGap(NamedTuple):
-    """Footage of a camera is missing between these wall micros, and no event says so."""
+    """A gap in a camera's footage between these times (wall micros), for which there is no event yet."""
 
     camera_id: int
     since: int
@@ -48,15 +48,15 @@ class UnreportedGap(NamedTuple):
 
 
 class FootageIndex:
-    """Writer of workers' reports into the store, in order: segments as rows, and the events that follow.
+    """Writer of workers' reports into the store, in order: rows of segments, and the events that follow.
 
-    `recover` once before workers start; keep `run` alive as a task.
+    Call `recover` once before workers start, and keep `run` alive as a task.
     """
 
     def __init__(
         self, *, segments: Segments, journal: Journal, media: Path, clock: Clock, chain: FootageChain | None = None
     ) -> None:
-        """`chain` is woken when files were adopted, whose hashes are not known."""
+        """Keep the collaborators. `chain` is woken when files were adopted, because their hashes are unknown."""
         self._chain = chain
         self._rows = segments
         self._journal = journal
@@ -73,15 +73,15 @@ class FootageIndex:
         self._left_out = 0
 
     def covered_until(self, camera_id: int) -> int | None:
-        """Return the wall micros up to which the camera's footage has rows, or None when it has none."""
+        """Return the wall micros up to which the camera's footage has rows, None without any."""
         return self._covered.get(camera_id)
 
     def covered_uptime(self, camera_id: int) -> int | None:
-        """Return the monotonic micros, of this run of the machine, up to which there are rows; None without any."""
+        """Return the monotonic micros up to which the camera's footage of this boot has rows, None without any."""
         return self._covered_uptime.get(camera_id)
 
     async def look_again(self) -> None:
-        """Read anew how far footage goes, after its times were corrected. Raises StoreError."""
+        """Read again up to when each camera has footage, after times were corrected. Raises StoreError."""
         await self.flush()
         for camera_id in tuple(self._covered):
             latest = await self._rows.latest(camera_id, before=self._not_after())
@@ -89,7 +89,7 @@ class FootageIndex:
                 self._covered[camera_id] = latest.ended_at
 
     def offer(self, segment: SegmentFinished) -> None:
-        """Have a row written for a durable segment."""
+        """Queue a durable segment for a row."""
         if len(self._segments) >= _MOST_WAITING:
             self._left_out += 1
             return
@@ -97,7 +97,7 @@ class FootageIndex:
         self._wake()
 
     def tell(self, event: Event) -> None:
-        """Have an event recorded."""
+        """Queue an event to be recorded."""
         if len(self._events) >= _MOST_WAITING:
             log.error("event_not_recorded", kind=event.kind.name, description=event.description)
             return
@@ -105,11 +105,11 @@ class FootageIndex:
         self._wake()
 
     async def flush(self) -> None:
-        """Return once all that was offered until now is on disk."""
+        """Wait until everything queued so far is on disk."""
         await self._written.wait()
 
     async def run(self) -> None:
-        """Write what is offered until cancelled. What the store refuses is tried again."""
+        """Write queued segments and events until cancelled. Writes that the store refuses are tried again."""
         while True:
             await self._offered.wait()
             await asyncio.sleep(_BATCH_SECONDS)
@@ -126,12 +126,12 @@ class FootageIndex:
             self._written.set()
 
     async def recover(self, cameras: tuple[int, ...]) -> tuple[UnreportedGap, ...]:
-        """Bring rows and files together: finish deletions, drop rows without a file, adopt files without a row.
+        """Reconcile rows and files: finish deletions, drop rows without a file, adopt files without a row.
 
-        Returns gaps before adopted files that nobody can have reported: a gateway that died twice in a few seconds
-        wrote these files without a report.
+        Return the gaps before adopted files. No event tells of them, because these files were written but never
+        reported, for example when the gateway died twice within seconds.
 
-        Call it while no worker runs, and only when the media folder is known to be the right one. Raises StoreError.
+        Call it while no worker runs, and only if the media folder is known to be the right one. Raises StoreError.
         """
         garbage = await self._rows.garbage()
         await self.delete(garbage)
@@ -158,20 +158,20 @@ class FootageIndex:
         return tuple(unreported)
 
     async def adopt(self, cameras: frozenset[int]) -> tuple[SegmentFinished, ...]:
-        """Adopt unreported files of `cameras`, from the newest footage on, and return them.
+        """Add rows for unreported files of these cameras since their newest footage, and return the segments.
 
-        Call it when the worker of these cameras does not run. Raises StoreError.
+        Call it while the worker of these cameras does not run. Raises StoreError.
         """
         await self.flush()
         return await self._adopt_newest(cameras, ended_before=_EVER)
 
     async def sweep(self, cameras: frozenset[int]) -> None:
-        """Adopt files that stayed unreported for a while, with or without a worker: a report may get lost."""
+        """Add rows for files that stay unreported for a minute, because a report may get lost. Raises StoreError."""
         settled = self._clock.wall().micros - _SETTLED_MICROS
         await self._adopt_newest(cameras, ended_before=settled)
 
     async def delete(self, segments: tuple[Segment, ...]) -> None:
-        """Remove the files of segments that may go, keep their leaves, then remove their rows. Raises StoreError."""
+        """Delete the files of segments, store their leaves, then remove their rows. Raises StoreError."""
         if not segments:
             return
         before = utc_hour(self._clock.wall().micros - 2 * _HOUR_MICROS)
@@ -199,7 +199,7 @@ class FootageIndex:
             _drop_first(self._events, len(events))
 
     def _not_after(self) -> int:
-        """Return the latest credible end of footage: a later one was stamped by a clock that stood in the future."""
+        """Return the latest credible end of footage (wall micros); a later one comes from a clock that was ahead."""
         return self._clock.wall().micros + _HOUR_MICROS
 
     def _cover(self, segments: Sequence[SegmentFinished]) -> None:
@@ -230,7 +230,7 @@ class FootageIndex:
         return lost.files
 
     async def _set_aside(self, cameras: tuple[int, ...]) -> int:
-        """Set aside files of the last minutes that the disk lost after confirming them; return their number."""
+        """Set aside files of the last minutes whose size is no longer the confirmed one; return their number."""
         cut = 0
         for camera_id in cameras:
             latest = await self._rows.latest(camera_id, before=self._not_after())
@@ -274,7 +274,7 @@ class FootageIndex:
     async def _adopted(
         self, cameras: frozenset[int] | None, *, since: str, ended_before: int
     ) -> AsyncIterator[tuple[SegmentFinished, ...]]:
-        """Adopt unreported files, hour by hour."""
+        """Add rows for unreported files and yield their segments, hour by hour. Raises StoreError."""
         try:
             for folder in await asyncio.to_thread(_folders, self._media, cameras, since):
                 files = await asyncio.to_thread(media_files.segment_files, self._media, folder)
@@ -308,8 +308,8 @@ class FootageIndex:
 class _Presence:
     """Check of segments against the disk, by folder listings. Blocking.
 
-    Segments come in the order they were recorded, all cameras mixed, so the next ones are mostly in the folders of the
-    last ones: their listings are kept, however many cameras there are.
+    Segments come in the order of recording, with all cameras mixed, so the next ones are mostly in the same folders as
+    the last ones. The listings of the last call are therefore kept.
     """
 
     def __init__(self, media: Path) -> None:
@@ -317,7 +317,7 @@ class _Presence:
         self._listed: dict[str, frozenset[str]] = {}
 
     def missing(self, rows: Sequence[Segment]) -> list[Segment]:
-        """Return those of `rows` whose file is not there."""
+        """Return those of `rows` whose file is missing."""
         places = [row.path.rpartition("/") for row in rows]
         before = self._listed
         self._listed = {
@@ -345,5 +345,5 @@ def _drop_first(waiting: deque[Any], count: int) -> None:
 
 
 def utc_hour(micros: int) -> str:
-    """Return the UTC hour as yyyymmddhh, the name of an hour folder."""
+    """Return the UTC hour of a time (wall micros) as yyyymmddhh, which is the name of an hour folder."""
     return Stamp(micros=max(micros, 0), trusted=False).as_datetime().strftime("%Y%m%d%H")

@@ -1,8 +1,8 @@
-"""The leaves of segments that are gone, 32 bytes each, so that the chain over them can still be proven. Blocking.
+"""The leaves of deleted segments, 32 bytes each, so that the chain over them can still be proven. Blocking.
 
-`chain/<camera id>/<block>.leaves` in the media folder: the place of a leaf in its file follows from its number. So
-writing it again changes nothing, and an interrupted write is repeated with the deletion that it belongs to. The
-leaves are not in the database, because the whole database is checked after a power cut while gates wait.
+They are in `chain/<camera id>/<block>.leaves` in the media folder. The place of a leaf in its file follows from its
+number, so writing it again changes nothing; an interrupted write is repeated with its deletion. The leaves are not in
+the database, because the whole database is checked after a power cut while gates wait.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from gateway.store import Segment
 FOLDER = "chain"
 LEAVES_PER_FILE = 65_536
 MOST_FILES = 64
-"""Per camera: some 134 MB, or three months of segments of 2 s."""
+"""The greatest number of files per camera: about 134 MB, or three months of segments of 2 s."""
 
 _BYTES = 32
 _MISSING = bytes(_BYTES)
 
 
 def keep(media: Path, segments: Iterable[Segment]) -> None:
-    """Keep the leaves of linked segments, durably. Raises OSError."""
+    """Store the leaves of linked segments durably. Raises OSError."""
     leaves = sorted(
         (one.camera_id, one.place.number, leaf_of(path=one.path, sha256=one.sha256))
         for one in segments
@@ -37,7 +37,7 @@ def keep(media: Path, segments: Iterable[Segment]) -> None:
 
 
 def leaves(media: Path, camera_id: int, first: int, last: int) -> dict[int, str]:
-    """Return the kept leaves of the numbers from `first` to `last`. Raises OSError."""
+    """Return the stored leaves of the numbers from `first` to `last`, both included, by number. Raises OSError."""
     found: dict[int, str] = {}
     for block in range(first // LEAVES_PER_FILE, last // LEAVES_PER_FILE + 1):
         low = max(first, block * LEAVES_PER_FILE)
@@ -72,7 +72,7 @@ def _write(path: Path, leaves: list[tuple[int, str]]) -> None:
 
 
 def _thin(folder: Path) -> None:
-    """Make room for one more file: the lowest numbers go."""
+    """Delete the files with the lowest numbers, so that there is room for one more."""
     files = sorted(folder.glob("*.leaves"), key=lambda file: int(file.stem))
     for file in files[: max(0, len(files) - MOST_FILES + 1)]:
         file.unlink(missing_ok=True)

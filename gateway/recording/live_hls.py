@@ -1,4 +1,4 @@
-"""Cameras live by HLS: their newest recorded segments, some seconds behind."""
+"""Live views by HLS, from the newest recorded segments, some seconds behind."""
 
 from __future__ import annotations
 
@@ -17,12 +17,18 @@ from gateway.store.footage.segments import Segments
 
 _STALE_MICROS = 60_000_000
 _PLAYED_SECONDS = 60.0
-"""A playlist that nobody asked for in so long has no player any more."""
+"""A playlist that was not requested for this long has no player any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Promise:
-    """The target duration of a camera's playlist, which must not change while somebody plays it (RFC 8216, 6.2.1)."""
+    """The target duration of a camera's playlist, which must not change while a player uses it (RFC 8216, 6.2.1).
+
+    Attributes:
+        target: the duration in seconds.
+        until: monotonic seconds until which the promise holds.
+        ended: whether the playlist has ended, because segments became too long for it.
+    """
 
     target: int
     until: float
@@ -31,7 +37,7 @@ class _Promise:
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """Live segments of a camera. `ended`: the camera goes on with segments longer than was promised."""
+    """Live segments of a camera. `ended`: the playlist ends, because later segments are longer than was promised."""
 
     segments: tuple[Segment, ...]
     target: int
@@ -39,10 +45,10 @@ class _Live:
 
 
 class LiveHls:
-    """Playlists and segments of what a camera sends now.
+    """Live playlists and segments of the cameras.
 
-    Everything raises NotFoundError for what there is not, and CameraUnavailable while nothing new is recorded: old
-    footage must not be taken for the present.
+    All methods raise NotFoundError for an unknown camera or segment. Playlists raise CameraUnavailable while nothing
+    new is recorded, so that nobody takes old footage for live.
     """
 
     def __init__(
@@ -55,7 +61,7 @@ class LiveHls:
         cameras: Callable[[], frozenset[int]],
         refuse: Callable[[], None] = lambda: None,
     ) -> None:
-        """`refuse` raises CameraUnavailable while whoever touched a file would hang."""
+        """Keep the collaborators. `refuse` raises CameraUnavailable while a thread that touched a file would hang."""
         self._refuse = refuse
         self._segments = segments
         self._links = links
@@ -76,7 +82,7 @@ class LiveHls:
         return live_media(live.segments, target=live.target, ended=live.ended)
 
     async def segment(self, camera_id: int, number: int) -> Path:
-        """Return the file of a segment, MPEG-TS, for as long as it is kept."""
+        """Return the MPEG-TS file of the segment with this number in the camera's chain."""
         self._refuse()
         if (known := self._found.get((camera_id, number))) is not None:
             return known
@@ -98,16 +104,16 @@ class LiveHls:
             raise CameraUnavailable(f"camera {camera_id} records nothing now; its footage ends earlier")
         fit = fitting(segments, target=target)
         ended = len(fit) < len(segments)
-        if ended and not fit:  # the end was announced for as long as anything was left of it
+        if ended and not fit:  # nothing of the ended playlist is left, so that a new one can begin
             target = self._promise(camera_id, wanted)
             return _Live(listed(newest, target=target), target, ended=False)
         if ended and not self._promised[camera_id].ended:
-            until = self._clock.monotonic() + 2 * target  # by then each player has asked again, and knows
+            until = self._clock.monotonic() + 2 * target  # by then each player has asked again and seen the end
             self._promised[camera_id] = _Promise(target, until, ended=True)
         return _Live(fit, target, ended)
 
     def _target(self, camera_id: int, wanted: int) -> int:
-        """Return the promised target duration; make a new promise when nobody plays or after a playlist's end."""
+        """Return the promised target duration; make a new promise if there is no player or the playlist has ended."""
         promised = self._promised.get(camera_id)
         if promised is None or self._clock.monotonic() >= promised.until:
             return self._promise(camera_id, wanted)

@@ -1,8 +1,8 @@
 """The live HLS playlist of a camera (RFC 8216, 6.2.2, and Apple's authoring rules). Pure.
 
-A segment's place in its camera's chain is its media sequence number, and it knows how often the footage broke off
-before it: so neither number ever goes back, whatever is deleted and however often the gateway starts. Segments are
-named `<number>.ts` beside the playlist.
+A segment's media sequence number is its number in its camera's chain. Its discontinuity sequence number is the count of
+interruptions before it. So neither number ever goes back, whatever is deleted and however often the gateway starts.
+Segments are named `<number>.ts` beside the playlist.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gateway.store import Segment
 FEWEST_SEGMENTS = 6
 MOST_SEGMENTS = 60
 _TARGETS = 4
-"""So many target durations are listed at least: a player stays three behind the end."""
+"""A playlist has at least this many target durations, because a player stays three behind the end."""
 _LONGEST_HOLE = 10
 _MICROS = 1_000_000
 _STEP_SECONDS = 2
@@ -26,14 +26,14 @@ _STEP_SECONDS = 2
 def live_target(longest: int) -> int:
     """Return the target duration in whole seconds for a camera's longest segment ever (micros).
 
-    There is a quarter of room, in steps of two seconds: it stays the same unless the camera begins to send much longer
-    groups of pictures than it ever did.
+    A quarter is added, and the result is rounded up to two seconds. So it stays the same unless the camera begins to
+    send much longer groups of pictures than ever before.
     """
     return max(1, -(-longest * 5 // (4 * _MICROS * _STEP_SECONDS))) * _STEP_SECONDS
 
 
 def listed(segments: Sequence[Segment], *, target: int) -> tuple[Segment, ...]:
-    """Return the segments that the live playlist names, of a camera's newest ones (by number)."""
+    """Choose the segments of the live playlist from a camera's newest ones (by number). `target`: in seconds."""
     found: list[Segment] = []
     seconds = 0.0
     for segment in reversed([item for item in segments if item.place is not None]):
@@ -48,13 +48,13 @@ def listed(segments: Sequence[Segment], *, target: int) -> tuple[Segment, ...]:
 
 
 def fitting(segments: Sequence[Segment], *, target: int) -> tuple[Segment, ...]:
-    """Return a playlist's segments up to the first that is longer than it may be."""
+    """Return a playlist's segments before the first that is too long for the target duration (seconds)."""
     fit = (segment.duration + _MICROS // 2 < (target + 1) * _MICROS for segment in segments)
     return tuple(segment for segment, _ in takewhile(lambda pair: pair[1], zip(segments, fit, strict=True)))
 
 
 def live_media(segments: Sequence[Segment], *, target: int, ended: bool = False) -> str:
-    """Write the playlist of these segments, as `listed` gives them; at least one. `ended`: nothing follows."""
+    """Write the playlist of these segments, at least one, as chosen by `listed`. `ended`: no segments follow."""
     first = segments[0]
     lines = [
         "#EXTM3U",
@@ -76,7 +76,7 @@ def live_media(segments: Sequence[Segment], *, target: int, ended: bool = False)
 
 
 def number_of(segment: Segment) -> int:
-    """Return a segment's media sequence number, 0 while it has none."""
+    """Return a segment's media sequence number, 0 before it is linked."""
     return segment.place.number if segment.place else 0
 
 
@@ -89,13 +89,13 @@ def _entry(segment: Segment, *, dated: bool) -> Iterator[str]:
 
 
 def _breaks_off(before: Segment, after: Segment) -> bool:
-    """Return whether the entry of `after` carries a discontinuity; those of missing segments stand at these."""
+    """Return whether the entry of `after` has a discontinuity tag of its own, beyond those of missing segments."""
     missing = number_of(after) - number_of(before) - 1
     return after.breaks - before.breaks > missing
 
 
 def _between(before: Segment, after: Segment, *, target: int) -> Iterator[str]:
-    """Write the entries of segments that were recorded and are gone: their numbers must not be given to others."""
+    """Yield the entries of recorded segments that are gone, because their numbers must not go to others."""
     missing = range(number_of(before) + 1, number_of(after))
     hole = max(after.started_at - before.ended_at, 1)
     each = min(hole / _MICROS / max(len(missing), 1), float(target))

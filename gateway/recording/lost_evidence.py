@@ -1,4 +1,4 @@
-"""Evidence whose file has gone or cannot be read: recorded, reported once, and reported again when the file is back."""
+"""Evidence whose file is missing or unreadable: marked, reported once, and reported again when the file is back."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ GONE = "is not where it was put"
 class LostEvidence:
     """Watch over the files of evidence in their folder.
 
-    A folder that cannot be read says nothing of one file: then nothing is recorded, and CameraUnavailable raised.
+    If the folder as a whole cannot be read, that says nothing about one file: nothing is recorded then, and
+    CameraUnavailable is raised.
 
     Attributes:
-        rows: of evidence.
-        journal: takes the events.
-        clock: stamps them.
-        folder: the files.
+        rows: the rows of evidence.
+        journal: records the events.
+        clock: stamps the events.
+        folder: the folder of the files.
         ready: raises CameraUnavailable while the folder must not be used.
     """
 
@@ -40,7 +41,10 @@ class LostEvidence:
     ready: Callable[[], None]
 
     async def at_hand(self, evidence: Evidence) -> Path:
-        """Return its readable file. Raises NotFoundError for a lost one, CameraUnavailable, StoreError."""
+        """Return the file of evidence, after a check that it can be read.
+
+        Raises NotFoundError for a lost file, which is then recorded as such, CameraUnavailable, StoreError.
+        """
         self.ready()
         path = self.folder / evidence.file
         if evidence.missing:
@@ -53,14 +57,14 @@ class LostEvidence:
         return path
 
     async def lose(self, evidence: Evidence, why: str = GONE) -> None:
-        """Record a lost file, and report it unless that was done before. Raises StoreError."""
+        """Report a file as lost and record that, unless it was done before. Raises StoreError."""
         if evidence.missing:
             return
-        await self._tell(EventKind.EVIDENCE_MISSING, evidence, why)  # first: after a crash twice, never not at all
+        await self._tell(EventKind.EVIDENCE_MISSING, evidence, why)  # first: a crash in between repeats the event
         await self.rows.note_missing((evidence.id,), ())
 
     async def find(self, lost: Iterable[Evidence]) -> int:
-        """Look for lost files; return how many are back, byte for byte. Raises CameraUnavailable, StoreError."""
+        """Look for lost files; report and return how many are back unchanged. Raises CameraUnavailable, StoreError."""
         found = 0
         for evidence in lost:
             path = self.folder / evidence.file
@@ -72,7 +76,7 @@ class LostEvidence:
         return found
 
     async def find_waiting(self) -> None:
-        """Look for those that are to go up and were lost before they could. Raises CameraUnavailable, StoreError."""
+        """Look for lost files that wait to be sent to central. Raises CameraUnavailable, StoreError."""
         self.ready()
         await self.find(await self.rows.held_by_loss())
 
@@ -87,7 +91,7 @@ class LostEvidence:
 
 
 def _fault(path: Path, size: int) -> str:
-    """Return why a file cannot be read, "" when it can. Raises OSError when that is so of its whole folder."""
+    """Return why a file is missing or unreadable, "" if it is in order. Raises OSError if its folder is unreadable."""
     try:
         with path.open("rb") as file:
             file.read(1)
@@ -107,7 +111,7 @@ def _is_whole(path: Path, sha256: str) -> bool:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256
-    except OSError:  # it is still lost, for the same reason or for another
+    except OSError:  # it is still lost
         return False
 
 

@@ -1,4 +1,4 @@
-"""Events of footage whose files are no longer on the disk: replaced, made anew, or cleared by hand. Pure."""
+"""Events of footage whose files have gone from the disk: it was replaced, formatted or cleared by hand. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MICROS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Lost:
-    """Lost footage of one camera: number of files, total duration, and the wall micros that it spans."""
+    """Lost footage of one camera: number of files, total duration in micros, and the time it spans (wall micros)."""
 
     files: int
     duration: int
@@ -25,17 +25,17 @@ class _Lost:
 
 @dataclass(frozen=True, slots=True)
 class LostFootage:
-    """Lost footage by camera; `with_` adds more."""
+    """Lost footage by camera. `with_` adds more."""
 
     _cameras: Mapping[int, _Lost] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def files(self) -> int:
-        """Number of lost files."""
+        """The number of lost files."""
         return sum(lost.files for lost in self._cameras.values())
 
     def with_(self, segments: Iterable[Segment]) -> LostFootage:
-        """Add these segments."""
+        """Return the lost footage with these segments added."""
         cameras = dict(self._cameras)
         for segment in segments:
             so_far = cameras.get(segment.camera_id, _Lost(0, 0, segment.started_at, segment.ended_at))
@@ -49,7 +49,7 @@ class LostFootage:
         return LostFootage(MappingProxyType(cameras))
 
     def events(self, now: Stamp) -> tuple[Event, ...]:
-        """Return one for each camera."""
+        """Return one event for each camera."""
         return tuple(_event(camera_id, lost, now) for camera_id, lost in sorted(self._cameras.items()))
 
 

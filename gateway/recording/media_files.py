@@ -1,4 +1,4 @@
-"""Files of the media folder, as recording handles them: look, judge and remove. Blocking; belongs in a thread."""
+"""Listing, checking and removing files of the media folder. Blocking: call it in a thread."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HourFolder:
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """A finished segment found on the disk; its name tells all but its size in bytes."""
+    """A finished segment found on the disk; all values but `size` (bytes) come from its name."""
 
     path: str
     camera_id: int
@@ -43,17 +43,17 @@ class SegmentFile:
 
     @property
     def ended_at(self) -> int:
-        """Wall micros of its end."""
+        """The end in wall micros."""
         return self.started_at + self.duration
 
     @property
     def is_whole(self) -> bool:
-        """True when the file ends where a transport packet does, as each one that was written to its end."""
+        """True if the file has only complete transport packets; otherwise it was cut off."""
         return self.size > 0 and self.size % _PACKET == 0
 
 
 def hour_folders(media: Path, *, cameras: frozenset[int] | None = None, since: str = "") -> Iterator[HourFolder]:
-    """List the hour folders of `cameras` (None: of all) from the hour `since` on, by camera and hour."""
+    """Yield the hour folders of `cameras` (None: of all) from the hour `since` on, by camera and hour."""
     for camera in sorted(_folders(media, _CAMERA)):
         if cameras is None or int(camera) in cameras:
             for hour in sorted(_folders(media / camera, _HOUR)):
@@ -62,7 +62,7 @@ def hour_folders(media: Path, *, cameras: frozenset[int] | None = None, since: s
 
 
 def segment_files(media: Path, folder: HourFolder) -> tuple[SegmentFile, ...]:
-    """List the finished segments in an hour folder, by start; empty when there is no such folder."""
+    """List the finished segments in an hour folder, by start; empty if there is no such folder."""
     found: list[SegmentFile] = []
     try:
         with os.scandir(folder.under(media)) as entries:
@@ -80,13 +80,11 @@ def segment_files(media: Path, folder: HourFolder) -> tuple[SegmentFile, ...]:
 def adopted(
     files: Iterable[SegmentFile], *, known: frozenset[str], ended_before: int, offset: ClockOffset
 ) -> tuple[SegmentFinished, ...]:
-    """Return one hour's unreported `files` (by start) that ended before, as segments. Pure.
+    """Return those of one hour's `files` (by start) that are not `known` and ended before a time, as segments. Pure.
 
-    A file without complete transport packets was cut off and is left out. Facts that a name does not contain stay
-    unknown: the codec, the picture's size, and the kind of its entry point. A file that does not touch the one before
-    it has a gap before it.
-    unknown: the codec, the picture's size, and the kind of its entry point. Footage is missing before one that does not
-    touch the file before it.
+    Files with an incomplete transport packet were cut off and are left out. The codec, the size of the picture and the
+    kind of entry point are not in a file's name, so they stay unknown. A file that does not touch the one before it has
+    a gap before it.
     """
     found: list[SegmentFinished] = []
     until: int | None = None
@@ -109,19 +107,17 @@ def adopted(
 
 
 def cut_off(media: Path, sizes: Iterable[tuple[str, int]]) -> frozenset[str]:
-    """Return those of these segments, by path and the bytes they were written with, whose file has another size
-    now.
-    """
+    """Return the paths of files whose size has changed. `sizes`: path and size of each as it was written."""
     found: set[str] = set()
     for path, size in sizes:
-        with contextlib.suppress(FileNotFoundError):  # another question
+        with contextlib.suppress(FileNotFoundError):  # missing files are looked for elsewhere
             if (media / path).stat().st_size != size:
                 found.add(path)
     return frozenset(found)
 
 
 def set_aside(media: Path, paths: Iterable[str]) -> None:
-    """Give finished segments that were cut off the name of one being written, so that a worker saves what is whole.
+    """Rename segments that were cut off as unfinished ones, so that a worker saves their complete part.
 
     Raises OSError.
     """
@@ -134,9 +130,9 @@ def set_aside(media: Path, paths: Iterable[str]) -> None:
 
 
 def remove(media: Path, paths: Iterable[str], *, empty_before: str = "") -> None:
-    """Remove files and make that durable. Hour folders before the hour `empty_before` go when they are empty.
+    """Remove files durably, and empty hour folders from before the hour `empty_before`.
 
-    Raises OSError; what was removed then stays removed, and the rest can be tried again.
+    If it raises OSError, some files are removed, and the call can be repeated.
     """
     folders: set[Path] = set()
     for path in paths:
@@ -144,15 +140,15 @@ def remove(media: Path, paths: Iterable[str], *, empty_before: str = "") -> None
         file.unlink(missing_ok=True)
         folders.add(file.parent)
     for folder in sorted(folders):
-        with contextlib.suppress(FileNotFoundError):  # a folder that has gone holds no name any more
+        with contextlib.suppress(FileNotFoundError):  # the folder is gone, so there is nothing to sync
             sync_folder(folder)
         if folder.name < empty_before:
-            with contextlib.suppress(OSError):  # it is not empty, or the worker has it: it goes another time
+            with contextlib.suppress(OSError):  # not empty, or in use by the worker: removed another time
                 folder.rmdir()
 
 
 def remove_strays(folder: Path, *, keep: re.Pattern[str]) -> None:
-    """Make `folder` where it is missing, and remove what a killed process left in it half done."""
+    """Make `folder` if it is missing, and remove files from it that do not match `keep`: a killed process left them."""
     folder.mkdir(mode=0o750, parents=True, exist_ok=True)
     for file in folder.iterdir():
         if file.is_file() and not keep.fullmatch(file.name):
@@ -160,7 +156,7 @@ def remove_strays(folder: Path, *, keep: re.Pattern[str]) -> None:
 
 
 def shrink(folder: Path, *, most_bytes: int, spare: Path) -> None:
-    """Remove the files of `folder` used longest ago until at most `most_bytes` are left; `spare` stays."""
+    """Remove the least recently used files of `folder` until at most `most_bytes` are left; `spare` stays."""
     used: list[tuple[float, int, str]] = []
     with os.scandir(folder) as entries:
         for entry in entries:

@@ -1,4 +1,4 @@
-"""The media folder being watched: whether it may be used now, asked in a thread that may hang with the disk."""
+"""Watch over the media folder: whether it may be used, checked in a thread that may hang with the disk."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SILENT = "the media folder's disk does not answer"
 
 
 def no_fault() -> str:
-    """Report no fault: the default where the media folder is not checked."""
+    """Return no fault; the default if the media folder is not checked."""
     return ""
 
 
 class MediaFolder:
-    """Watch over the media folder. `fault` says why it must not be used, "" while it may."""
+    """The media folder. The attribute `fault` says why it must not be used, "" while it may."""
 
     def __init__(
         self,
@@ -31,8 +31,15 @@ class MediaFolder:
         look_seconds: float = LOOK_SECONDS,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
-        """`fault` may block. `reopen` sets rows and files right before the folder is used again, and says why that
-        failed, "" when it did not. `changed` is called when there is another fault than before, or none any more.
+        """Keep the collaborators.
+
+        Args:
+            fault: returns why the folder must not be used, "" if it may; called in a thread, where it may block.
+            reopen: reconciles rows and files before the folder is used again; returns why that failed, "" if it did
+                not.
+            changed: called when the fault has changed.
+            look_seconds: the time between two checks.
+            answer_seconds: the longest time that a check may take.
         """
         self._ask = fault
         self._reopen = reopen
@@ -44,13 +51,13 @@ class MediaFolder:
 
     @property
     def answers(self) -> bool:
-        """False while its disk does not answer: a thread that touches it then hangs."""
+        """False while its disk does not answer, so that a thread that touches it hangs."""
         return self.fault != _SILENT
 
     async def look(self) -> str:
-        """Ask why the folder must not be used now. All who ask at once share one thread and its answer.
+        """Return why the folder must not be used now, "" if it may.
 
-        A disk that does not answer holds that one thread, however often it is asked.
+        Concurrent calls share one thread and its answer, so a disk that does not answer holds only one thread.
         """
         if self._asked is None:
             self._asked = asyncio.get_running_loop().run_in_executor(None, self._ask)
@@ -60,11 +67,11 @@ class MediaFolder:
         return asked.result() if done else _SILENT
 
     async def begin(self) -> None:
-        """Look for the first time, and make it ready if it may be used."""
+        """Check the folder for the first time, and prepare it if it may be used."""
         self.fault = await self.look() or await self._reopen()
 
     async def run(self) -> None:
-        """Look every few seconds until cancelled."""
+        """Check the folder every few seconds until cancelled."""
         while True:
             await asyncio.sleep(self._look_seconds)
             fault = await self.look()

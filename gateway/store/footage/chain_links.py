@@ -1,6 +1,4 @@
-"""The hash chain of each camera's segments. A segment is linked in the commit that adds its row, or once its hash is
-known.
-"""
+"""The hash chain of each camera's segments, linked in the commit that adds the row or once the hash is known."""
 
 from __future__ import annotations
 

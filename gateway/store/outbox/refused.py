@@ -53,7 +53,7 @@ class RefusedRows:
     async def page(
         self, *, after: int = 0, limit: int = 100, refused: bool = True, kind: str = ""
     ) -> tuple[OutboxRow, ...]:
-        """Return the next rows with an id above `after`, by id; with `refused` only parked ones; `kind` "": any kind."""
+        """Return the next rows with an id above `after`, by id. `refused`: only parked ones; `kind`: "" for any."""
         which = ("parked = 1 AND " if refused else "") + ("kind = ? AND" if kind else "")
         given = (kind, after, limit) if kind else (after, limit)
 
