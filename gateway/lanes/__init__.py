@@ -1,4 +1,4 @@
-"""Lanes: the pure machine of one way for vehicles, and the runner that gives it a life. No HTTP, no SQL.
+"""Lanes: the pure machine of one way for vehicles, and the runner that does its I/O. No HTTP, no SQL.
 
 A card on its way from the reader to the row; each step carries what the next needs:
 

@@ -16,7 +16,7 @@ _HOUR = 3_600_000_000
 
 
 def access_rules(site: Site, lane: LaneSection) -> Mapping[str, AccessRules]:
-    """Return the rules of a lane by direction, "entry" and "exit": an exit leads the way of an entry backwards."""
+    """Return a lane's rules by direction, "entry" and "exit". An exit leads from area to area as an entry reversed."""
     schedules = schedules_of(site)
     inward = Way(leaves=lane.outside or OUTSIDE, enters=lane.inside or OUTSIDE)
 
@@ -56,7 +56,7 @@ def calendar_of(site: Site) -> Calendar:
 
 
 def places_of(site: Site) -> Places:
-    """Return the names of lanes, and of the lane that each device serves; of several, the first."""
+    """Return lane names by lane id, and by the id of each device of a lane. Of lanes that share one, the first counts."""
     devices: dict[int, str] = {}
     for lane in site.lanes:
         for device_id in lane.devices:

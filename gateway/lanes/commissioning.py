@@ -30,7 +30,7 @@ _REOPENING = frozenset({GatePosition.OPENING, GatePosition.OPEN})
 
 
 class Outcome(StrEnum):
-    """Where a step stands."""
+    """The outcome of a step so far."""
 
     WAITING = "waiting"
     PASSED = "passed"
@@ -39,11 +39,12 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What became of a step.
+    """A step's outcome, with the observation behind it.
 
     Attributes:
-        seen: what the gateway saw, or what the person who judged it noted.
-        by: who judged it, "" for the gateway itself.
+        outcome: whether the step waits, has passed or has failed.
+        seen: what the gateway observed, or the note of the person who judged the step.
+        by: the person who judged the step, "" for the gateway itself.
     """
 
     outcome: Outcome = Outcome.WAITING
@@ -57,7 +58,7 @@ class _Watch(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommissioningStep:
-    """A step: its name within the lane, its title, and what to do at the gate. `by_person`: only a person can judge."""
+    """A step: its name in the lane, its title, and what to do at the gate. `by_person`: only a person can judge it."""
 
     name: str
     title: str
@@ -66,10 +67,10 @@ class CommissioningStep:
 
 
 class Commissioning:
-    """One lane's steps and their results so far. Pure: it is handed the lane's tape again and again."""
+    """One lane's steps and their results so far. Pure: the caller passes the lane's tape to `take` again and again."""
 
     def __init__(self, rules: LaneRules, *, can_stop: bool, since: float) -> None:
-        """`since`: monotonic seconds; whatever the tape holds of before does not count."""
+        """`since` is in monotonic seconds: earlier steps on the tape are ignored. `can_stop`: the gate takes a stop."""
         self._since = since
         self._last: TapedStep | None = None
         self._watches = _watches(rules, can_stop=can_stop)
@@ -86,7 +87,7 @@ class Commissioning:
         return all(result.outcome is not Outcome.WAITING for _, result in self.results)
 
     def take(self, incident: Incident) -> None:
-        """Take what is new on the tape."""
+        """Update the results by what the tape has gained since the last call."""
         for one in self._new(incident.steps):
             for step, watch in self._watches:
                 if watch is None or self._results[step.name].outcome is not Outcome.WAITING:
@@ -97,12 +98,15 @@ class Commissioning:
         self._last = incident.steps[-1]
 
     def _new(self, steps: tuple[TapedStep, ...]) -> Iterable[TapedStep]:
-        """Return what came after the last step that was taken: several may bear the same moment."""
+        """Return the steps after the last one taken, which is found by identity: several may have the same time."""
         taken = next((place for place, step in enumerate(steps) if step is self._last), -1)
         return (step for step in steps[taken + 1 :] if step.now.at > self._since)
 
     def judge(self, name: str, *, passed: bool, note: str, by: str) -> None:
-        """Record a person's judgement, which counts from now on. Raises KeyError for no step of this lane."""
+        """Record a person's judgement, which replaces any result so far. An empty note keeps the observation so far.
+
+        Raises KeyError for a step that this lane does not have.
+        """
         seen = note or self._results[name].seen
         self._results[name] = StepResult(Outcome.PASSED if passed else Outcome.FAILED, seen, by)
 
@@ -190,14 +194,14 @@ def _passed(seen: str) -> StepResult:
 
 
 def _is_sent(step: TapedStep, *actions: GateAction) -> str:
-    """Return the id of a command of these that the lane sent in this step, "" for none."""
+    """Return the id of the first of these commands that the lane sent in this step, "" for none."""
     sent = (one.command for one in step.commands if isinstance(one, m.SendCommand))
     return next((command.command_id for command in sent if command.action in actions), "")
 
 
 @dataclass(slots=True)
 class _Travel:
-    """Of a command until the gate tells the end of its travel."""
+    """A watch from a command until the gate reports the end of its travel."""
 
     action: GateAction
     end: GatePosition

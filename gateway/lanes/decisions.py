@@ -1,4 +1,4 @@
-"""A lane's decisions: the pure rules, fed with cards, presence and the state of things."""
+"""A lane's decisions: the pure rules of `gateway.domain.access`, fed with cards, presence, grants and conditions."""
 
 from __future__ import annotations
 
@@ -44,16 +44,17 @@ _NOTICES = {Reason.ANTI_PASSBACK: EventKind.PASSBACK_NOTED, Reason.DURESS: Event
 
 
 class PinTries:
-    """Wrong PINs by card: after `TRIES` within `LOCKED_SECONDS` a card is locked at PIN lanes for as long.
+    """Wrong PINs by card: `TRIES` in a row lock a card for `LOCKED_SECONDS` at every lane that asks for a PIN.
 
-    One for the whole site: going to another lane does not help. A restart forgets them. Instants are monotonic seconds.
+    Tries are in a row while each follows the last within `LOCKED_SECONDS`; a granted decision or a restart clears them.
+    One instance serves the whole site, so that going to another lane does not help. Instants are monotonic seconds.
     """
 
     def __init__(self) -> None:
         self._wrong: OrderedDict[int, tuple[int, float]] = OrderedDict()
 
     def is_locked(self, card_id: int, now: float) -> bool:
-        """Return whether the card must wait."""
+        """Return whether the card is locked at `now`."""
         tries, since = self._wrong.get(card_id, (0, now))
         return tries >= TRIES and now < since + LOCKED_SECONDS
 
@@ -72,7 +73,7 @@ class PinTries:
 
 
 class Decisions:
-    """The decisions of one lane. Only `looked_up` waits, at most a second."""
+    """The decisions of one lane. `at_once` never waits; `looked_up` waits for the card file, at most a second."""
 
     def __init__(
         self,
@@ -88,10 +89,11 @@ class Decisions:
         second_within: float,
         grants: Callable[[str], LaneGrants],
     ) -> None:
-        """`rules` by direction, "entry" and "exit"; `has_central`: the card list is kept from outside and can age.
+        """`rules` are by direction, "entry" and "exit". `recording` tells whether records can be written now.
 
-        `granted_vehicles` are those of all lanes. A first credential waits `second_within` seconds for its second.
-        `grants` are those of a lane, by its id.
+        `has_central`: central keeps the card list, which can therefore be out of date. `granted_vehicles` returns those
+        of all lanes, `grants` the grants of a lane by its id. A first credential waits `second_within` seconds for its
+        second.
         """
         self._grants = grants
         self._rules = rules
@@ -111,11 +113,11 @@ class Decisions:
         return self._rules
 
     def change(self, rules: Mapping[str, AccessRules]) -> None:
-        """Decide by other rules from now on."""
+        """Replace the rules, from the next decision on."""
         self._rules = rules
 
     def at_once(self, wanted: m.Decide) -> Decision | None:
-        """Decide without waiting; None while the cards are not in memory."""
+        """Decide without waiting; return None while the cards are not in memory."""
         cards = self._cards.at_once(wanted.credential.aliases())
         if cards is None:
             return None
@@ -123,7 +125,7 @@ class Decisions:
         return self._judge(wanted, cards, plates or ())
 
     async def looked_up(self, wanted: m.Decide) -> Decision:
-        """Decide with the cards from the file."""
+        """Decide with the cards from the file. If it cannot be read within a second, decide by `store_unavailable`."""
         try:
             async with asyncio.timeout(_LOOK_UP_SECONDS):
                 cards = await self._cards.matching(wanted.credential.aliases())
@@ -135,12 +137,12 @@ class Decisions:
         return self._judge(wanted, cards, plates)
 
     async def tried(self, credential: Credential, direction: str, *, arrived: Stamp) -> Decision:
-        """Decide as if the credential were read now, and remember nothing of it. Raises StoreError."""
+        """Decide as if the credential were read now, and keep no trace. Raises StoreError when cards cannot be read."""
         wanted = m.Decide(0, credential, direction, arrived)
         return self._judge(wanted, await self._cards.matching(credential.aliases()), (), is_test=True)
 
     def noticed(self, wanted: m.Decide, decision: Decision) -> Iterator[Entry]:
-        """Yield what a person should hear of beside the decision."""
+        """Count a typed PIN. Yield the events beside the decision: duress, soft anti-passback, a card now locked."""
         stamp, shown = self._clock.wall(), without_code(wanted.credential, decision.card).shown()
         noted = [(_NOTICES[reason], sentence_of(reason)) for reason in decision.notices]
         if self._is_locked_by(decision):
@@ -158,7 +160,7 @@ class Decisions:
             yield Entry(events=(event,))
 
     def with_movement(self, entry: Entry) -> Entry:
-        """Add to a passage's entry what it changes about who is where; return other entries as they are."""
+        """Apply a passage's movement between areas, and return its entry with it. Return other entries unchanged."""
         passage = entry.passage
         if passage is None or passage.outcome not in _MOVED:
             return entry
@@ -214,7 +216,7 @@ class Decisions:
         return decision
 
     def _first_of(self, wanted: m.Decide, now: float) -> Card | None:
-        """Return the good credential that this visit has shown before, while it still counts."""
+        """Return the card that this visit showed as the first of two, until its time is over; None for none."""
         if self._first is None or self._first[0] != wanted.arrived or now >= self._first[2] + self._second_within:
             return None
         return self._first[1]

@@ -54,7 +54,7 @@ class Intake:
         site: the site.
         runners: its lanes, in the site file's order.
         clock: the clock.
-        cards: whose plate was read.
+        cards: the card list, in which the cards of a plate are looked up.
         changed: called when the shown state of a device changes.
         tell: records an event of a device and shows it.
     """
@@ -77,7 +77,7 @@ class Intake:
         self.change(site, runners, anew=frozenset())
 
     def change(self, site: Site, runners: Sequence[LaneRunner], *, anew: Collection[int]) -> None:
-        """Take over a changed site: the devices that are connected `anew`, or for the first time, are unknown yet."""
+        """Take over a changed site. Its new devices and those connected `anew` are unknown until they report."""
         known = {number: seen for number, seen in self._devices.items() if number not in anew}
         self._devices = {
             device.id: replace(known[device.id], name=device.name)
@@ -116,7 +116,7 @@ class Intake:
     def take(self, report: Report) -> None:
         """Take a driver's report. Called on the loop's thread; never blocks."""
         if report.device_id not in self._devices:
-            return  # the last word of a device that the site file has no more
+            return  # a late report of a device that is no longer in the site file
         match report:
             case CardPresented():
                 self._card(report)
@@ -237,7 +237,7 @@ class Intake:
         self._tell(EventKind.DEVICE_LOST, self._devices[report.device_id].away, report.device_id)
 
     def _still_lost(self, report: LossExplained) -> None:
-        """Show the newest reason of a loss that was reported before."""
+        """Show the newest reason for a loss that was reported before."""
         device = self._devices[report.device_id]
         self._devices[report.device_id] = replace(device, detail=report.reason, answers=report.answers)
         runner = self._by_gate.get(report.device_id)

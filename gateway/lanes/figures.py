@@ -13,15 +13,15 @@ _MOST_UNDER_WAY = 16
 
 
 class LaneFigures:
-    """What a lane did, in numbers.
+    """Counters and timings of one lane.
 
     Attributes:
-        decisions: how many, by whether they granted.
-        decision_seconds: from the reading in the lane's inbox to its decision.
-        commands: how many to its gate came to an end, by action and by that end.
-        moved_seconds: by action, from the sending of a command to the gate seen on its way.
-        passages: how many, by their outcome.
-        overflowed: events that found the inbox full.
+        decisions: number of decisions, by whether they granted.
+        decision_seconds: time from a reading's arrival in the lane's inbox to its decision.
+        commands: number of commands to the gate that have ended, by action and final state.
+        moved_seconds: time from sending a command to seeing the gate obey, by action.
+        passages: number of passages, by outcome.
+        overflowed: number of events dropped because the inbox was full.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class LaneFigures:
 
     def _command(self, command: Command, now: float) -> None:
         if command.state is CommandState.SENT:
-            if len(self._sent_at) >= _MOST_UNDER_WAY:  # none is under way for so long
+            if len(self._sent_at) >= _MOST_UNDER_WAY:  # the oldest cannot be under way any more
                 self._sent_at.pop(next(iter(self._sent_at)))
             self._sent_at[command.command_id] = now
         if command.state not in FINAL_STATES:

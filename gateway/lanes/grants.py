@@ -18,7 +18,7 @@ _DIGITS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class SiteGrants:
-    """Grants of people and their programs. Codes are digits, which a keypad can send as well as a printed pattern."""
+    """Grants of people and their programs. A code is digits only, so that it can be typed or printed as a barcode."""
 
     site: Site
     grants: Grants
@@ -27,7 +27,7 @@ class SiteGrants:
     def lane_of(self, device_id: int) -> LaneSection:
         """Return the lane that a device serves.
 
-        Raises NotFoundError for a device of no lane, CommandRefused for one of several.
+        Raises NotFoundError for a device of no lane, CommandRefused for a device that serves several lanes.
         """
         lanes = [lane for lane in self.site.lanes if device_id in lane.devices]
         if len(lanes) > 1:  # an input module may be of many lanes; a gate or reader says which one is meant
@@ -47,9 +47,10 @@ class SiteGrants:
         return self.grants.current(now=self.clock.wall().micros)
 
     async def give(self, *, user_id: str, device_id: int, length: int | None, by: str) -> Grant:
-        """Let a user pass the lane of a device for `length` micros, or for good. Returns once that is on disk.
+        """Let a user pass a device's lane for `length` micros, None for until revoked. Return once it is on disk.
 
-        Raises NotFoundError, CommandRefused, and StoreError when it cannot be recorded: then nothing was given.
+        Raises NotFoundError and CommandRefused as `lane_of` does, CommandRefused when there are `MOST_GRANTS` already,
+        and StoreError when the grant cannot be recorded: then it was not given.
         """
         lane, stamp = self.lane_of(device_id), self.clock.wall()
         until = None if length is None else stamp.micros + length
@@ -71,9 +72,9 @@ class SiteGrants:
         return grant
 
     async def revoke(self, access_id: str, *, by: str) -> None:
-        """Revoke a grant: it opens nothing from now on. One that was revoked already stays so.
+        """Revoke a grant, so that it opens nothing from now on. A revoked grant stays revoked.
 
-        Raises NotFoundError, and StoreError when it holds but is not recorded.
+        Raises NotFoundError for an unknown id, StoreError when the revocation is in force but could not be recorded.
         """
         grant, stamp = await self.grants.get(access_id), self.clock.wall()
         if grant is None:
@@ -91,7 +92,7 @@ class SiteGrants:
 
 
 def _code() -> str:
-    """Make a code that nobody guesses at a reader; its first digit is no 0, which some readers leave out."""
+    """Make a random code that nobody can guess at a reader. It starts with no 0: some readers drop leading zeros."""
     return str(secrets.randbelow(9) + 1) + "".join(str(secrets.randbelow(10)) for _ in range(_DIGITS - 1))
 
 

@@ -16,16 +16,16 @@ _SEEN_ELSEWHERE = frozenset(GatePosition) - {GatePosition.OPEN, GatePosition.UNK
 def with_hindrances(
     lane: LaneSnapshot, *, devices: Mapping[int, DeviceSnapshot], readers: Sequence[int], limits: Limits | None
 ) -> LaneSnapshot:
-    """Return the lane with all that keeps it from admitting vehicles or letting them out.
+    """Return the lane's snapshot with everything that keeps it from admitting vehicles or letting them out.
 
     Args:
         lane: the lane as its machine shows it.
-        devices: those of the site, by id.
-        readers: the ids of the lane's readers; while all are away it admits nobody by itself.
+        devices: the site's devices, by id.
+        readers: the ids of the lane's readers; while all are offline, the lane admits nobody by itself.
         limits: the limit switches of its gate, None where it has none.
     """
     away = [devices[reader] for reader in readers]
-    if any(reader.online is not False for reader in away):  # one is enough
+    if any(reader.online is not False for reader in away):  # one working reader is enough
         away = []
     unable = (
         *(_explained(trouble, devices, limits) for trouble in lane.unable),
@@ -36,15 +36,15 @@ def with_hindrances(
 
 
 def _not_open(lane: LaneSnapshot) -> Iterator[LaneTrouble]:
-    """Yield the gate that did not move when it was to, where it stands in the way. One that stands open does not."""
+    """Yield the trouble of a gate that did not obey, while it is seen anywhere but open: an open one blocks nobody."""
     if lane.position in _SEEN_ELSEWHERE:
         yield from (trouble for trouble in lane.troubles if trouble.kind is ProblemKind.GATE_DOES_NOT_MOVE)
 
 
 def _explained(trouble: LaneTrouble, devices: Mapping[int, DeviceSnapshot], limits: Limits | None) -> LaneTrouble:
-    """Return the trouble with its cause where a position is unknown because both limit switches are on.
+    """Return an unknown position as the fault of the limit switches if both are on; other troubles unchanged.
 
-    A position is unknown once it has been so for as long as the gate takes to travel: a switch may stick for a moment.
+    A switch that sticks for a moment is no fault: the trouble begins after the position was unknown for a whole travel.
     """
     if limits is None or trouble.kind is not ProblemKind.GATE_POSITION_UNKNOWN:
         return trouble

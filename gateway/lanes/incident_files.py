@@ -1,6 +1,6 @@
-"""Incidents as files: every value with the name of its class, so that it is read back as it was.
+"""Incidents as gzipped JSON files. Each value carries the name of its class, so that it is read back as it was.
 
-What was typed at a keypad is a secret. Digits are written as zeros, in the machine's answers too.
+What was typed at a keypad is secret: each of its digits is written as 0, in events, states and commands.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SECRET_NAMES = frozenset({"pin", "keys"})
 
 @runtime_checkable
 class _NamedTuple(Protocol):
-    """What a `typing.NamedTuple` has and a plain tuple lacks."""
+    """The method by which a `typing.NamedTuple` is told from a plain tuple."""
 
     def _asdict(self) -> dict[str, Any]: ...
 
@@ -40,12 +40,12 @@ _LARGEST = 64 * 1024 * 1024
 
 
 def incident_file(incident: Incident) -> bytes:
-    """Return an incident as a file's content. Takes some hundred milliseconds: not for the event loop."""
+    """Return an incident as a file's content. Call it off the event loop: it takes some hundred milliseconds."""
     return gzip.compress(json.dumps(_plain(incident), separators=(",", ":")).encode(), mtime=0)
 
 
 def read_incident(content: bytes) -> Incident:
-    """Return the incident of a file. Raises ConfigError when it is none, or of another release."""
+    """Return the incident in a file's content. Raises ConfigError if it holds none, or one of another release."""
     try:
         unpacking = zlib.decompressobj(wbits=31)
         unpacked = unpacking.decompress(content, _LARGEST)
@@ -133,7 +133,10 @@ def _read(value: Any) -> Any:  # noqa: PLR0911 (one per form)
 
 
 def _class_of(name: str) -> Any:
-    """Return one of our own classes of values by its name. Raises ValueError for any other."""
+    """Return a value class of the gateway or its drivers by name.
+
+    Raises ValueError for any other class: a file from outside must not choose what is called.
+    """
     module, _, qualified = name.partition(":")
     if not _OURS.match(module):
         raise ValueError("not one of the gateway's classes")

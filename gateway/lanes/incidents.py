@@ -20,26 +20,26 @@ log = structlog.get_logger(__name__)
 
 ENDING = ".incident"
 AFTER_SECONDS = 5.0
-"""What follows an alarm is saved too."""
+"""How long after an alarm the tape is saved, so that the file also shows what followed."""
 _EACH_SECONDS = 60.0
-"""A lane that raises one alarm after the other is saved so often at most."""
+"""The shortest time between two files of the same lane that alarms cause."""
 MOST_FILES = 100
 _MODE = 0o640
 
 
 @dataclass(frozen=True, slots=True)
 class SavedIncident:
-    """A file of an incident: its name, which tells lane and time, and its bytes."""
+    """A file of an incident: its name, which holds its time and lane, and its size in bytes."""
 
     name: str
     size: int
 
 
 class Incidents:
-    """Saves incidents into a folder, the newest hundred."""
+    """The folder of incident files. It keeps the newest hundred."""
 
     def __init__(self, *, folder: Path, clock: Clock, incident: Callable[[str], Incident]) -> None:
-        """`incident` reads a lane's tape. Raises NotFoundError for no lane."""
+        """`incident` returns a lane's tape by the lane's id, and raises NotFoundError if there is none."""
         self._folder = folder
         self._clock = clock
         self._incident = incident
@@ -48,14 +48,14 @@ class Incidents:
         self._woken = asyncio.Event()
 
     def alarm(self, lane_id: str) -> None:
-        """Have a lane's tape saved in a moment."""
+        """Have `run` save a lane's tape in `AFTER_SECONDS`; at most once a minute for each lane."""
         now = self._clock.monotonic()
         if lane_id not in self._due and now >= self._saved_at.get(lane_id, float("-inf")) + _EACH_SECONDS:
             self._due[lane_id] = now + AFTER_SECONDS
             self._woken.set()
 
     async def run(self) -> None:
-        """Save what is due, until cancelled. A disk that refuses is logged: lanes go on."""
+        """Save tapes as they fall due, until cancelled. A disk error is only logged."""
         while True:
             now = self._clock.monotonic()
             for lane_id in [lane_id for lane_id, at in self._due.items() if at <= now]:
@@ -72,7 +72,7 @@ class Incidents:
                     await self._woken.wait()
 
     async def save(self, lane_id: str) -> SavedIncident:
-        """Save a lane's tape now. Raises NotFoundError for no lane, StoreError when the disk refuses."""
+        """Save a lane's tape now. Raises NotFoundError if there is none, StoreError if it cannot be written."""
         incident = self._incident(lane_id)
         moment = iso_utc(self._clock.wall().micros).replace(":", "-")
         return await asyncio.to_thread(self._write, f"{moment}_{lane_id}{ENDING}", incident)

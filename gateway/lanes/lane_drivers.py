@@ -10,7 +10,7 @@ from drivers.gates.limits import Limits
 
 
 class LaneDrivers(Protocol):
-    """The drivers of a site: see the constructor of `Lanes`."""
+    """The drivers of a site, sorted by what lanes use them for."""
 
     @property
     def gates(self) -> Mapping[int, Gate]:
@@ -19,12 +19,12 @@ class LaneDrivers(Protocol):
 
     @property
     def showing(self) -> Mapping[int, ShowingReader]:
-        """The readers with lamps."""
+        """The readers with lamps, by their device ids."""
         ...
 
     @property
     def stoppable(self) -> frozenset[int]:
-        """The gates with a command to stop."""
+        """The device ids of the gates that have a command to stop."""
         ...
 
     @property
@@ -34,5 +34,5 @@ class LaneDrivers(Protocol):
 
     @property
     def drivers(self) -> tuple[Driver, ...]:
-        """Those of every device."""
+        """The drivers of all devices."""
         ...

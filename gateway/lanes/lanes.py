@@ -47,7 +47,7 @@ _LOOK_SECONDS = 0.25
 
 
 class Lanes:
-    """The site's lanes. Reading never waits; every change bumps the store's `Changes`. Drivers report to `report`."""
+    """The site's lanes. Snapshots never wait; every change bumps the store's `Changes`. Drivers call `report`."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class Lanes:
         limits: Mapping[int, Limits] | None = None,
         alarmed: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`stoppable`: the gates with a command to stop, by their device ids; None: all. `drivers`: of every device.
+        """`stoppable`: the device ids of gates with a command to stop, None for all. `drivers`: those of all devices.
 
-        `limits`: the limit switches of the gates that have some, by the gate's id. `alarmed` is told the id of a lane
-        that records an alarm.
+        `limits`: the limit switches of gates that have some, by the gate's id. `alarmed` is called with the id of each
+        lane that records an alarm.
 
         Attributes:
-            runners: what runs each lane, in the order of the site file.
+            runners: one runner for each lane, in the order of the site file.
         """
         self._alarmed = alarmed
         self._site = site
@@ -113,7 +113,10 @@ class Lanes:
             self._tasks[lane_id] = self._supervisor.keep(f"lane-{lane_id}", runner.run)
 
     async def until_no_gate_closes(self) -> None:
-        """Wait until no close of ours may move a gate, for at most 6 s: nobody opens it again once the lanes ended."""
+        """Wait, for at most 6 s, until no close that the gateway sent may still move a gate.
+
+        A gate that closes onto something is opened again only as long as its lane runs.
+        """
         until, version = self._clock.monotonic() + _CLOSES_WITHIN, self._store.changes.version
         while any(runner.closes_its_gate for runner in self.runners) and self._clock.monotonic() < until:
             version = await self._store.changes.beyond(version, within=_LOOK_SECONDS)
@@ -136,13 +139,13 @@ class Lanes:
         await asyncio.gather(*ending, return_exceptions=True)
 
     def change(self, site: Site, *, field: LaneDrivers, lanes: Collection[str], devices: Collection[int]) -> None:
-        """Take over a changed site; every other lane goes on as it is, by the new schedules and areas.
+        """Take over a changed site. Lanes that are not in `lanes` go on, by the new access rules, schedules and areas.
 
         Args:
             site: the changed site.
-            field: its drivers.
-            lanes: those that were ended by `halt`, and those that are new.
-            devices: those that are connected anew.
+            field: the changed site's drivers.
+            lanes: the ids of the lanes that `halt` ended, and of new lanes.
+            devices: the ids of the devices that are connected anew.
         """
         before = {runner.rules.lane.id: runner for runner in self.runners}
         self._site = site
@@ -184,14 +187,17 @@ class Lanes:
         )
 
     async def settle_unfinished(self) -> int:
-        """Record the commands that the last run left open as of unknown outcome. None is sent again."""
+        """Record the commands that the last run left unfinished as of unknown outcome, and return their number.
+
+        None of them is sent again. Raises StoreError.
+        """
         unfinished = await self._store.commands.unfinished()
         for command in unfinished:
             self._person_commands.settle(command)
         return len(unfinished)
 
     async def resume(self) -> None:
-        """Restore grants, people's orders and stops, and the vehicles let in last. Call once."""
+        """Restore grants, people's orders and stops, and the vehicles let in last. Call once. Raises StoreError."""
         await self._store.grants.recall()
         for runner in self.runners:
             lane_id, now = runner.rules.lane.id, m.Now(at=self._clock.monotonic(), stamp=self._clock.wall())
@@ -215,11 +221,11 @@ class Lanes:
         )
 
     def figures(self) -> Mapping[str, LaneFigures]:
-        """Return what each lane did since the start, by its id."""
+        """Return each lane's figures since the start, by lane id."""
         return {runner.rules.lane.id: runner.figures for runner in self.runners}
 
     def incident(self, lane_id: str) -> Incident:
-        """Return what is on a lane's tape. Raises NotFoundError for no lane, or one that has not begun."""
+        """Return a lane's tape. Raises NotFoundError for an unknown lane, or one that has handled no event yet."""
         found = self._of(lane_id).tape.incident()
         if found is None:
             raise NotFoundError(f"lane '{lane_id}' has not begun yet")
@@ -230,18 +236,21 @@ class Lanes:
         return self._intake.devices()
 
     async def command(self, *, device_id: int, action: GateAction, source: str, command_id: str = "") -> Command:
-        """Record a command for a gate and start it; return once it is on disk.
+        """Record a command for a gate and send it; return once it is on disk, or the disk was too slow.
 
-        A stop is started at once and recorded beside; the others wait for the disk first. A disk that refuses, or does
-        not answer in time, does not keep a person from commanding a gate: the command is carried out, and its
-        `recorded` is False. Raises NotFoundError for an id that is no gate of this site, CommandRefused when the device
-        is away, the command is not allowed now, or a stop was given while it waited (the refusal is recorded).
+        A stop is sent at once and recorded meanwhile; other commands are recorded first. A failing or slow disk does
+        not keep a person from commanding a gate: the command is sent, and its `recorded` is False.
 
         Args:
             device_id: the gate.
             action: what it is to do.
-            source: who commands.
+            source: who commands, `user:<name>` for a person.
             command_id: an id that the caller has already given it; "" to make one.
+
+        Raises:
+            NotFoundError: for an id that is no gate of this site.
+            CommandRefused: when the device is away, the command is not allowed now, or a stop was given while the
+                command waited (the refusal is recorded); or while the lane's settings are being changed.
         """
         runner = self._by_gate.get(device_id)
         if runner is None:
@@ -258,10 +267,11 @@ class Lanes:
         )
 
     async def order(self, *, lane_id: str, kind: OrderKind | None, reason: str, source: str) -> None:
-        """Set, change or lift a lane's order; None follows the schedule again.
+        """Set, change or lift a lane's standing order. With `kind` None the lane follows its schedule again.
 
-        Returns once it is on disk. Raises NotFoundError for an id that is no lane of this site, StoreError when it
-        cannot be recorded in time: it holds all the same, and is recorded as soon as the disk takes it.
+        Returns once the order is on disk. Raises NotFoundError for an unknown lane, CommandRefused while its settings
+        are being changed, StoreError if the order could not be recorded in time: it is in force nevertheless, and stays
+        queued for the disk.
         """
         runner = self._of(lane_id)
         if lane_id in self._changing:
@@ -274,13 +284,14 @@ class Lanes:
             raise StoreError("the order is in force, but could not be recorded: it may be lost at a restart")
 
     def points(self, lane_id: str) -> tuple[LanePoint, ...]:
-        """Return the gate and the inputs of a lane. Raises NotFoundError."""
+        """Return the gate and the inputs of a lane. Raises NotFoundError for an unknown lane."""
         return self._of(lane_id).points()
 
     async def try_card(self, credential: Credential, *, lane_id: str, direction: str, by: str) -> Trial:
-        """Decide on a card as if it were read at a lane now, and record that; nothing is opened.
+        """Decide on a card as if it were read at a lane now, and record the trial; nothing is opened.
 
-        Raises NotFoundError for no lane or a direction that it does not have, StoreError when cards cannot be read.
+        `direction` is "entry", "exit", or "" for the lane's own (the entry of a two-way lane). Raises NotFoundError for
+        an unknown lane or a direction that it does not have, StoreError when cards cannot be read.
         """
         runner = self._of(lane_id)
         lane = runner.rules.lane

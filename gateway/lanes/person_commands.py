@@ -1,4 +1,4 @@
-"""Commands of people for gates: recorded, then started, and the last one that was given holds."""
+"""Commands of people for gates: recorded, then sent, unless a stop was given meanwhile."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _STOPPED_SINCE = "a stop was given after it"
 
 
 class PersonCommands:
-    """Records the commands of people and starts them."""
+    """The way of people's commands to the disk and to the lanes."""
 
     def __init__(self, *, recorder: Recorder, failing: Callable[[], str], clock: Clock, boot: str) -> None:
-        """`failing`: why the disk takes nothing now, "" when it does. `boot` marks the ids of this run's commands."""
+        """`failing` returns why nothing can be written now, "" if it can. `boot` makes this run's command ids unique."""
         self._recorder = recorder
         self._failing = failing
         self._clock = clock
@@ -34,18 +34,18 @@ class PersonCommands:
     async def give(
         self, runner: LaneRunner, *, action: GateAction, source: str, life: float, refusal: str, command_id: str = ""
     ) -> Command:
-        """Record a command for a lane's gate and start it; return once it is on disk, or the disk was too slow.
+        """Record a command for a lane's gate and send it; return once it is on disk, or the disk was too slow.
 
-        A stop is started at once and recorded beside. Another command waits for the disk first, and is refused when a
-        stop was given meanwhile: what somebody stopped is not moved by what was asked for before.
+        A stop is sent at once and recorded meanwhile. Any other command is recorded first, and is refused if a stop was
+        given meanwhile: an older command must not move a gate that somebody has stopped.
 
         Args:
-            runner: the lane's.
+            runner: the lane's runner.
             action: what the gate is to do.
-            source: who commands.
-            life: seconds for which it may act.
+            source: who commands, `user:<name>` for a person.
+            life: seconds until the command's deadline.
             refusal: why it must not be carried out, "" when it may.
-            command_id: an id that it has already; "" to make one.
+            command_id: an id that the caller has already given it; "" to make one.
 
         Raises:
             CommandRefused: with the reason; the refusal is recorded.
@@ -71,7 +71,7 @@ class PersonCommands:
         return replace(command, recorded=recorded)
 
     def settle(self, unfinished: Command) -> None:
-        """Record a command that the last run left open as of unknown outcome. It is not sent again."""
+        """Record a command that the last run left unfinished as of unknown outcome. It is not sent again."""
         reason = "the gateway restarted before the outcome was known"
         settled = replace(unfinished, state=CommandState.UNKNOWN, detail=reason)
         event = self._event(EventKind.COMMAND_UNKNOWN, f"{unfinished.action}: {reason}", unfinished)
@@ -108,7 +108,7 @@ class PersonCommands:
         )
 
     async def _record(self, entry: Entry) -> bool:
-        """Return whether this is on disk within a second; otherwise it is recorded once the disk takes it."""
+        """Queue an entry, and return whether it is on disk within a second. If not, it usually stays queued."""
         lost = self._recorder.lost
         self._recorder.put(entry)
         return await self._recorder.recorded(lost=lost, within=0 if self._failing() else _RECORDED_WITHIN)

@@ -12,7 +12,7 @@ from gateway.site.models import PointRef
 
 
 def lane_points(rules: LaneRules, inputs: Inputs, now: float) -> tuple[LanePoint, ...]:
-    """Return the gate and every input that the lane has, as they count at `now` (monotonic)."""
+    """Return the gate and every input that the lane has, with state and age at `now` (monotonic seconds)."""
     gate, stale = inputs.gate, rules.policy.stale_seconds
     position = LanePoint(
         "gate", rules.lane.gate, "", gate.fresh(now, stale), _past(now, gate.since), _past(now, gate.at)

@@ -1,4 +1,4 @@
-"""Presence in the areas: in memory for decisions, recorded together with each change."""
+"""Presence in the areas: kept in memory for decisions, and recorded with each change."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Areas:
 
     @property
     def presence(self) -> Presence:
-        """The present presence, for decisions."""
+        """The current presence, for decisions."""
         return self._presence
 
     def change(self, site: Site) -> None:
-        """Take over the areas of a changed site file. Who is inside stays as counted."""
+        """Take over the areas of a changed site file. The counts are kept."""
         self._areas = {area.id: area for area in site.areas}
         self._by_owner = site.policy.anti_passback_by == "owner"
 
@@ -55,18 +55,18 @@ class Areas:
         )
 
     def move(self, movement: Movement) -> None:
-        """Apply a passage that is being recorded, for the next decisions."""
+        """Apply a passage's movement, for the next decisions. The caller records it."""
         self._presence.move(movement)
 
     def card_renamed(self, card_id: int, new_id: int) -> None:
-        """Follow a card to the id that central gave it. The store has noted that already."""
+        """Move a card's presence to the id that central gave the card. The store has already done so."""
         self._presence.rename(card_holder(card_id), card_holder(new_id))
 
     async def correct_count(self, area_id: str, count: int, *, source: str) -> None:
-        """Set how many are in an area, on an operator's word; recorded on return.
+        """Set how many are in an area, as an operator says. Return once the correction is on disk.
 
-        Raises NotFoundError for an area that the site has not, StoreError when it is not on disk in time (it takes
-        effect and stays queued), ValueError for a count below 0.
+        Raises NotFoundError for an unknown area, ValueError for a count below 0, StoreError if the correction is not on
+        disk in time: it is in force nevertheless, and stays queued.
         """
         area = self._areas.get(area_id)
         if area is None:
@@ -77,9 +77,10 @@ class Areas:
         await self._correct(correction, EventKind.COUNT_CORRECTED, text, area=area_id, count=count, counted=before)
 
     async def forgive(self, card_id: int | None, *, source: str) -> None:
-        """Let a card's next passage count as its first; None: that of every card. Raises as `correct_count`.
+        """Forgive anti-passback: a card's next passage counts as its first. None forgives every card.
 
-        Where owners are counted instead of cards, all of the owner's cards are meant.
+        Where owners are counted instead of cards, all of the owner's cards are forgiven. Raises NotFoundError for an
+        unknown card, StoreError as `correct_count` does.
         """
         holder, whom, who = "", "every card", source.removeprefix("user:")
         if card_id is not None:
@@ -93,7 +94,7 @@ class Areas:
     async def _correct(self, correction: Correction, kind: EventKind, text: str, **data: str | int) -> None:
         stamp = self._clock.wall()
         event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
-        # Through the recorder's queue: passages that wait in it came first.
+        # Through the recorder's queue, because passages that wait in it came first.
         lost = self._recorder.lost
         self._presence.correct(correction)
         self._recorder.put(Entry(events=(event,), corrections=(correction,)))

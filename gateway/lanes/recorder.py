@@ -1,6 +1,6 @@
-"""A queue of records in front of the journal, in order. A disk that refuses does not stop a gate.
+"""An ordered queue of records in front of the journal, so that a failing disk does not stop a gate.
 
-Entries wait in a bounded queue and are tried until the disk takes them; what does not fit any more is counted.
+Entries wait in a bounded queue and are retried until they are on disk. Entries that do not fit are dropped and counted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ _RETRY_SECONDS = 1.0
 
 
 class Recorder:
-    """A queue in front of the journal. `put` never blocks; `run` must be kept alive."""
+    """A queue in front of the journal. `put` never blocks; `run` must be kept alive.
+
+    Attributes:
+        lost: number of entries that did not fit or could never be written.
+        failing: why the last write failed, "" while writes succeed.
+    """
 
     def __init__(self, *, journal: Journal, clock: Clock) -> None:
         self._journal = journal
@@ -45,7 +50,7 @@ class Recorder:
         return len(self._waiting)
 
     def put(self, entry: Entry) -> None:
-        """Record this, after what was put before."""
+        """Queue an entry behind those put before. If the queue is full, drop and count it."""
         if len(self._waiting) >= _WAITING:
             self.lost += 1
             if self.lost == 1:
@@ -70,10 +75,10 @@ class Recorder:
             self._emptied.set()
 
     async def recorded(self, *, lost: int, within: float) -> bool:
-        """Wait until all that was put until now is on disk, at most `within` seconds; return whether it is.
+        """Wait at most `within` seconds until all entries put so far are on disk; return whether they are.
 
-        `lost`: how many were lost before the first that matters was put. When more are by then, one of them may be
-        meant, and the answer is no: nothing is acknowledged that is not on disk.
+        `lost` is the value of the attribute before the caller put its first entry. If more are lost by the end, one of
+        them may be the caller's, and the result is False: nothing is acknowledged that is not on disk.
         """
         target = self._queued
         try:
@@ -115,7 +120,7 @@ class Recorder:
                 return
 
     def _record_failure(self) -> None:
-        """Record the failure once the disk takes records again, right behind the first record that waited."""
+        """Queue an event about the failure once writes succeed again, right behind the entry that was retried."""
         since, self._failing_since = self._failing_since, None
         if since is None:
             return
@@ -132,4 +137,4 @@ class Recorder:
             data={"since": iso_utc(since.micros), "waited": waited, "lost": lost},
         )
         self._waiting.insert(1, Entry(events=(event,)))
-        self._done -= 1  # it does not count as progress of the others, before which it goes
+        self._done -= 1  # it jumps the queue, so its own write must not count as progress of those behind it

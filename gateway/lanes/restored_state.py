@@ -27,7 +27,7 @@ _ABOUT_ORDERS = (int(EventKind.ORDER_BEGAN), int(EventKind.ORDER_ENDED))
 async def last_order(events: Events, *, lane_id: str) -> Order | None:
     """Return the order that a person gave for this lane and nobody has ended, or None.
 
-    Orders of the schedule are not restored: it gives them again. Raises StoreError.
+    Orders of the schedule are not restored: the schedule gives them again. Raises StoreError.
     """
     newest = await events.newest(types=_ABOUT_ORDERS, lane_id=lane_id)
     if newest is None or newest.type != EventKind.ORDER_BEGAN:
@@ -66,7 +66,7 @@ async def last_grants(events: Events, *, lane_id: str, now: m.Now) -> tuple[m.Gr
             ended = next((one for one in grants if one.credential == credential), None)
             if ended is not None:
                 grants.remove(ended)
-    latest = now.at + _GRANT_COUNTS_MICROS / 1_000_000  # a clock that went back makes no grant longer
+    latest = now.at + _GRANT_COUNTS_MICROS / 1_000_000  # a clock that was set back must not extend a grant
     return tuple(grant for grant in grants if now.at < grant.until <= latest)
 
 

@@ -1,7 +1,7 @@
-"""One lane's runner: a bounded inbox, one event at a time through the machine, and its commands carried out beside it.
+"""One lane's runner: it takes events from a bounded inbox, passes them to the machine, and carries out its commands.
 
-The lane's own loop never waits for I/O: decisions, commands and records run in tasks of the
-lane's own group, each with a time-out.
+The lane's own loop handles one event at a time and never waits for I/O. Card look-ups and gate commands run in tasks of
+the lane's own group, each with a time-out; records go into the recorder's queue.
 """
 
 from __future__ import annotations
@@ -76,9 +76,10 @@ class LaneRunner:
         watched: Collection[PolledDriver],
         alarmed: Callable[[], None],
     ) -> None:
-        """`can_stop`: the gate has a command to stop. `watched`: the devices of the gate and of its safety points.
+        """`can_stop`: the gate has a command to stop. `watched`: the drivers of the gate and of its safety points.
 
-        `alarmed` is told of each alarm that the lane records.
+        `changed` is called when the snapshot changes, `beat` at least every two seconds while the lane is alive, and
+        `alarmed` for each alarm that the lane records.
         """
         self.name = name
         self.rules = rules
@@ -106,7 +107,7 @@ class LaneRunner:
         self._about_to_come: tuple[Coming, ...] = ()
 
     def follow(self, before: LaneRunner, *, gate_lost: str) -> None:
-        """Take the place of the lane's runner with earlier settings. Call before `run`.
+        """Take over from the runner that ran this lane with its earlier settings. Call before `run`.
 
         Every point is unknown until it is read. `gate_lost`: why the gate's controller is away, "" if it may answer.
         """
@@ -122,12 +123,12 @@ class LaneRunner:
         return why_not_changed(self.rules, self._state, self._clock.monotonic())
 
     def take_access_rules(self, rules: Mapping[str, AccessRules], timetable: Timetable) -> None:
-        """Decide by other rules and schedules from now on."""
+        """Replace the access rules and the schedules, from now on."""
         self._decisions.change(rules)
         self._timetable = timetable
 
     def post(self, event: m.LaneEvent) -> None:
-        """Put an event into the inbox. One that does not fit is counted."""
+        """Put an event into the inbox. If the inbox is full, drop and count the event."""
         self._look(event)
         try:
             self._inbox.put_nowait((self._clock.monotonic(), event))
@@ -137,7 +138,7 @@ class LaneRunner:
                 log.error("lane_inbox_full", lane=self.rules.lane.id)  # noqa: TRY400 (no traceback tells more)
 
     async def run(self) -> None:
-        """Run until cancelled."""
+        """Handle events, one at a time, until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 posted_at, event = await self._next()
@@ -192,7 +193,7 @@ class LaneRunner:
         )
 
     def points(self) -> tuple[LanePoint, ...]:
-        """Return the gate and every input of the lane, as they count now and as old as they are."""
+        """Return the gate and every input of the lane, with their state and age now."""
         return lane_points(self.rules, self._state.inputs, self._clock.monotonic())
 
     def _watch_closing(self) -> None:
@@ -212,7 +213,7 @@ class LaneRunner:
             return self._clock.monotonic(), _TICK
 
     def _consult(self) -> None:
-        """Ask the timetable, at most once a second; a quiet lane is woken every two."""
+        """Ask the timetable for its order, at most once a second; in a quiet lane every two seconds."""
         now = self._now()
         if now.at < self._consulted_at + _CONSULT_SECONDS:
             return
@@ -245,14 +246,14 @@ class LaneRunner:
                     reader.show(command.feedback)
 
     def _reached(self, command: Command) -> None:
-        """Keep how far the last command has come; of one whose place a later one took, nobody needs to know."""
+        """Keep the newest state of the last command, for the snapshot. Later news of an older command is ignored."""
         last = self._commanded
         is_last = last is None or command.command_id == last.command_id or command.requested_at > last.requested_at
         if is_last or command.state is CommandState.SENT:
             self._commanded = command
 
     def _decide(self, group: asyncio.TaskGroup, wish: m.Decide, posted_at: float) -> None:
-        """Decide at once when the cards are in memory, else beside the lane."""
+        """Decide at once when the cards are in memory, otherwise in a task of its own."""
         decision = self._decisions.at_once(wish)
         if decision is None:
             group.create_task(self._look_up(wish, posted_at), name=f"decide-{self.rules.lane.id}")
@@ -307,7 +308,7 @@ class LaneRunner:
         return self._latest.locked_down
 
     async def tried(self, credential: Credential, direction: str) -> Decision:
-        """Return the decision that a credential would get here now. Nothing follows from it."""
+        """Return the decision that a credential would get here now. Nothing is opened or kept."""
         return await self._decisions.tried(credential, direction, arrived=self._now().stamp)
 
     def granted_vehicles(self) -> Iterator[Coming]:
@@ -317,28 +318,31 @@ class LaneRunner:
 
     @property
     def closes_its_gate(self) -> bool:
-        """Whether a close of ours may still move the gate, or is being undone."""
+        """Whether a close that the gateway sent may still move the gate, or is being undone."""
         job = self._state.closing
         return job is not None and job.is_on_its_way
 
     def why_not_close(self) -> str:
-        """Return what forbids a close now. The driver asks right before the first byte: the freshest reports count."""
+        """Return what forbids a close now by the newest reports, ahead of the inbox; "" for nothing."""
         return why_not_close(self.rules, self._latest, self._clock.monotonic())
 
     def _why_not(self, wish: m.SendCommand) -> str:
-        """Return what forbids this close; that may be a later command, which overtook it on a busy line."""
+        """Return why this close must not go out, "" if it may. The driver asks right before the first byte.
+
+        On a busy line, a later command may have taken its place.
+        """
         return self._why_overtaken(wish) or self.why_not_close()
 
     def _why_overtaken(self, wish: m.SendCommand) -> str:
-        """Return what forbids any command: a later one, which takes its place."""
+        """Return that a later command has taken this one's place, "" if none has."""
         return "" if wish.command.command_id == self._newest else "a later command has taken its place"
 
     def _look(self, event: m.LaneEvent) -> None:
-        """Keep the newest inputs, ahead of the inbox."""
+        """Apply an event's readings and orders to `_latest` at once, ahead of the inbox."""
         self._latest = self._latest.observed(self.rules, event)
 
     def _vehicle(self, now: float) -> PointState:
-        """Return the state of the arming loop; of a two-way lane, that side's which has a vehicle."""
+        """Return the state of the arming loop. In a two-way lane, the far loop counts while it is on."""
         near, far = (
             loop.fresh(now, self.rules.policy.stale_seconds)
             for loop in (self._state.inputs.arming, self._state.inputs.far)

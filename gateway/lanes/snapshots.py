@@ -42,11 +42,11 @@ class DeviceSnapshot:
         name: its name in the site file.
         kind: its driver, e.g. "modbus-gate".
         online: whether it answers; None before the first answer or loss.
-        since: wall micros since when that is so.
+        since: when `online` took its value, in wall micros.
         detail: why it is lost, "" while online.
-        answers: while lost, whether it answers all the same: it refuses, or has another key.
-        tampered: whether its housing is open, as far as it tells.
-        position: of a gate, else None.
+        answers: while lost, whether it answers but is of no use: it refuses, or has another key.
+        tampered: whether it last reported its housing as open.
+        position: the gate's position, None for a device that has reported none.
         points: its inputs.
     """
 
@@ -109,7 +109,7 @@ class LanePoint:
         device_id: the device that reports it.
         name: its name at the device, "" for the position.
         state: as it counts now: unknown once its report is too old.
-        since: for how many seconds it has been so, None if it was never read.
+        since: for how many seconds it has been in that state, None if it was never read.
         age: how many seconds old the last report is, None if there is none.
     """
 
@@ -129,18 +129,18 @@ class LaneSnapshot:
         lane_id: its id.
         name: its name.
         direction: "entry", "exit" or "two-way".
-        phase: that of its vehicle.
-        since: wall micros since when.
+        phase: the phase of its vehicle.
+        since: when the phase began, in wall micros.
         gate_id: its gate's device id.
         position: the gate's position, `UNKNOWN` while not fresh.
-        vehicle: the arming loop.
-        under: the closing loop.
+        vehicle: the state of the arming loop.
+        under: the state of the closing loop.
         can_stop: whether its gate has a command to stop.
         note: the reason of its state in one line, orders and troubles aside; "" when all is as usual.
         order: the standing order that counts: "hold_open", "lock_down" or "".
-        order_text: the same in one sentence, with who gave it and why.
+        order_text: the order in one sentence, with who gave it and why.
         unable: why it cannot admit vehicles or let them out; empty while it can.
-        troubles: what is wrong and lasts; first that a person stopped the gate.
+        troubles: what is wrong and lasts; if a person stopped the gate, that comes first.
         command: the last command to its gate since the gateway started.
         cameras: the ids of the cameras that see it.
     """

@@ -1,6 +1,6 @@
-"""A lane's tape: the last two minutes of what its machine was told, and what it answered.
+"""A lane's tape: the events of the last two minutes, and the commands that its machine answered.
 
-States are frozen values, so that one every ten seconds is enough to run the rest through the machine again.
+One state is kept for every ten seconds. The machine is deterministic, so that the rest can be replayed from there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gateway.lanes.machine.state.lane import LaneState
 TAPE_SECONDS = 120.0
 _STRETCH_SECONDS = 10.0
 _MOST_STEPS = 2_000
-"""Of one stretch: a storm of events ends it sooner."""
+"""The most steps of one stretch. A storm of events therefore ends a stretch sooner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class TapedStep:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A stretch of a lane's life that can be run again: its rules, its state at first, and each step since."""
+    """A part of a lane's history that can be replayed: its rules, its first state, and each step from there."""
 
     rules: LaneRules
     state: LaneState
@@ -39,7 +39,7 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first step that a machine answers differently: its place from 0, and both answers."""
+    """The first step where a replay differs: its index from 0, the commands on the tape, and the commands now."""
 
     place: int
     taped: tuple[m.LaneCommand, ...]
@@ -47,14 +47,14 @@ class Difference:
 
 
 class LaneTape:
-    """Takes each step of a lane, and forgets what is older than two minutes."""
+    """The record of a lane's steps, in stretches of ten seconds. Stretches older than two minutes are dropped."""
 
     def __init__(self, rules: LaneRules) -> None:
         self._rules = rules
         self._stretches: deque[_Stretch] = deque()
 
     def add(self, before: LaneState, now: m.Now, event: m.LaneEvent, commands: tuple[m.LaneCommand, ...]) -> None:
-        """Take a step; `before` is the state that the event met."""
+        """Add a step; `before` is the state before the event."""
         newest = self._stretches[-1] if self._stretches else None
         if newest is None or now.at >= newest.begun + _STRETCH_SECONDS or len(newest.steps) >= _MOST_STEPS:
             newest = _Stretch(now.at, before, [])
@@ -66,7 +66,7 @@ class LaneTape:
             self._stretches.popleft()
 
     def incident(self) -> Incident | None:
-        """Return what is on the tape; None for one that is empty."""
+        """Return the whole tape, None while it is empty."""
         if not self._stretches:
             return None
         steps = tuple(step for stretch in self._stretches for step in stretch.steps)
@@ -84,7 +84,7 @@ _MOST_STRETCHES = 2 * int(TAPE_SECONDS / _STRETCH_SECONDS)
 
 
 def replayed(incident: Incident) -> Difference | None:
-    """Run an incident through the machine; return the first difference, None when every answer is the same."""
+    """Replay an incident with the machine; return the first difference, None when every command is the same."""
     state = incident.state
     for place, step in enumerate(incident.steps):
         answered = machine.handle(incident.rules, state, step.event, step.now)

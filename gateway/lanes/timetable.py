@@ -26,16 +26,16 @@ _HOLDS = {
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """The times at which a lane is held open or locked down; a lock-down overrides the other.
+    """The times at which a lane is held open or locked down; a lock-down overrides holding open.
 
-    While the clock is not trusted the lane's stance says what is done by the best clock there is. A wrong hour must
-    open no gate to everybody, and shut nobody out for good:
+    While the clock is not trusted, the lane's stance says which changes still follow it. A wrong hour must not open a
+    gate to everybody, nor shut people out for good:
 
-    | stance   | a lock-down          | the gate is held open |
-    |----------|----------------------|-----------------------|
-    | `SECURE` | begins, does not end | no longer, not anew   |
-    | `USUAL`  | begins and ends      | no longer, not anew   |
-    | `OPEN`   | ends, does not begin | by that clock         |
+    | stance   | lock-down            | holding open         |
+    |----------|----------------------|----------------------|
+    | `SECURE` | begins, does not end | ends, does not begin |
+    | `USUAL`  | begins and ends      | ends, does not begin |
+    | `OPEN`   | ends, does not begin | begins and ends      |
     """
 
     calendar: Calendar = field(default_factory=Calendar)
@@ -44,7 +44,7 @@ class Timetable:
     stance: Stance = Stance.USUAL
 
     def wants(self, stamp: Stamp, *, before: Order | None) -> Order | None:
-        """Return the order that counts at this moment, `before` the one until now."""
+        """Return the order for this moment; `before` is the order until now."""
         wanted = self._by_clock(stamp)
         if stamp.trusted or wanted == before:
             return wanted
@@ -57,7 +57,7 @@ class Timetable:
         return wanted if locks else None
 
     def doubt(self, stamp: Stamp) -> str:
-        """Return what a clock that is not trusted means for this lane, in one sentence; "" for nothing."""
+        """Return in one sentence what an untrusted clock means for this lane; "" for nothing."""
         if stamp.trusted or (self.hold_open is None and self.lock_down is None):
             return ""
         parts = []

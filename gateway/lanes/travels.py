@@ -1,7 +1,7 @@
-"""The travel of a lane's gate: from the acknowledged command to the limit it was sent to. Pure.
+"""The travel time of a lane's gate, from the acknowledged command to the limit it was sent to. Pure.
 
-Only a travel from one limit to the other counts. One that was stopped, turned round, lost or commanded anew has no
-time.
+Only a travel from one limit to the other is timed, and not if the gate stops, turns round, gets another command or
+loses its controller on the way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LIMITS = {
     GateAction.OPEN: (GatePosition.CLOSED, GatePosition.OPENING, GatePosition.OPEN),
     GateAction.CLOSE: (GatePosition.OPEN, GatePosition.CLOSING, GatePosition.CLOSED),
 }
-"""Where a travel begins, how it is seen on its way, and where it ends."""
+"""The gate's position where a travel begins, on its way, and where it ends."""
 _ENDED_BY = {EventKind.GATE_OPENED: GateAction.OPEN, EventKind.GATE_CLOSED: GateAction.CLOSE}
 
 
@@ -30,10 +30,10 @@ class Travel:
 
     Attributes:
         position: the gate's last reported position.
-        action: where it was sent, None while no travel is timed.
-        command_id: by which command.
-        since: when its controller acknowledged that, None before.
-        seconds: how long the travel took that the last event ended, None if none did.
+        action: the command that it carries out, None while no travel is timed.
+        command_id: the id of that command.
+        since: when its controller acknowledged the command (monotonic seconds), None before.
+        seconds: how long the travel took, if the last event ended it; else None.
     """
 
     position: GatePosition = GatePosition.UNKNOWN
@@ -54,7 +54,7 @@ class Travel:
         return Travel(told.position, last.action, last.command_id)
 
     def timed(self, entry: Entry) -> Entry:
-        """Return an entry whose event that ended the travel carries its time."""
+        """Return the entry with the travel time added to its event that ended the travel, if it has one."""
         if self.seconds is None or not any(_ENDED_BY.get(event.kind) is self.action for event in entry.events):
             return entry
         fact = {TRAVEL_SECONDS: round(self.seconds, 2)}

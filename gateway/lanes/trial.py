@@ -14,14 +14,14 @@ from gateway.runtime.clock import Stamp
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The outcome of a trial. `hindered`: why a card that is good opens nothing here now, "" if nothing does."""
+    """The outcome of a trial. `hindered`: why even a granted card would open nothing now, "" if it would open."""
 
     decision: Decision
     hindered: str
 
     @property
     def opens(self) -> bool:
-        """True if the lane would let it pass."""
+        """True if the lane would open for the card."""
         return self.decision.granted and not self.hindered
 
     def sentence(self) -> str:
@@ -29,7 +29,7 @@ class Trial:
         return self.hindered or self.decision.sentence()
 
     def event(self, credential: Credential, *, lane_id: str, by: str, stamp: Stamp) -> Event:
-        """Return the event, marked as a test."""
+        """Return the event that records the trial, marked as a test."""
         verdict = "would be let in" if self.opens else "would be refused"
         return Event(
             kind=EventKind.CARD_TESTED,
