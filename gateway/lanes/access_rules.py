@@ -56,7 +56,7 @@ def calendar_of(site: Site) -> Calendar:
 
 
 def places_of(site: Site) -> Places:
-    """Return lane names by lane id, and by the id of each device of a lane. Of lanes that share one, the first counts."""
+    """Return lane names by lane id, and by device id. Of several lanes with the same device, the first counts."""
     devices: dict[int, str] = {}
     for lane in site.lanes:
         for device_id in lane.devices:

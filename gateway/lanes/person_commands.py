@@ -23,7 +23,7 @@ class PersonCommands:
     """The way of people's commands to the disk and to the lanes."""
 
     def __init__(self, *, recorder: Recorder, failing: Callable[[], str], clock: Clock, boot: str) -> None:
-        """`failing` returns why nothing can be written now, "" if it can. `boot` makes this run's command ids unique."""
+        """`failing` returns why nothing can be written now, "" if it can. `boot` makes the ids of commands unique."""
         self._recorder = recorder
         self._failing = failing
         self._clock = clock

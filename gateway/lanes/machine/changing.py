@@ -1,7 +1,7 @@
 """The condition of a change of the lane's settings: nobody is in it, and its gate stands still. Part of the machine.
 
-A gate or an arming loop whose device is away does not keep a lane from being changed: it may be away for the very
-setting that is to be mended. The lane knows none of its points afterwards, and closes nothing until they were read.
+A gate or an arming loop whose device is offline does not keep a lane from being changed: the very setting that is to be
+corrected may be the cause. After the change the lane knows none of its points, and closes nothing until they are read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def why_not_changed(rules: LaneRules, state: LaneState, now: float) -> str:  # n
 
 
 def _is_unseen(state: LaneState) -> bool:
-    """Return whether a vehicle before a closed gate is one that no loop tells of any more."""
+    """Return whether a visit waits before a closed gate while its arming loop is unknown: it may be over by now."""
     waits = state.visits.phase in {Phase.ARMED, Phase.DECIDING} and state.inputs.gate.position is GatePosition.CLOSED
     side = Side.NEAR if state.visits.present is None else state.visits.present.side
     return waits and state.inputs.loop(side).state is PointState.UNKNOWN

@@ -1,7 +1,7 @@
 """Closing the gate behind a vehicle, when it is known to be safe and never otherwise. Part of the machine.
 
-A close is never repeated while the gate moves (a repeated close stops some gates) and never more than a few times: then
-a person is called. A gate that stands open at the start is closed too, unless somebody keeps it open; one that stands
+A close is never repeated while the gate moves, because that stops some gates. It is repeated a few times only; then a
+person is alerted. A gate that is open at the start is closed too, unless somebody keeps it open. A gate that stands
 half-way is not: a person, or its own safety, may have stopped it.
 """
 
@@ -29,7 +29,7 @@ _WAITS = "closing waits: "
 def begin(lane: Transition) -> None:
     """Begin to close the gate, by a command or by its own controller, unless somebody keeps it open.
 
-    A close of ours that may still move the gate is watched further.
+    If an earlier close may still move the gate, nothing begins: that close is watched further.
     """
     job = lane.state.closing
     if job is not None and job.is_on_its_way:
@@ -49,7 +49,7 @@ def drop_unsent(lane: Transition) -> None:
 
 
 def operator_closes(lane: Transition, event: m.CommandRequested) -> None:
-    """Close the gate for a person, only when that is known to be safe."""
+    """Close the gate for a person, or refuse when that is not known to be safe."""
     reason = why_not_close(lane.rules, lane.state, lane.now.at)
     if reason:
         lane.refuse(event.command, reason)
@@ -65,9 +65,9 @@ def operator_closes(lane: Transition, event: m.CommandRequested) -> None:
 
 
 def follow_gate(lane: Transition, position: GatePosition, *, has_rested: bool) -> None:
-    """Follow the gate after a close: closed is the end; open again at rest means that something stopped it.
+    """Follow the gate after a close: closed ends the closing; at rest elsewhere, something has reopened or stopped it.
 
-    `has_rested`: it was seen at rest before.
+    `has_rested`: the gate was seen at rest before, since the start.
     """
     if position is GatePosition.OPEN and not has_rested:
         _judge_start(lane)
@@ -85,7 +85,7 @@ def follow_gate(lane: Transition, position: GatePosition, *, has_rested: bool) -
     elif position is GatePosition.CLOSING:
         lane.put(job.seen_closing())
     elif position is GatePosition.OPENING and job.sent and lane.state.visits.phase is Phase.OPENING:
-        lane.drop_closing()  # the open in its place, which was given up with the controller, has worked
+        lane.drop_closing()  # the open that replaced it was given up when the controller was lost, and has worked
     elif lane.state.stop.is_in_force:
         return
     elif job.sent and job.seen_moving and position in _AT_REST and not lane.rules.closes_itself:
@@ -99,29 +99,29 @@ def failed(lane: Transition, reason: str) -> None:
         return
     can_wait = job.tries < CLOSE_TRIES and why_not_close(lane.rules, lane.state, lane.now.at)
     if job.earlier or can_wait:
-        # An earlier close is watched on. A reason that came up before the first byte is no failure of the gate: the
-        # close waits, as usual.
+        # An earlier close is watched further. A reason that came up before the first byte is no failure of the gate:
+        # the close waits, as usual.
         lane.put(job.close_not_sent(lane.now.at))
     else:
         _again(lane, job, reason)
 
 
 def gate_lost(lane: Transition) -> None:
-    """Suspend the judgement of a close under way until the position was read again."""
+    """Judge a close under way only when the position has been read again."""
     job = lane.state.closing
     if job is not None:
         lane.put(job.controller_lost())
 
 
 def overtaken(lane: Transition) -> None:
-    """Let a close wait whose place a person's stop took before it went out: that stop may fail."""
+    """Let a close wait that a person's stop replaced before it was sent: that stop may fail."""
     job, flight = lane.state.closing, lane.state.commands.flight
     if job is not None and job.sent and (flight is None or flight.command.action is not GateAction.CLOSE):
         lane.put(job.close_overtaken(lane.now.at))
 
 
 def watch(lane: Transition) -> None:
-    """Close when it is safe, show what delays it, and call a person when the gate does not close."""
+    """Close when it is safe, show what delays it, and alert a person when the gate does not close."""
     job = lane.state.closing
     if job is None:
         return
@@ -151,7 +151,7 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 
 def _safe_from(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """Return when time alone makes a close safe: inputs quiet for a while, and points off for long enough."""
+    """Return when a close may become safe by time alone: inputs no longer chatter, or points were off long enough."""
     quiet = (point.chatters_until() for _, point in points_that_forbid(rules, state))
     return (*quiet, *(clears_at(rules, state, point) for _, point in obstructions(rules, state)))
 
@@ -161,14 +161,14 @@ def _is_left_to_device(rules: LaneRules, job: Closing) -> bool:
 
 
 def _judge_start(lane: Transition) -> None:
-    """Close a gate that was left open: it is so when it is first seen at rest."""
+    """Close a gate that was left open before the start: it is open when it is first seen at rest."""
     idle = lane.state.visits.phase not in _RIGHT_OF_WAY and lane.state.commands.flight is None
     if idle and lane.state.closing is None and not lane.rules.closes_itself:
         begin(lane)
 
 
 def _who_may_come(lane: Transition) -> str:
-    """Return which vehicle, let in before the restart, may still stand before the gate that is open for it."""
+    """Return that a vehicle let in before the restart may stand before the gate that is open for it; "" if none."""
     grant = lane.state.visits.let_in_before(lane.now.at)
     if grant is None or not any(lane.state.inputs.loop(side).is_on() for side in lane.sides()):
         return ""
@@ -215,7 +215,7 @@ def _watch_sent(lane: Transition, job: Closing) -> None:
 
 def _again(lane: Transition, job: Closing, reason: str) -> None:
     if lane.state.visits.phase in _RIGHT_OF_WAY:
-        lane.drop_closing()  # the gate is to be open, and closes when the visit ends
+        lane.drop_closing()  # the gate must be open for this visit, and closes when it ends
         return
     if job.tries >= CLOSE_TRIES:
         lane.drop_closing()

@@ -22,7 +22,8 @@ _MOVED_UNANSWERED = {**_MOVED, GateAction.STOP: frozenset({GatePosition.STOPPED}
 def send(lane: Transition, command: Command, deadline: float, *, instead_of: Closing | None = None) -> None:
     """Send a command now. The one under way is superseded: if it still waits for the line, it never goes out.
 
-    `instead_of`: the close that this open undoes. The sender ends its watch; it goes on if the open comes to nothing.
+    `instead_of`: the close that this open undoes. The caller stops watching that close; it is watched again if the open
+    comes to nothing.
     """
     flight = lane.state.commands.flight
     if flight is not None:
@@ -38,14 +39,14 @@ def send(lane: Transition, command: Command, deadline: float, *, instead_of: Clo
 
 
 def open_again(lane: Transition, deadline: float, *, instead_of: Closing | None) -> None:
-    """Send an open in the place of one that never went out, before its deadline."""
+    """Send an open in place of one that was not sent, with the deadline of that one."""
     send(lane, lane.command(GateAction.OPEN), deadline, instead_of=instead_of)
 
 
 def watch_close(lane: Transition, close: Closing | None) -> None:
-    """Watch a close further, None for none: the open that was sent in its place did not go out, or was given up.
+    """Watch a close again, since the open that replaced it was not sent or was given up. Do nothing for None.
 
-    It is over where the gate is closed, or stands where a person stopped it.
+    The close is over if the gate is closed, or stands where a person stopped it.
     """
     position = lane.state.inputs.gate.position
     stands = position is GatePosition.STOPPED and lane.state.stop.by
@@ -82,9 +83,9 @@ def superseded_ended(lane: Transition, command_id: str, *, sent: bool) -> None:
 def settle(lane: Transition, event: m.GateReported) -> None:
     """Record a command as done once the gate is seen where it was wanted, or on its way there.
 
-    A command without an answer is done only where the gate came there since it was sent: one that stood open already
-    may still be about to close. A close that opens were to undo is over once the gate is closed, and once one of those
-    opens has worked.
+    A command without an answer is done only if the gate came there after it was sent: a gate that already stood open
+    may still be about to close. A close that opens were to undo is over once the gate is closed, or one of those opens
+    has worked.
     """
     flight = lane.state.commands.flight
     if event.position is GatePosition.CLOSED:
@@ -103,7 +104,7 @@ def settle(lane: Transition, event: m.GateReported) -> None:
 
 
 def failed(lane: Transition, event: m.CommandFailed) -> None:
-    """Record a command that did not reach the device; wait for its movement where nobody knows whether it did."""
+    """Record a command that did not reach the device. If it may have, wait and see whether the gate moves."""
     flight = lane.state.commands.flight
     if flight is None:
         return
@@ -117,7 +118,7 @@ def failed(lane: Transition, event: m.CommandFailed) -> None:
 
 
 def gate_lost(lane: Transition, event: m.GateLost) -> None:
-    """Forget what is known of a gate whose controller is away."""
+    """Give up the command under way, and take the gate's position as unknown: its controller is lost."""
     flight = lane.state.commands.flight
     lane.put(lane.state.commands.ended())
     if flight is not None:
@@ -129,14 +130,14 @@ def gate_lost(lane: Transition, event: m.GateLost) -> None:
 
 
 def gate_loss_explained(lane: Transition, event: m.GateLossExplained) -> None:
-    """Note another reason for a loss that is known."""
+    """Show the newest reason for a loss that was reported before."""
     if lane.state.note == _away(lane.state.inputs.gate_lost):
         lane.note(_away(event.reason))
     lane.observe(event)
 
 
 def why_not_moved(lane: Transition) -> str:
-    """Return what is known of an open that has not moved the gate."""
+    """Return why an open has not moved the gate, "" if nothing is known."""
     flight = lane.state.commands.flight
     if flight is not None and flight.doubt:
         return flight.doubt
@@ -146,7 +147,7 @@ def why_not_moved(lane: Transition) -> str:
 
 
 def watch(lane: Transition) -> None:
-    """Give up a command whose time has passed without movement."""
+    """Give up commands whose time has passed without a movement."""
     for one in lane.state.commands.superseded:
         if lane.now.at >= one.give_up_at:
             superseded_ended(lane, one.command.command_id, sent=True)
@@ -179,7 +180,10 @@ def _supersede(lane: Transition, flight: InFlight, reason: str) -> None:
 
 
 def _open_overtaken(lane: Transition, one: Superseded) -> None:
-    """Keep what an open was for that never went out since a stop took its place; another open does it itself."""
+    """Remember an open that a stop replaced before it was sent: it is sent after all if the stop fails.
+
+    If another open is under way, that one serves the purpose.
+    """
     flight = lane.state.commands.flight
     if flight is not None and flight.command.action is GateAction.OPEN:
         return
@@ -189,7 +193,7 @@ def _open_overtaken(lane: Transition, one: Superseded) -> None:
 
 
 def _close_overtaken(lane: Transition, *, sent: bool) -> None:
-    """Keep what is known of a close whose place another command took: it reached the controller, or never left."""
+    """Keep what is known of a close that another command replaced: it reached the controller, or was not sent."""
     job = lane.state.closing
     if not sent:
         lane.put(lane.state.commands.close_never_left())

@@ -1,7 +1,8 @@
 """Vehicles on the closing loop without a right of way of their own. Part of the machine.
 
-A loop drops out under a vehicle and comes back, so a loop that is on again is no second vehicle yet. A second one has
-come over the arming loop, and that was released for it; while the arming loop is not known, every passage counts.
+A loop can drop out under a vehicle and come back, so a loop that is on again does not yet show a second vehicle. A
+second vehicle has come over the arming loop, which was released when it drove on. While the arming loop is unknown,
+every passage counts.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ def on_closing_loop(lane: Transition) -> None:
 
 
 def follow_gate(lane: Transition, position: GatePosition) -> None:
-    """Note that a vehicle under the gate may pass: the gate left its closed limit, and not for another."""
+    """Note that a vehicle under the gate can pass, since the gate has left its closed limit.
+
+    If the gate opens for a vehicle with the right of way, the vehicle under it is no intruder.
+    """
     intruder = lane.state.intruders.present
     if intruder is None or not intruder.shut or position in {GatePosition.CLOSED, GatePosition.UNKNOWN}:
         return
@@ -55,7 +59,7 @@ def _moved_at(state: LaneState, now: float) -> float:
 
 
 def is_the_one_before(lane: Transition) -> bool:
-    """Return whether the vehicle on the closing loop is one that passed a moment ago, and not the one that may pass."""
+    """Return whether the vehicle on the closing loop is the one that just passed, not the one that may pass next."""
     state, visit = lane.state, lane.state.visits.present
     if visit is None or lane.now.at - state.intruders.left_at >= _DROPS_OUT_SECONDS:
         return False
@@ -63,7 +67,7 @@ def is_the_one_before(lane: Transition) -> bool:
 
 
 def came_from_behind(lane: Transition) -> bool:
-    """Return whether the vehicle on the arming loop came over the closing loop first: it drives out."""
+    """Return whether the vehicle on the arming loop came over the closing loop first, and note it if so."""
     intruder = lane.state.intruders.present
     may_go_since = max(lane.state.inputs.closing.since, lane.state.troubles.off_closed_at or 0.0)
     recent = lane.now.at - may_go_since <= LEAVING_SECONDS
@@ -76,7 +80,10 @@ def came_from_behind(lane: Transition) -> bool:
 
 
 def left_closing_loop(lane: Transition, intruder: Intruder) -> None:
-    """Record the vehicle that has left the closing loop."""
+    """Record the passage of an intruder that has left the closing loop.
+
+    Nothing is recorded while the loop chatters, under a closed gate, or if it was probably the vehicle before.
+    """
     lane.put(lane.state.intruders.gone())
     if lane.now.at < lane.state.inputs.closing.chatters_until() or intruder.shut:
         return
@@ -102,7 +109,7 @@ def left_closing_loop(lane: Transition, intruder: Intruder) -> None:
 def without_own_decision(lane: Transition, visit: Visit, *, since: float, behind: bool) -> None:
     """Record a passage without a decision; `behind`: it followed a vehicle with the right of way.
 
-    Who came, at `since`, while the gate was kept open was welcome, though that may be over now.
+    A vehicle that came at `since` while the gate was kept open needed no decision, even if that is over now.
     """
     kept = lane.state.why_open_at(since, lane.now.at)
     if kept is not None:
@@ -147,7 +154,7 @@ def _sees_arrivals(lane: Transition) -> bool:
 
 
 def went_wrong_way(lane: Transition, visit: Visit) -> None:
-    """Record a vehicle that left against the lane's direction; it still is on the arming loop."""
+    """Record a vehicle that left against the lane's direction. It is still on the arming loop."""
     direction = lane.rules.lane.direction
     against = "exit" if direction == "entry" else "entry"
     outcome, reason = PassageOutcome.UNAUTHORISED, "wrong_way"

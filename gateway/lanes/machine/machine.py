@@ -1,4 +1,4 @@
-"""The lane machine: pure. `handle(rules, state, event, now)` gives the next state and what must be done.
+"""The lane machine: pure. `handle(rules, state, event, now)` returns the next state and the commands to carry out.
 
 | phase    | leaves it by                                             | to                     |
 |----------|----------------------------------------------------------|------------------------|
@@ -9,13 +9,14 @@
 | OPEN     | closing loop on / both loops free too long               | PASSING / IDLE         |
 | PASSING  | closing loop off, arming loop released before / not      | IDLE / OPEN            |
 
-Behind a vehicle the gate is closed (`Closing` in the state; shown as CLEARED, then CLOSING) while the next one may
-already be ARMED; its grant ends the closing. In a counted lane OPEN follows PASSING while passages are owed. In every
-phase an operator's open leads to OPENING, and a fire or an order to hold open has the gate opened beside whatever a
-vehicle does; locked down, only who already has the right of way goes on. A close, whoever wants it, is sent only when
-`why_not_close` has nothing to say. Only the position says moved; an acknowledgement does not.
-After a start the machine knows nothing, and opens nothing until a vehicle, a person, the schedule or a fire asks. A
-gate that was left open is closed once every closing point has been seen off for long enough.
+Behind a vehicle the gate is closed (`Closing` in the state; shown as CLEARED, then CLOSING), while the next vehicle may
+already be ARMED; a grant for that one ends the closing. In a counted lane OPEN follows PASSING while passages are owed.
+An operator's open leads from IDLE, ARMED and DECIDING to OPENING. A fire or an order to hold open opens the gate in
+every phase. In a lock-down, only a vehicle that already has the right of way goes on. A close, whoever wants it, is
+sent only when `why_not_close` returns "". Only a position shows that the gate moved; an acknowledgement does not.
+
+After a start the machine knows nothing, and opens the gate only for a vehicle, a person, the schedule or a fire. A gate
+that was left open is closed once every closing point has been seen off for long enough.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Step:
 
 
 def handle(rules: LaneRules, state: LaneState, event: m.LaneEvent, now: m.Now) -> Step:
-    """Take one event. Deterministic: equal arguments give an equal step."""
+    """Handle one event. Deterministic: equal arguments give an equal step."""
     lane = Transition(rules, state, now)
     _take(lane, event)
     visits.watch(lane)
@@ -67,9 +68,9 @@ def handle(rules: LaneRules, state: LaneState, event: m.LaneEvent, now: m.Now) -
 
 
 def wake_at(rules: LaneRules, state: LaneState) -> float | None:
-    """Return the next instant (monotonic seconds) at which `Ticked` is due though nothing else happens, or None.
+    """Return the next instant (monotonic seconds) at which the machine needs a `Ticked`, None for no deadline.
 
-    Always later than the last step: what was due by then has been done.
+    It is always later than the last step, which handled every deadline until then.
     """
     moments = (
         *commands_in_flight.deadlines(state),
@@ -195,7 +196,7 @@ def _gate_reported(lane: Transition, event: m.GateReported) -> None:
 
 
 def command_requested(lane: Transition, event: m.CommandRequested) -> None:
-    """Take a command, or refuse it with the reason."""
+    """Carry out a command that was given from outside, or refuse it with the reason."""
     command = event.command
     if lane.now.at >= event.deadline:
         lane.refuse(command, "its deadline passed before it could be sent")

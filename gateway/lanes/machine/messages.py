@@ -52,7 +52,7 @@ class CardRead:
 class PlateRead:
     """A plate camera of this lane read a plate; see `drivers.contract.PlateSeen`.
 
-    `cards` are those that are listed under exactly this plate, whatever their status.
+    `cards` are the ids of the cards listed under exactly this plate, whatever their status.
     """
 
     camera_id: int
@@ -66,7 +66,7 @@ class PlateRead:
 
 @dataclass(frozen=True, slots=True)
 class KeysTyped:
-    """Keys of a reader's keypad. They are a secret: shown nowhere."""
+    """Keys typed at a reader's keypad. They are secret, and shown nowhere."""
 
     reader_id: int
     keys: str = field(repr=False)
@@ -75,7 +75,7 @@ class KeysTyped:
 
 @dataclass(frozen=True, slots=True)
 class InputReported:
-    """An input of this lane, changed or refreshed. `index` tells safety points apart."""
+    """A reading of one of the lane's inputs, changed or not. `index`: which safety point, from 0."""
 
     role: Role
     state: PointState
@@ -85,7 +85,7 @@ class InputReported:
 
 @dataclass(frozen=True, slots=True)
 class InputMissed:
-    """An input's device did not answer a poll; `in_a_row` polls by now."""
+    """An input's device has not answered a poll, by now the last `in_a_row` of them."""
 
     role: Role
     in_a_row: int
@@ -94,7 +94,7 @@ class InputMissed:
 
 @dataclass(frozen=True, slots=True)
 class GateReported:
-    """The gate's position, changed or refreshed."""
+    """A reading of the gate's position, changed or not."""
 
     position: GatePosition
     at: float
@@ -109,7 +109,7 @@ class GateLost:
 
 @dataclass(frozen=True, slots=True)
 class GateLossExplained:
-    """The gate's controller is still lost, for another reason than was reported."""
+    """The gate's controller is still lost, but for another reason than was reported before."""
 
     reason: str
 
@@ -129,7 +129,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class CommandRequested:
-    """Somebody's command, already on disk."""
+    """A command from outside the lane. A stop may not be on disk yet; other commands are, unless the disk fails."""
 
     command: Command
     deadline: float
@@ -137,7 +137,7 @@ class CommandRequested:
 
 @dataclass(frozen=True, slots=True)
 class OrderGiven:
-    """A person's standing order, or None: the schedule counts again."""
+    """A person gave a standing order, or lifted it (None), so that the schedule counts again."""
 
     order: Order | None
     by: str
@@ -145,9 +145,9 @@ class OrderGiven:
 
 @dataclass(frozen=True, slots=True)
 class GrantRemembered:
-    """A vehicle that was let in before the restart and was not seen to pass; that counts until `until`.
+    """A vehicle was let in before the restart and not seen to pass. It may still pass until `until`.
 
-    `holder` and `opens` are those of the decision: what its passage does to presence.
+    `holder` and `opens` come from the decision: they say what the passage changes in the presence.
     """
 
     card_id: int | None
@@ -159,7 +159,7 @@ class GrantRemembered:
 
 @dataclass(frozen=True, slots=True)
 class StopRemembered:
-    """Before the restart this person stopped the gate, and nothing has ended that since."""
+    """A person stopped the gate before the restart, and nothing has ended the stop since."""
 
     by: str
     during_fire: bool
@@ -167,7 +167,7 @@ class StopRemembered:
 
 @dataclass(frozen=True, slots=True)
 class OrderScheduled:
-    """The schedule's order from now on, None for none. `doubt`: what an untrusted clock means for that, or ""."""
+    """The schedule's order changed; None for none. `doubt`: what an untrusted clock means for the lane, or ""."""
 
     order: Order | None
     doubt: str = ""
@@ -175,7 +175,7 @@ class OrderScheduled:
 
 @dataclass(frozen=True, slots=True)
 class CommandAcknowledged:
-    """The device acknowledged the command; whether it moves is another question."""
+    """The device acknowledged the command. That does not show that the gate moves."""
 
     command_id: str
     at: float
@@ -183,7 +183,7 @@ class CommandAcknowledged:
 
 @dataclass(frozen=True, slots=True)
 class CommandFailed:
-    """The command did not take effect. `sent` tells whether its bytes may have reached the device."""
+    """The driver reported a failure. `sent`: bytes may have reached the device, so that the command may take effect."""
 
     command_id: str
     reason: str
@@ -225,7 +225,7 @@ class Decide:
     """Look the credential up and decide; `Decided` with the same number must follow, whatever happens.
 
     `direction` is "entry" or "exit", `arrived` when the vehicle was first noticed. `pin` is what was typed after the
-    card where the lane requires it, else "". `plates` are those that were read of this vehicle for sure.
+    card where the lane requires it, else "". `plates` are those read of this vehicle with enough confidence.
     """
 
     number: int
@@ -238,7 +238,7 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class SendCommand:
-    """Hand a command to the gate's driver; acknowledged or failed must follow."""
+    """Hand a command to the gate's driver; `CommandAcknowledged` or `CommandFailed` must follow."""
 
     command: Command
     deadline: float

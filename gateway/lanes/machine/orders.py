@@ -1,9 +1,8 @@
 """Standing orders and the fire input carried out: a gate kept open, or a lane locked down. Part of the machine.
 
-A fire counts for more than any order, and only a stop that a person gives during it counts for more than a fire.
-Nobody is trapped by a lock-down: who has the right of way goes on, and fire and stop work as ever. No output is held on
-to keep a gate open: a gate that is seen elsewhere gets the command again after a pause; without a fire, a few times at
-most.
+A fire overrides every order; only a stop that a person gives during the fire overrides the fire. A lock-down traps
+nobody: a vehicle with the right of way goes on, and fire and stop work as usual. No output is held on to keep a gate
+open: a gate that is not seen open gets the command again after a pause; without a fire, a few times at most.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def ordered(lane: Transition, event: m.OrderGiven | m.OrderScheduled) -> None:
 
 
 def fire_reported(lane: Transition, event: m.InputReported) -> None:
-    """Follow the fire input: it opens the gate at once, and what it kept open is closed once it is over."""
+    """Follow the fire input: a fire opens the gate at once; after its end the gate closes unless somebody needs it."""
     was_open_for, was_on_fire = _why_open_until_now(lane), lane.state.inputs.on_fire
     lane.observe(event)
     if event.state is PointState.OFF and lane.state.stop.fire_over_at == float("inf"):
@@ -62,9 +61,9 @@ def fire_reported(lane: Transition, event: m.InputReported) -> None:
 
 
 def watch(lane: Transition) -> None:
-    """Open a gate that is to be open and is not.
+    """Open a gate that must be kept open and is not.
 
-    Where a close of ours moves the gate, or may still move an open one, `reopening` undoes it.
+    If a close that the gateway sent moves the gate, or may still move an open one, `reopening` undoes it.
     """
     state, now = lane.state, lane.now.at
     if not state.reason_kept_open:
@@ -97,7 +96,7 @@ def watch(lane: Transition) -> None:
 
 
 def not_sent(lane: Transition) -> None:
-    """Ask again soon when the first open did not go out: a line that was reset is back in a moment."""
+    """Retry soon when the first open was not sent: a line that was reset is back in a moment."""
     if lane.state.reason_kept_open:
         lane.put(lane.state.orders.not_sent(soon=lane.now.at + _SOON))
 

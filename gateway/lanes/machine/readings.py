@@ -71,7 +71,7 @@ def keys_typed(lane: Transition, event: m.KeysTyped) -> None:
 
 
 def plate_read(lane: Transition, reading: m.PlateRead) -> None:
-    """Count a plate as a vote for the vehicle on the arming loop, or for one that is about to be there."""
+    """Count a plate as a vote for the vehicle on the arming loop or about to come onto it, or ignore it."""
     state, rules = lane.state, lane.rules
     votes, stands = state.readings.votes, state.visits.phase in {Phase.ARMED, Phase.DECIDING}
     if reading.direction == "leaving" and not rules.two_way:
@@ -97,7 +97,7 @@ def plate_read(lane: Transition, reading: m.PlateRead) -> None:
 
 
 def _read_while_one_passes(lane: Transition, reading: m.PlateRead) -> None:
-    """Count a plate for the vehicle that passes or for the one behind it; in doubt for nobody."""
+    """Count a plate for the vehicle that passes or for the one behind it; in doubt ignore it."""
     state, rules, visit = lane.state, lane.rules, lane.state.visits.present
     another = state.readings.votes.whose_else(reading) or state.readings.votes.is_anothers(reading)
     released = visit is not None and visit.arming_released
@@ -117,7 +117,7 @@ def _read_while_one_passes(lane: Transition, reading: m.PlateRead) -> None:
 
 
 def watch(lane: Transition) -> None:
-    """Handle early cards, plates that were read for long enough, and PINs that timed out."""
+    """Handle early cards and plates, plates due for a decision, and PINs and second credentials that timed out."""
     _watch_early(lane)
     _watch_early_plates(lane)
     _watch_second(lane)
@@ -137,7 +137,7 @@ def watch(lane: Transition) -> None:
         or not _stands(lane, state.visits.present.side)
         or lane.rules.lane.pin
     ):
-        return  # where a PIN is wanted, a plate opens nothing; a blocked one still stops its card
+        return  # where a PIN is required, a plate alone opens nothing; a blocked plate still stops the card
     if _is_suppressed(lane):
         return
     credential = Credential(plate=best.plate)
@@ -168,7 +168,7 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 
 def _presented(lane: Transition, visit: Visit, reader_id: int, credential: Credential) -> None:
-    """Assign this card to the vehicle on the arming loop."""
+    """Assign this card to the vehicle on the arming loop: ask for its PIN or a decision, or deny it in a lock-down."""
     visit = visit.asking(credential, reader_id)
     lane.put(lane.state.readings.holding(None))
     if lane.state.locked_down:
@@ -195,9 +195,9 @@ def _presented_unless_suppressed(lane: Transition, visit: Visit, reader_id: int,
 
 
 def _is_suppressed(lane: Transition) -> bool:
-    """Return whether a vehicle behind the closed gate was there first: opened for another, it would come out.
+    """Return whether a vehicle was on the closing loop, behind the closed gate, before this one came.
 
-    A closing loop that counts as stuck is no sign of a vehicle.
+    If the gate opened for this one, the other would come out. A closing loop that counts as stuck shows no vehicle.
     """
     state, rules = lane.state, lane.rules
     if rules.two_way or state.inputs.gate.position is not GatePosition.CLOSED or not state.inputs.closing.is_on():
@@ -209,14 +209,14 @@ def _is_suppressed(lane: Transition) -> bool:
 
 
 def _may_come(lane: Transition, reader_id: int) -> bool:
-    """Return whether a vehicle may soon be seen at this reader: nobody is on its loop, nor in the lane unasked."""
+    """Return whether a vehicle may soon be seen at this reader: its loop is not on, and no intruder can pass."""
     side = Side.FAR if reader_id in lane.rules.lane.far_readers else Side.NEAR
     intruder = lane.state.intruders.present
     return (intruder is None or intruder.shut) and not lane.state.inputs.loop(side).is_on()
 
 
 def _hold(lane: Transition, early: EarlyCard) -> None:
-    """Keep a card until the next look at the loop. Another card in its stead ends it; the same one again does not."""
+    """Hold a card until its vehicle is seen. A different card that was held before is recorded as ignored."""
     before = lane.state.readings.early
     if before is not None and before.credential != early.credential:
         _ignored(lane, before.reader_id, _why_nobody_stands(lane), before.credential)
@@ -240,7 +240,7 @@ def _watch_early(lane: Transition) -> None:
 
 
 def _watch_early_plates(lane: Transition) -> None:
-    """Drop plates whose vehicle did not come onto the loop."""
+    """Drop plates whose vehicle did not come onto the arming loop in time."""
     state = lane.state
     if state.visits.phase is not Phase.IDLE or not state.readings.votes.readings:
         return
@@ -254,7 +254,7 @@ def _watch_early_plates(lane: Transition) -> None:
 
 
 def _watch_second(lane: Transition) -> None:
-    """Give up a first credential whose second did not come. A new first one may follow."""
+    """Deny a visit whose second credential did not come in time. A new first one may follow."""
     state = lane.state
     if (
         state.readings.second_until is None
@@ -280,7 +280,7 @@ def _ask(lane: Transition, visit: Visit, credential: Credential, *, pin: str = "
 
 
 def _queue(lane: Transition, reader_id: int, credential: Credential) -> bool:
-    """Let the vehicle behind ask in a counted lane while the one before it passes, and return whether it does."""
+    """Ask for a decision on the vehicle behind, in a counted lane, while one passes. Return whether it was asked."""
     state, visit = lane.state, lane.state.visits.present
     if lane.rules.lane.vend != "counted" or visit is None or lane.rules.lane.pin or state.locked_down:
         return False
@@ -301,7 +301,7 @@ def _queue(lane: Transition, reader_id: int, credential: Credential) -> bool:
 
 
 def _turn_to_reader(lane: Transition, reader_id: int) -> None:
-    """Turn to the vehicle at this reader, in a two-way lane with readers on both sides."""
+    """Make the vehicle at this reader the present one, in a two-way lane with readers on both sides."""
     visit, rules = lane.state.visits.present, lane.rules
     if visit is None or lane.state.visits.phase is not Phase.ARMED or not rules.lane.far_readers:
         return
@@ -352,7 +352,7 @@ def _ignored(lane: Transition, reader_id: int, reason: str, credential: Credenti
 
 
 def _plate_ignored(lane: Transition, reading: m.PlateRead, reason: str) -> None:
-    """Record a plate that does not count, at most once in a while: cameras repeat themselves."""
+    """Record that a plate is ignored, at most once in a while: cameras repeat themselves."""
     readings, now = lane.state.readings, lane.now.at
     if readings.was_reported(reading.plate, now):
         return

@@ -1,7 +1,7 @@
-"""Reopening of a gate that the gateway closes, when something comes into its way or it is to stay open.
+"""Reopening of a gate that the gateway closes, when something comes into its way or it must be kept open.
 
-Part of the machine. The controller's own safety should do so by itself; it is not relied on. For a barrier open is the
-safe answer, in a lock-down too; where a gate has been opened again it is closed once all is clear, after pauses that
+Part of the machine. The controller's own safety should reopen the gate too, but is not relied on. For a barrier, open
+is the safe position, in a lock-down too. A gate that was opened again is closed once all is clear, after pauses that
 grow.
 """
 
@@ -23,10 +23,10 @@ _SOON = 0.25
 
 
 def watch(lane: Transition, job: Closing) -> bool:
-    """Open a gate again that closes onto something; return whether that was necessary now.
+    """Open a gate again that closes onto something; return whether an open was sent now.
 
-    This waits until the close has, or may have, reached the controller. Until then the driver's last question stops the
-    close, and an open beside it would close a step-by-step gate.
+    No open is sent before the close has, or may have, reached the controller. Until then the driver's check right
+    before the first byte stops the close, and an additional open would close a step-by-step gate.
     """
     state = lane.state
     if not job.ours or job.lost or state.inputs.gate_lost or state.inputs.gate.position is GatePosition.CLOSED:
@@ -59,7 +59,7 @@ def acknowledged(lane: Transition) -> None:
 
 
 def has_reached_controller(state: LaneState, job: Closing) -> bool:
-    """Return whether the controller has, or may have, a close of this closing. A later one may still wait."""
+    """Return whether a close of this closing has, or may have, reached the controller. A later one may still wait."""
     flight = state.commands.flight
     if job.earlier or job.reopening or state.inputs.gate.position is GatePosition.CLOSING:
         return True
@@ -69,9 +69,9 @@ def has_reached_controller(state: LaneState, job: Closing) -> bool:
 
 
 def close_to_undo(state: LaneState) -> Closing | None:
-    """Return the close that an open undoes, if it is sent now: one of ours that is on its way; None for none.
+    """Return the close that an open would undo if sent now: one that may still move the gate; None for none.
 
-    Nobody may know yet whether that close has gone out. An open that takes the place of another undoes the same close.
+    Whether that close has gone out may not be known yet. An open that replaces another undoes the same close.
     """
     job, flight = state.closing, state.commands.flight
     if job is not None and job.is_on_its_way:
@@ -87,16 +87,16 @@ def is_under_way(state: LaneState) -> bool:
 
 
 def not_sent(lane: Transition) -> None:
-    """Plan the next open when one did not go out; soon after the first, since a reset line is back in a moment."""
+    """Schedule the next open after one that was not sent; soon after the first, as a reset line is soon back."""
     job = lane.state.closing
     if job is not None and job.reopening:
         lane.put(job.open_not_sent(soon=lane.now.at + _SOON))
 
 
 def follow(lane: Transition, job: Closing) -> bool:
-    """Follow the reopening: send the open again until it is known to have worked. Return whether to wait on.
+    """Repeat the open until it is known to have worked. Return whether the reopening goes on.
 
-    Once the way is free no other open is sent: the close, should it still go on, is only watched further.
+    Once the way is free no other open is sent; a close that may still go on is only watched.
     """
     state = lane.state
     if not job.reopening:
@@ -133,7 +133,7 @@ def follow(lane: Transition, job: Closing) -> bool:
 
 
 def may_keep_open(lane: Transition) -> bool:
-    """Return whether a gate may be opened because it is to stay open.
+    """Return whether a gate may be opened to keep it open.
 
     A fire opens a gate of unknown position too. An order does not, nor does it open a gate under local control. Neither
     opens a gate that a person stopped.
@@ -148,14 +148,14 @@ def may_keep_open(lane: Transition) -> bool:
 
 
 def gate_regained(lane: Transition) -> None:
-    """Wait for the position, which comes with the return: a gate that has closed meanwhile is not opened for nobody."""
+    """Delay the next open until the position is read: a gate that has closed meanwhile must not open for nobody."""
     job = lane.state.closing
     if job is not None and job.reopening:
         lane.put(job.open_due(lane.now.at + _SOON))
 
 
 def put_off(lane: Transition) -> None:
-    """Give a person's stop its time before the gate is asked to open again."""
+    """Delay the next open, so that a person's stop can take effect first."""
     job = lane.state.closing
     if job is not None and job.reopening:
         lane.put(job.open_due(lane.now.at + _OPEN_PAUSE))
@@ -191,7 +191,7 @@ def _open(lane: Transition, job: Closing) -> None:
 
 
 def _is_seen_stopped(state: LaneState) -> bool:
-    """Return whether a stop has worked. An open gate may still begin to close while the stop is under way."""
+    """Return whether a stop is seen to have worked. An open gate may still begin to close until it is acknowledged."""
     if state.inputs.gate.position is GatePosition.OPEN:
         return bool(state.stop.by)
     return state.stop.is_in_force and state.inputs.gate.position in {GatePosition.OPENING, GatePosition.STOPPED}
@@ -207,9 +207,9 @@ def _is_seen_open(state: LaneState, job: Closing) -> bool:
 
 
 def _waits_for_other(state: LaneState) -> bool:
-    """Return whether no open can be sent now.
+    """Return whether the next open must wait for a command under way, or for a lost controller.
 
-    A stop under way delays none, unless it is seen to work, nor does a command that got no answer.
+    A stop under way delays it only once the gate is seen stopped. A command without an answer does not delay it.
     """
     flight = state.commands.flight
     if flight is not None and flight.command.action is GateAction.STOP:

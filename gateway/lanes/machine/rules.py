@@ -8,21 +8,21 @@ from enum import StrEnum
 from gateway.site import EventsSection, LaneSection, PolicySection, Site
 
 CLOSE_TRIES = 3
-"""So many closes are sent before a person is called."""
+"""How many closes are sent before a person is alerted."""
 OPEN_TRIES = 3
-"""So many opens are sent to keep a gate open, or to open it again, before a person is called; for a fire no limit."""
+"""How many opens are sent to keep a gate open, or to open it again, before a person is alerted; no limit in a fire."""
 PAUSE_SECONDS = 5.0
-"""For so long the gate is left alone after a command that failed."""
+"""How long the gate is left alone after a command that failed."""
 LEAVING_SECONDS = 10.0
-"""For so long the far loop belongs to the vehicle that has just passed."""
+"""How long a vehicle that has just passed may need to leave the loops: until then a loop may be on because of it."""
 DOUBTED_SECONDS = 60.0
-"""A clock that is not trusted for so long is told where the lane has schedules: each start begins so."""
+"""How long the clock must be untrusted before a lane with schedules reports it: at each start it is for a moment."""
 LATE_OPENING_SECONDS = 60.0
-"""For so long an opening without a cause is taken for the late effect of an unanswered open."""
+"""How long after an unanswered open an opening without a cause counts as its late effect."""
 
 
 class Side(StrEnum):
-    """From where a vehicle comes: `FAR` is the other side of a two-way lane, that of the leaving vehicles."""
+    """The side from which a vehicle comes. `FAR`, in a two-way lane only, is the side of leaving vehicles."""
 
     NEAR = "near"
     FAR = "far"
@@ -40,7 +40,7 @@ class LaneRules:
     Attributes:
         lane: the lane's own section.
         policy: the rules for the whole site.
-        events: what is kept around an event.
+        events: how much footage is kept around an event.
         safety_names: the names of the lane's safety points, in their order.
         boot: distinguishes the command ids of this run of the program from all others.
     """
@@ -80,7 +80,7 @@ class LaneRules:
 
 
 def _safety_names(site: Site, lane: LaneSection) -> tuple[str, ...]:
-    """Return what the site file calls them; with their device where that is not enough to tell them apart."""
+    """Return the names of the lane's safety points; with their device where two points have the same name."""
     devices = {device.id: device.name for device in site.devices}
     points = [ref.point for ref in lane.safety]
     return tuple(

@@ -1,8 +1,8 @@
-"""The condition of any close: it is known, and fresh, that nothing is in the way, and for long enough.
+"""The condition of every close: each point is known, fresh, and has been free for long enough.
 
-Force limits and entrapment protection are the hardware controller's (EN 12453); software must never send a
-close that is not known to be safe. A loop drops out under a vehicle, so one reading is no proof: every point that a
-vehicle holds must have been off for a while, and read so more than once.
+The hardware controller is responsible for force limits and entrapment protection (EN 12453); software must never send a
+close that is not known to be safe. A loop can drop out under a vehicle, so one reading is no proof: every point that a
+vehicle can hold must have been off for a while, and have been read off more than once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gateway.lanes.machine.state.inputs import InputReading
 from gateway.lanes.machine.state.lane import LaneState
 
 _MISSED_WHILE_CLOSING = 2
-"""So many polls in a row without an answer while the gate closes, and it is opened again."""
+"""A closing gate is opened again after so many polls in a row without an answer."""
 
 _MAY_BE_CLOSED = frozenset({GatePosition.OPENING, GatePosition.OPEN, GatePosition.STOPPED})
 
@@ -24,7 +24,7 @@ def why_not_close(rules: LaneRules, state: LaneState, now: float) -> str:
 
 
 def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa: PLR0911 (one per reason)
-    """Return what is in the way, or not known, at `now`; "" for nothing."""
+    """Return what is in the way, or not known, at `now` (monotonic seconds); "" for nothing."""
     if state.inputs.gate_lost:
         return f"the gate's controller is offline: {state.inputs.gate_lost}"
     if state.reason_kept_open:
@@ -47,7 +47,7 @@ def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa
 
 
 def what_is_not_clear(rules: LaneRules, state: LaneState, now: float) -> str:
-    """Return which point that a vehicle may hold is free, but not for long enough yet; "" for none."""
+    """Return which point that a vehicle can hold is free, but not for long enough yet; "" for none."""
     for name, point in obstructions(rules, state):
         if now < clears_at(rules, state, point) or not point.is_confirmed:
             seconds, why = rules.lane.clear_seconds, ""
@@ -58,7 +58,7 @@ def what_is_not_clear(rules: LaneRules, state: LaneState, now: float) -> str:
 
 
 def clears_at(rules: LaneRules, state: LaneState, point: InputReading) -> float:
-    """Return from when on this point counts as clear, if it stays off."""
+    """Return the instant from which this point counts as clear, if it stays off."""
     return max(
         point.clears_at(rules.lane.clear_seconds, rules.lane.clear_after_loss_seconds),
         state.orders.last_reason.until + rules.lane.clear_seconds,
@@ -68,9 +68,9 @@ def clears_at(rules: LaneRules, state: LaneState, point: InputReading) -> float:
 def is_close_near(rules: LaneRules, state: LaneState) -> bool:
     """Return whether the gate closes on a command, or may be closed as soon as the way is clear.
 
-    Its safety points are then polled as fast as their lines allow. A controller that starts again shows it by the
-    poll that it misses, and does not see a vehicle on its loop for a second or two after that; so no restart must fit
-    between two polls. One takes some 50 ms at least, and usual polls are 100 ms apart.
+    Its safety points are then polled as fast as their lines allow. A loop's device that restarts does not see a vehicle
+    on its loop for a second or two, and only a missed poll shows the restart. So no restart must fit between two polls:
+    a restart takes some 50 ms at least, and usual polls are 100 ms apart.
     """
     job, position = state.closing, state.inputs.gate.position
     if position is GatePosition.CLOSING or (job is not None and job.sent and job.ours):
@@ -80,7 +80,7 @@ def is_close_near(rules: LaneRules, state: LaneState) -> bool:
 
 
 def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> str:
-    """Return which point, clear when a close was sent, is not known to be free any more; "" for none."""
+    """Return which point is no longer known to be free since a close was sent; "" for none."""
     for name, point in obstructions(rules, state):
         if point.is_on():
             return f"{name} is active"
@@ -104,6 +104,6 @@ def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, I
 
 
 def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputReading], ...]:
-    """Return the inputs that a vehicle under the gate holds, with their names for people."""
+    """Return the inputs that a vehicle under the gate can hold, with their names for people."""
     others = zip(rules.safety_names, state.inputs.safety, strict=False)  # before the first reading there are no points
     return (("the closing loop", state.inputs.closing), *others)

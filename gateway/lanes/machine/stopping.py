@@ -1,9 +1,9 @@
 """A person's stop: the gate stays where it was stopped, whatever else would move it. Part of the machine.
 
-It begins once the stop was acknowledged, or is seen to have worked. Until then, and while the gate is still seen to
-close, something in its way has it opened again as usual; a stop that fails changes nothing. It outlasts a lost
-controller, the end of a fire, the schedule and a restart. It ends when a person opens or closes the gate or gives the
-lane an order, when a vehicle is let in, when a fire begins, and when the gate is seen closed.
+A stop takes effect once it was acknowledged, or is seen to have worked. Until then, and while the gate is still seen
+closing, the gate is opened again as usual if something comes into its way. A stop that fails changes nothing. A stop in
+force survives a lost controller, the end of a fire, the schedule and a restart. It ends when a person opens or closes
+the gate or gives the lane an order, when a vehicle is let in, when a fire begins, and when the gate is seen closed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def asked(lane: Transition, event: m.CommandRequested) -> None:
 
 
 def acknowledged(lane: Transition) -> None:
-    """Hold the gate stopped: the stop under way was acknowledged, or is seen to have worked."""
+    """Put the stop under way into force: it was acknowledged, or is seen to have worked."""
     stop, state = lane.state.stop.asked, lane.state
     if stop is None:
         return
@@ -48,7 +48,7 @@ def acknowledged(lane: Transition) -> None:
 
 
 def remembered(lane: Transition, event: m.StopRemembered) -> None:
-    """Hold a gate that was stopped before the restart; if that was in a fire, a fire that goes on is the same."""
+    """Restore a stop from before the restart. If it was given during a fire, the same fire does not end it."""
     lane.put(lane.state.stop.took_effect(event.by, lane.now.at, during_old_fire=event.during_fire))
     lane.drop_closing()
 
@@ -67,7 +67,7 @@ def ended(lane: Transition, why: str) -> None:
 
 
 def fire_changed(lane: Transition) -> None:
-    """End a stop from before a fire that begins; a contact that blinks tells of no new fire."""
+    """End a stop when a new fire begins. A fire soon after the last one is the same fire with a bouncing contact."""
     if not lane.state.inputs.on_fire:
         lane.put(lane.state.stop.fire_over(lane.now.at))
     elif lane.now.at >= lane.state.stop.fire_over_at + _SAME_FIRE_SECONDS:
@@ -75,7 +75,7 @@ def fire_changed(lane: Transition) -> None:
 
 
 def follow_gate(lane: Transition, position: GatePosition, *, before: GatePosition) -> None:
-    """Follow the gate; `before` is where it last was, as far as that was known."""
+    """Follow the gate's position; `before` is its last known one."""
     state, stop = lane.state, lane.state.stop.asked
     if stop is not None and position is GatePosition.STOPPED and (state.commands.flight is None or stop.given_up):
         acknowledged(lane)
@@ -91,7 +91,7 @@ def follow_gate(lane: Transition, position: GatePosition, *, before: GatePositio
 
 
 def watch(lane: Transition) -> None:
-    """Give up stops without an answer, and restore the command that a failed stop had replaced."""
+    """Give up stops without an answer, and send the open that a failed stop had replaced."""
     state, stop = lane.state, lane.state.stop.asked
     if stop is not None and not stop.given_up and state.commands.under_way(stop.command_id) is None:
         lane.put(state.stop.given_up(stop))
@@ -110,14 +110,14 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 
 def _watched_until(rules: LaneRules, state: LaneState) -> float:
-    """Return how long a gate that acknowledged the stop may still close unseen."""
+    """Return until when a gate whose stop is in force may still be closing unseen."""
     if state.closing is None or state.inputs.gate.position is GatePosition.CLOSING:
         return float("inf")
     return state.stop.since + rules.lane.closing_seconds
 
 
 def _open_after_all(lane: Transition) -> None:
-    """Send the open whose place a stop took before it went out, when that stop did not go out either."""
+    """Send the open that a stop replaced before it was sent, if that stop failed too."""
     state, deadline = lane.state, lane.state.stop.overtaken_open
     if deadline is None or state.stop.asked is not None or state.commands.flight is not None:
         return

@@ -1,4 +1,4 @@
-"""One transition of the lane machine: the state as it becomes, and the commands so far."""
+"""One transition of the lane machine: the state under construction, and the commands so far."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LANE = "lane"
 
 
 class Transition:
-    """The state under construction. The machine's concerns put their new parts into it."""
+    """The state under construction. Each module of the machine puts its new parts of the state into it."""
 
     def __init__(self, rules: LaneRules, state: LaneState, now: m.Now) -> None:
         self.rules = rules
@@ -30,7 +30,7 @@ class Transition:
         self.commands: list[m.LaneCommand] = []
 
     def put(self, part: Part) -> None:
-        """Put a part of the state in the place of the one of its type."""
+        """Replace the part of the state that has this part's type."""
         self.state = self.state.with_part(part)
 
     def note(self, text: str) -> None:
@@ -42,7 +42,7 @@ class Transition:
         self.state = self.state.without_closing()
 
     def finish(self) -> LaneState:
-        """Return the state once all deadlines were looked at."""
+        """Return the state after all deadlines were checked."""
         return self.state.looked(self.now.at)
 
     def enter(self, phase: Phase, visit: Visit | None) -> None:
@@ -66,7 +66,7 @@ class Transition:
             self.enter(Phase.IDLE, None)
 
     def sides(self) -> tuple[Side, ...]:
-        """Return from where vehicles come."""
+        """Return the sides from which vehicles come."""
         return (Side.NEAR, Side.FAR) if self.rules.two_way else (Side.NEAR,)
 
     def is_leaving(self, side: Side) -> bool:
@@ -92,8 +92,8 @@ class Transition:
         Args:
             visit: what is known of the vehicle.
             outcome: how it ended.
-            reason: why, for one that nobody decided on.
-            direction: where it went, if not where vehicles from its side go.
+            reason: why it passed, if no decision says so.
+            direction: "entry" or "exit", if it differs from that of vehicles from its side.
             before: the grant of a vehicle that was let in before the restart.
         """
         decision = visit.decision
@@ -115,7 +115,7 @@ class Transition:
         )
 
     def observe(self, event: m.LaneEvent) -> None:
-        """Take inputs, gate and orders from the event."""
+        """Take what the event says of inputs, gate and orders into the state."""
         self.state = self.state.observed(self.rules, event)
 
     def command(self, action: GateAction) -> Command:
@@ -134,7 +134,7 @@ class Transition:
         )
 
     def write(self, command: Command, state: CommandState, detail: str = "") -> None:
-        """Record how far a command has come. Of a person's command each step is an event, of a lane's the failures."""
+        """Record a command's new state, with an event for each state of a person's command and a lane's failures."""
         reached = replace(command, state=state, detail=detail)
         kind = _COMMAND_EVENTS[state]
         failed = state in {CommandState.REFUSED, CommandState.UNKNOWN}

@@ -37,7 +37,7 @@ _PROBLEMS = MappingProxyType(
         EventKind.INPUT_CHATTERS: ProblemKind.INPUT_CHATTERS,
     }
 )
-"""The kinds of problems that the lasting troubles are."""
+"""The kind of problem for each kind of lasting trouble."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +79,12 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 
 def has(state: LaneState, kind: EventKind) -> bool:
-    """Return whether there is trouble of this kind now."""
+    """Return whether a trouble of this kind is present."""
     return any(trouble.kind is kind for trouble in state.troubles.present)
 
 
 def follow_gate(lane: Transition, before: GatePosition) -> None:
-    """Note when the gate leaves its closed limit, and whether it had a reason to. `before` is its last position."""
+    """Note when the gate leaves its closed limit, and whether it had a reason. `before` is its last known position."""
     position, now = lane.state.inputs.gate.position, lane.now.at
     if position is GatePosition.UNKNOWN:
         return
@@ -100,7 +100,7 @@ def follow_gate(lane: Transition, before: GatePosition) -> None:
 
 
 def right_of_way_began(lane: Transition) -> None:
-    """Count the time of an open gate anew: a vehicle is let in or has passed, and nothing is forced any more."""
+    """Restart the time of an open gate, and forget a forced opening: a vehicle is let in or has passed."""
     if lane.state.troubles.off_closed_at is not None and not has(lane.state, EventKind.HELD_OPEN):
         lane.put(lane.state.troubles.off_closed(lane.now.at))
     lane.put(lane.state.troubles.forced(None))
@@ -148,7 +148,7 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
 
 
 def _inputs(rules: LaneRules, state: LaneState) -> list[tuple[str, InputReading]]:
-    """Return every input that a vehicle may hold; fire and key switch may stay on without limit."""
+    """Return every input that a vehicle can hold; fire input and key switch may stay on without limit."""
     return [*((name, loop) for name, loop, _ in _arming_loops(rules, state)), *obstructions(rules, state)]
 
 

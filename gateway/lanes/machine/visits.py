@@ -26,7 +26,10 @@ HAS_RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 
 
 def arrived(lane: Transition, side: Side, *, free_for: float = float("inf")) -> None:
-    """Begin a visit when an arming loop comes on; one that was free for a moment only had dropped out."""
+    """Handle an arming loop that comes on: begin a visit, or note a second vehicle behind the one that passes.
+
+    `free_for` is how many seconds the loop was off. A loop that was off for a moment had only dropped out.
+    """
     if lane.is_leaving(side):
         return
     visit, phase = lane.state.visits.present, lane.state.visits.phase
@@ -49,9 +52,9 @@ def arrived(lane: Transition, side: Side, *, free_for: float = float("inf")) -> 
 
 
 def arming_released(lane: Transition, side: Side, *, held_for: float) -> None:
-    """Follow an arming loop that goes off: before a grant the vehicle has left, after it the vehicle moves on.
+    """Handle an arming loop that goes off: before a grant the vehicle has left, after a grant it moves on.
 
-    It was on for `held_for` seconds; for less than a vehicle needs, it tells of no second one.
+    `held_for` is how many seconds the loop was on. Less than a vehicle needs shows no vehicle.
     """
     if lane.is_leaving(side):
         lane.put(lane.state.visits.with_leaving(None))
@@ -82,7 +85,7 @@ def arming_released(lane: Transition, side: Side, *, held_for: float) -> None:
 
 
 def decided(lane: Transition, event: m.Decided) -> None:
-    """Take the decision; one that is no longer awaited changes nothing."""
+    """Carry out the decision. One that is no longer awaited changes nothing."""
     visit, queued = lane.state.visits.present, lane.state.visits.queued
     if (
         lane.state.visits.phase is Phase.DECIDING
@@ -142,12 +145,12 @@ def opened(lane: Transition) -> None:
 
 
 def passing(lane: Transition) -> None:
-    """Follow a vehicle with its right of way onto the closing loop, perhaps before the gate was fully up."""
+    """Follow a vehicle with the right of way onto the closing loop, perhaps before the gate is fully open."""
     lane.enter(Phase.PASSING, lane.state.visits.present)
 
 
 def left_closing_loop(lane: Transition) -> None:
-    """Record a passage once the closing loop is free, if the arming loop was released too; else wait again."""
+    """Record a passage once the closing loop is free, if the arming loop was released too; else wait on."""
     visit, passing_since = lane.state.visits.present, lane.state.visits.since
     if visit is None:
         return
@@ -157,7 +160,7 @@ def left_closing_loop(lane: Transition) -> None:
         _next(lane, passed=True)
         return
     if not visit.arming_released and lane.state.inputs.loop(visit.side).is_on():
-        # Under a gate that is not open nothing was passing: it is still to open, in a time of its own.
+        # Nothing can have passed under a gate that is not open: it must still open, within a new time-out.
         is_open = lane.state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is GatePosition.OPEN
         lane.enter(Phase.OPEN if is_open else Phase.OPENING, visit)
         return
@@ -206,7 +209,7 @@ def closed_before_passing(lane: Transition) -> None:
 
 
 def watch(lane: Transition) -> None:
-    """End openings that take too long, open gates without a vehicle, and the mark of a vehicle that has left."""
+    """End openings that take too long, the wait at an open gate without a vehicle, and the time to leave a loop."""
     state, now = lane.state, lane.now.at
     if state.visits.phase is Phase.OPENING and now >= state.visits.since + lane.rules.lane.opening_seconds:
         if lane.state.stop.by:
@@ -238,13 +241,13 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 
 def _open(lane: Transition, visit: Visit) -> None:
-    """Let it in: the gate first, then the event."""
+    """Let the vehicle in: command the gate first, then record the event."""
     is_open = lane.state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is GatePosition.OPEN
     shown = visit.credential.shown() if visit.credential else ""
     lane.put(lane.state.visits.without_grant_of(shown))
     lane.note("")
     if lane.state.reason_kept_open and is_open:
-        # Nothing to ask of the gate: a second open would close some gates, and `reopening` undoes a close under way.
+        # Send no open: a second one would close some gates, and `reopening` undoes a close under way.
         lane.enter(Phase.OPEN, visit.opening())
         _tell_decision(lane, visit)
         stopping.ended(lane, _LET_IN)
@@ -264,7 +267,7 @@ def _open(lane: Transition, visit: Visit) -> None:
 
 
 def _queued_decided(lane: Transition, visit: Visit) -> None:
-    """Owe the vehicle behind, in a counted lane, its passage beside the present one."""
+    """Carry out the decision on the vehicle behind, in a counted lane: a grant means that a passage is owed to it."""
     lane.put(lane.state.visits.with_queued(None))
     if lane.state.locked_down:
         deny_locked(lane, visit)
@@ -347,7 +350,7 @@ def _give_up(lane: Transition) -> None:
 
 
 def _next(lane: Transition, *, passed: bool = False) -> None:
-    """Turn to the next vehicle that is owed a passage, or have the gate closed."""
+    """Turn to the next vehicle that is owed a passage, or begin to close the gate."""
     if lane.state.visits.owed:
         following = lane.state.visits.owed[0]
         lane.put(lane.state.visits.one_owed_less())
@@ -356,13 +359,13 @@ def _next(lane: Transition, *, passed: bool = False) -> None:
     queued = lane.state.visits.queued
     lane.rest(passed=passed)
     if queued is not None and lane.state.visits.present is not None:
-        # The vehicle behind has asked already; its answer is still to come.
+        # The decision on the vehicle behind was already asked for and is still to come.
         lane.put(lane.state.visits.with_queued(queued))
     closing.begin(lane)
 
 
 def _given_up_at(rules: LaneRules, state: LaneState) -> float:
-    """Return when to stop waiting at an open gate. A loop that is on, or unknown, keeps it open without limit."""
+    """Return when an open gate stops waiting for a vehicle. A loop that is on or unknown keeps it open for ever."""
     free_since = state.free_since(rules)
     seen = state.visits.present is not None and state.visits.present.vehicle_seen
     if free_since is None or (rules.lane.vend != "momentary" and not seen):
@@ -380,7 +383,7 @@ def granted_vehicles(rules: LaneRules, state: LaneState, access: Mapping[str, Ac
 
 
 def granted(rules: AccessRules, decision: Decision | None) -> Iterator[Coming]:
-    """Yield a vehicle with this decision on its way, None for one that a person lets in."""
+    """Yield a vehicle that is let in, None for `decision` if by a person; yield nothing where no area is entered."""
     if rules.way:
         card = decision.card if decision is not None else None
         yield Coming(rules.lane_id, rules.way, rules.holder(card) if card is not None else "")

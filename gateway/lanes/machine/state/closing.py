@@ -15,22 +15,23 @@ class Closing:
     """The closing of the gate, beside the visit of the next vehicle.
 
     Attributes:
-        since: when this was decided, or when the last close was sent.
+        since: when the closing was decided, or when its last close was sent.
         sent: whether a close is on its way, or the device closes by itself.
-        tries: closes sent so far.
-        not_before: the gate is left alone until then.
-        hold_reported: whether an event says that a safety point delays it.
+        tries: number of closes sent so far.
+        not_before: no close is sent before then.
+        hold_reported: whether an event has reported what delays the close.
         earlier: whether a close before the last one has reached the controller, and may still move the gate: another
             close followed it, or opens that were to undo it may not have worked.
         seen_moving: whether the gate was seen closing since the close was sent.
-        ours: the gate moves, or stopped half-way, on a close of ours; what comes into its way has it opened again.
-        lost: the controller was away meanwhile, and the position has not been read since.
-        reopened: how often in a row it was opened again while it closed.
-        reopening: opens sent to undo it that have not moved the gate yet.
-        reopen_at: when the next one is due.
-        reopen_unsent: the last one did not go out.
-        reopens_for: why it was asked to open again, until its controller acknowledges that; "" when it did.
-        reopens_since: when it was asked to, in wall micros.
+        ours: whether the gate moves, or stopped half-way, on a close that the gateway sent; then it is opened again if
+            something comes into its way.
+        lost: whether the controller was lost meanwhile, and the position has not been read since.
+        reopened: how often in a row the gate was opened again while it closed.
+        reopening: number of opens sent to undo the close that have not moved the gate yet.
+        reopen_at: when the next such open is due.
+        reopen_unsent: whether the last such open did not go out.
+        reopens_for: why the gate was asked to open again; "" once its controller has acknowledged that.
+        reopens_since: when the gate was asked to open again, in wall micros.
     """
 
     since: float
@@ -51,7 +52,7 @@ class Closing:
 
     @property
     def is_on_its_way(self) -> bool:
-        """True when a close of ours may still move the gate, or is being undone."""
+        """True when a close that the gateway sent may still move the gate, or is being undone."""
         return (self.sent and self.ours) or self.reopening > 0 or self.earlier
 
     @classmethod
@@ -61,7 +62,7 @@ class Closing:
 
     @classmethod
     def by_person(cls, at: float, *, tries: int, earlier: bool) -> Closing:
-        """Return a closing that a person wants, whose close is on its way; `tries` are used up by it."""
+        """Return a closing that a person wants, whose close is on its way and counts as `tries` closes."""
         return cls(since=at, sent=True, ours=True, tries=tries, earlier=earlier)
 
     def seen_closing(self) -> Closing:
@@ -69,15 +70,15 @@ class Closing:
         return replace(self, seen_moving=True)
 
     def controller_lost(self) -> Closing:
-        """Return the closing while its controller is away."""
+        """Return the closing while the gate's controller is lost."""
         return replace(self, lost=True)
 
     def found_again(self, at: float) -> Closing:
-        """Return the closing once the position was read after a loss; an open to undo it is due at once."""
+        """Return the closing once the position was read after a loss; an open that is to undo it is due at once."""
         return replace(self, lost=False, reopen_at=min(self.reopen_at, at))
 
     def with_hold_reported(self) -> Closing:
-        """Return the closing once an event says what delays it."""
+        """Return the closing once an event has reported what delays it."""
         return replace(self, hold_reported=True)
 
     def close_sent(self, at: float) -> Closing:
@@ -85,20 +86,20 @@ class Closing:
         return replace(self, since=at, sent=True, ours=True, tries=self.tries + 1, seen_moving=False)
 
     def watched_again(self, at: float) -> Closing:
-        """Return the closing after an open in its place that never left, or was given up."""
+        """Return the closing after an open that replaced it was not sent, or was given up."""
         return replace(self, since=at, reopen_unsent=self.reopening > 0)
 
     def close_reached(self) -> Closing:
-        """Return the closing once a close whose place another took turned out to have reached the controller."""
+        """Return the closing after a superseded close turned out to have reached the controller."""
         return replace(self, earlier=True)
 
     def close_not_sent(self, at: float) -> Closing:
-        """Return the closing after a close that never left, which counts for no try; an earlier one is watched on."""
+        """Return the closing after a close that was not sent: it is no try, and an earlier close is still watched."""
         goes_on = self.earlier
         return replace(self, since=at, sent=goes_on, ours=goes_on, tries=max(0, self.tries - 1))
 
     def close_overtaken(self, at: float) -> Closing:
-        """Return the closing after a close that never left since a stop took its place."""
+        """Return the closing after a close that was not sent because a stop took its place."""
         return replace(self.close_not_sent(at), seen_moving=False)
 
     def after_failure(self, at: float, *, pause: float, stopped: bool) -> Closing:
@@ -113,7 +114,7 @@ class Closing:
         )
 
     def opened_again(self, now: m.Now, reason: str, *, pause: float, most_tries: int) -> Closing:
-        """Return the closing once something came into the way; it waits for `pause` seconds before the next close."""
+        """Return the closing once something came into the way; the next close waits for at least `pause` seconds."""
         return Closing(
             since=now.at,
             tries=max(0, min(self.tries, most_tries) - 1),
@@ -128,7 +129,7 @@ class Closing:
         return replace(self, reopening=self.reopening + 1, reopen_at=next_at, reopen_unsent=False)
 
     def open_not_sent(self, *, soon: float) -> Closing:
-        """Return the closing after an open that never left; the first is followed by another at `soon`."""
+        """Return the closing after an open that was not sent. After the first open, the next is due at `soon`."""
         return replace(self, reopen_at=soon if self.reopening == 1 else self.reopen_at, reopen_unsent=True)
 
     def open_due(self, at: float) -> Closing:
@@ -140,5 +141,5 @@ class Closing:
         return replace(self, reopens_for="")
 
     def reopening_over(self, *, goes_on: bool = False) -> Closing:
-        """Return the closing with no open awaited; `goes_on`: the gate may still be closing on our command."""
+        """Return the closing with no open awaited; `goes_on`: a close that was sent may still move the gate."""
         return replace(self, reopening=0, reopens_for="", ours=self.ours or goes_on, earlier=goes_on)

@@ -19,9 +19,9 @@ class InFlight:
         give_up_at: when its outcome counts as unknown.
         acknowledged_at: when the device acknowledged it, None before.
         doubt: why nobody knows whether the device heard it, "" while there is no doubt.
-        doubted_at: since when; a movement seen after that settles the doubt.
-        instead_of: the close that this open undoes; should the open not go out, or not be answered, that close is
-            watched further.
+        doubted_at: when the doubt began; a movement seen after that settles it.
+        instead_of: the close that this open undoes; if the open is not sent or not answered, that close is watched
+            again.
     """
 
     command: Command
@@ -61,7 +61,7 @@ class Commands:
         made: how many commands of its own the lane has made.
         flight: the one under way.
         superseded: those whose driver has yet to report the outcome.
-        unanswered_open_at: when an open was given up without movement.
+        unanswered_open_at: when the last open was given up without a movement.
     """
 
     made: int = 0
@@ -70,7 +70,7 @@ class Commands:
     unanswered_open_at: float = float("-inf")
 
     def under_way(self, command_id: str) -> Command | None:
-        """Return the command of that id, while its outcome is open."""
+        """Return the command of that id, None once its outcome is known."""
         flight = () if self.flight is None else (self.flight.command,)
         commands = (*flight, *(one.command for one in self.superseded))
         return next((command for command in commands if command.command_id == command_id), None)
@@ -89,13 +89,13 @@ class Commands:
         return replace(self, superseded=(*self.superseded, one))
 
     def undoing_nothing(self) -> Commands:
-        """Return the commands once the close that they were to undo moves the gate no more."""
+        """Return the commands once the close that they were to undo no longer moves the gate."""
         superseded = tuple(replace(one, instead_of=None) for one in self.superseded)
         flight = self.flight if self.flight is None else replace(self.flight, instead_of=None)
         return replace(self, flight=flight, superseded=superseded)
 
     def close_never_left(self) -> Commands:
-        """Return the commands once a close turned out never to have gone out; they still undo an earlier one."""
+        """Return the commands once a close turned out not to have been sent; they still undo an earlier close."""
 
         def kept(close: Closing | None) -> Closing | None:
             return close if close is not None and close.earlier else None
@@ -109,7 +109,7 @@ class Commands:
         return replace(self, flight=replace(flight, acknowledged_at=at))
 
     def doubted(self, flight: InFlight, doubt: str, at: float) -> Commands:
-        """Return the commands while nobody knows whether the device heard the one under way; it undoes nothing more."""
+        """Return the commands while nobody knows whether the device heard the one under way, which undoes no close."""
         return replace(self, flight=replace(flight, doubt=doubt, doubted_at=at, instead_of=None))
 
     def ended(self) -> Commands:
@@ -117,11 +117,11 @@ class Commands:
         return replace(self, flight=None)
 
     def without(self, one: Superseded) -> Commands:
-        """Return the commands once the fate of this superseded one is known."""
+        """Return the commands once the outcome of this superseded one is known."""
         return replace(self, superseded=tuple(other for other in self.superseded if other is not one))
 
     def open_unanswered(self, at: float) -> Commands:
-        """Return the commands after an open was given up."""
+        """Return the commands after an open was given up without a movement."""
         return replace(self, unanswered_open_at=at)
 
     def open_took_effect(self) -> Commands:

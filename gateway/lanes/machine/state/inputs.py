@@ -11,10 +11,10 @@ from gateway.lanes.machine.rules import Side
 
 NEVER = float("-inf")
 CHATTER_CHANGES = 24
-"""So many changes within `CHATTER_SECONDS` are no vehicles: more than one a second does not pass, trailers included."""
+"""So many changes within `CHATTER_SECONDS` are chatter: no more than one vehicle or trailer passes in a second."""
 CHATTER_SECONDS = 10.0
 BURST_CHANGES = 8
-"""So many changes within `BURST_SECONDS` are none either: no four vehicles pass, nor does a loop drop out so often."""
+"""So many changes within `BURST_SECONDS` are chatter too: four vehicles, or four drop-outs of a loop, take longer."""
 BURST_SECONDS = 3.0
 _MISSED_IS_LOSS = 2
 _AT_REST = frozenset({GatePosition.OPEN, GatePosition.STOPPED, GatePosition.CLOSED})
@@ -25,14 +25,15 @@ class InputReading:
     """An input and when that was read.
 
     Attributes:
-        state: as last read.
-        at: when that was.
-        since: since when it is so.
-        changes: when it changed between on and off last, the oldest first.
-        returned: when it was read again after it had been unknown, missed or not read for too long; for the first time,
-            too.
-        resumed: the same, and also when it was read again after one missed poll, off before and after it.
-        missed: polls in a row that its device has not answered since.
+        state: its state as last read.
+        at: when it was last read.
+        since: when it took that state.
+        changes: when it last changed between on and off, the oldest change first.
+        returned: when it was last read again after it had been unknown, missed or not read for too long. Its first
+            reading counts too.
+        resumed: as `returned`, but also when it was read again after one missed poll with the point off before and
+            after it.
+        missed: number of polls in a row that its device has not answered since the last reading.
     """
 
     state: PointState = PointState.UNKNOWN
@@ -48,14 +49,16 @@ class InputReading:
         return self.state if now - self.at <= stale else PointState.UNKNOWN
 
     def reported(self, state: PointState, at: float, *, stale: float = float("inf")) -> InputReading:
-        """Return the point after another reading; one more than `stale` seconds after the last is a return.
+        """Return the point after another reading. A reading more than `stale` seconds after the last is a return.
 
-        So is one after missed polls: two in a row, or one with the point on before or after it. Its detector may have
-        been without power: it may tell of a vehicle while it starts, and sees none for a moment then.
+        So is a reading after missed polls: after two in a row, or after one with the point on before or after it. The
+        detector may have lost power: while it starts it may report a vehicle that is not there, and after that it sees
+        none for a moment.
 
-        One missed poll with the point off before and after it is no return, but nothing is closed on it for as long:
-        whoever drives up while a detector starts is not seen, and a close that was due would come down on the vehicle.
-        A gate that closes already is not opened again for it, or one lost answer in a hundred would open every gate.
+        One missed poll with the point off before and after it is no return, but delays a close for as long as a return
+        does: a detector that starts does not see a vehicle that drives up, and a close that was due would come down on
+        it. A gate that already closes is not opened again for that; otherwise one lost answer in a hundred would open
+        every gate.
         """
         was_missed = self.missed >= _MISSED_IS_LOSS or (self.missed > 0 and PointState.ON in {self.state, state})
         was_lost = self.state is PointState.UNKNOWN or was_missed or at - self.at > stale
@@ -68,16 +71,16 @@ class InputReading:
         return InputReading(state, at, since=at, changes=changes, returned=returned, resumed=resumed)
 
     def clears_at(self, clear: float, after_loss: float) -> float:
-        """Return from when on it counts as clear, if it is off and stays so for `clear` seconds.
+        """Return when it counts as clear if it stays off: once it has been off for `clear` seconds.
 
-        That is `after_loss` seconds after a return or a missed poll: a detector that has just got its power may not see
-        a vehicle yet.
+        After a return or a missed poll that takes at least `after_loss` seconds: a detector that has just got power may
+        not see a vehicle yet.
         """
         return max(self.since + clear, self.resumed + after_loss)
 
     @property
     def is_confirmed(self) -> bool:
-        """True when more than one reading has said what it is."""
+        """True when a second reading has confirmed its state."""
         return self.at > max(self.since, self.resumed)
 
     def chatters_until(self) -> float:
@@ -103,10 +106,10 @@ class SeenGate:
     """The gate's position.
 
     Attributes:
-        position: as last read.
-        at: when that was.
-        known: the last one that was not unknown.
-        since: since when it is so; for an unknown position at the earliest since its controller answers.
+        position: its position as last read.
+        at: when it was last read.
+        known: the last position that was not unknown.
+        since: when it took that position; for an unknown position, no earlier than its controller answered.
         has_rested: whether it was seen open, closed or stopped since the start.
     """
 
@@ -133,14 +136,18 @@ class SeenGate:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Everything that is read in the field.
+    """The lane's gate and all its inputs, as last read.
 
     Attributes:
+        gate: the gate's position.
         gate_lost: why the gate's controller is away, "" while it answers.
         arming: the arming loop.
         far: the arming loop on the other side of a two-way lane.
         closing: the closing loop.
-        on_fire: whether the fire input is active.
+        safety: the safety points in the site file's order; empty before the first reading of one.
+        fire: the fire input.
+        local: the key switch.
+        on_fire: whether the fire input was on when its state was last known.
     """
 
     gate: SeenGate = field(default_factory=SeenGate)
@@ -176,7 +183,7 @@ class Inputs:
         return replace(self, gate_lost=reason or "it does not answer")
 
     def gate_away_for(self, reason: str) -> Inputs:
-        """Return the inputs with another reason for a loss that is known."""
+        """Return the inputs with another reason for the loss; unchanged while the controller answers."""
         return replace(self, gate_lost=self.gate_lost and reason)
 
     def gate_back(self, at: float | None = None) -> Inputs:

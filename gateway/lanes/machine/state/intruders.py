@@ -1,4 +1,4 @@
-"""Vehicles without a right of way, and traces of those before that tell them apart."""
+"""Vehicles without a right of way, and what is remembered of earlier vehicles to tell them apart."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Intruder:
         at: when it was noticed, on the closing loop or before.
         first: whether it came onto the closing loop before any arming loop.
         moved_on: whether the arming loop was released for it, which tells it from the vehicle before.
-        drops_out: the closing loop was free for a moment only: it may be the vehicle before.
-        reached_arming: whether it came onto the arming loop from there.
-        shut: the gate has been closed all the while, so that it cannot have passed.
+        drops_out: whether the closing loop was free only for a moment before: then it may be the vehicle before.
+        reached_arming: whether it went on from the closing loop to the arming loop.
+        shut: whether the gate has been closed all the time, so that it cannot have passed.
     """
 
     visit: Visit
@@ -32,7 +32,7 @@ class Intruder:
 
 @dataclass(frozen=True, slots=True)
 class MovedOn:
-    """A vehicle that nobody let in left the arming loop, perhaps forwards."""
+    """A vehicle that was not let in and left the arming loop, perhaps forwards."""
 
     visit: Visit
     at: float
@@ -40,11 +40,11 @@ class MovedOn:
 
 @dataclass(frozen=True, slots=True)
 class Intruders:
-    """The vehicle on the closing loop without a right of way, and traces of those before it.
+    """The vehicle on the closing loop without a right of way, and what is remembered of earlier vehicles.
 
     Attributes:
-        present: on the closing loop now.
-        moved_on: who left the arming loop without a decision and may come onto the closing loop.
+        present: the one on the closing loop now.
+        moved_on: the last one that left the arming loop without being let in, and may come onto the closing loop.
         passed_at: when a vehicle that was let in passed last.
         left_at: when the closing loop was left last, by whatever it was.
     """
@@ -55,15 +55,15 @@ class Intruders:
     left_at: float = float("-inf")
 
     def noticed(self, intruder: Intruder, *, moved_on: MovedOn | None) -> Intruders:
-        """Return the intruders once something is on the closing loop; `moved_on` may still come after it."""
+        """Return the intruders once something is on the closing loop; `moved_on` may still come onto it later."""
         return replace(self, present=intruder, moved_on=moved_on)
 
     def gone(self) -> Intruders:
-        """Return the intruders with the closing loop free, or given to who has the right of way."""
+        """Return the intruders with the closing loop free, or held by a vehicle with the right of way."""
         return replace(self, present=None)
 
     def let_through(self, intruder: Intruder) -> Intruders:
-        """Return the intruders once the gate over this one is no longer closed."""
+        """Return the intruders once this one can pass, since the gate is no longer closed."""
         return replace(self, present=replace(intruder, shut=False))
 
     def on_arming_loop(self, intruder: Intruder) -> Intruders:
@@ -71,16 +71,16 @@ class Intruders:
         return replace(self, present=replace(intruder, reached_arming=True))
 
     def driving_on(self, intruder: Intruder, visit: Visit, *, vehicle: bool) -> Intruders:
-        """Return the intruders once this one left the arming loop forwards; a `vehicle` for sure, or perhaps none."""
+        """Return the intruders once this one left the arming loop forwards; `vehicle`: it is surely a vehicle."""
         on = replace(intruder, visit=visit, first=False, moved_on=intruder.moved_on or vehicle)
         return replace(self, present=on)
 
     def left_arming_loop(self, visit: Visit, at: float) -> Intruders:
-        """Return the intruders after somebody whom nobody let in left the arming loop, perhaps forwards."""
+        """Return the intruders after a vehicle that was not let in left the arming loop, perhaps forwards."""
         return replace(self, moved_on=MovedOn(visit, at))
 
     def passage_at(self, at: float) -> Intruders:
-        """Return the intruders after a vehicle has passed, which leaves nobody between the loops."""
+        """Return the intruders after a vehicle has passed; nobody is between the loops then."""
         return replace(self, passed_at=at, moved_on=None)
 
     def closing_loop_left(self, at: float) -> Intruders:

@@ -27,9 +27,9 @@ class LaneState:
     """Everything a lane knows.
 
     Attributes:
-        closing: the gate that is to be closed, None when nothing is to be done.
-        note: why the lane is as it is, in one line; "" when all is as usual.
-        looked_at: when the machine looked at its deadlines last.
+        closing: the closing of the gate, None when the gate need not be closed.
+        note: the reason of the lane's state, in one line; "" when all is as usual.
+        looked_at: when the machine last checked its deadlines.
     """
 
     inputs: Inputs = field(default_factory=Inputs)
@@ -52,8 +52,8 @@ class LaneState:
     def afresh(self, now: m.Now, *, gate_lost: str) -> LaneState:
         """Return the state after a change of the lane's settings: its points and its gate are to be read again.
 
-        What people ordered stays, and so does who was let in before a restart. `gate_lost`: why the gate's controller
-        is away, "" while it may answer.
+        People's orders and stops stay, and so do vehicles that were let in before a restart. `gate_lost`: why the
+        gate's controller is away, "" while it may answer.
         """
         visits = replace(Visits().entered(Phase.IDLE, None, now), granted_before=self.visits.granted_before)
         return LaneState(
@@ -73,7 +73,7 @@ class LaneState:
         return self if note == self.note else replace(self, note=note)
 
     def looked(self, at: float) -> LaneState:
-        """Return the state once all deadlines were looked at."""
+        """Return the state after all deadlines were checked."""
         return replace(self, looked_at=at)
 
     def without_closing(self) -> LaneState:
@@ -81,10 +81,10 @@ class LaneState:
         return self if self.closing is None else replace(self, closing=None)
 
     def observed(self, rules: LaneRules, event: m.LaneEvent) -> LaneState:  # noqa: PLR0911 (one per event)
-        """Return the state with what this event says of inputs, gate and orders; other events change nothing.
+        """Return the state with the event's reading of an input or the gate, or its order. Other events change nothing.
 
-        The machine does so in its transition; the runner does so ahead of the inbox, for the last question before a
-        close.
+        The machine calls this in its transition. The runner calls it ahead of the inbox, so that the check right before
+        a close knows the newest readings.
         """
         inputs, orders = self.inputs, self.orders
         match event:
@@ -111,7 +111,7 @@ class LaneState:
 
     @property
     def shown_phase(self) -> Phase:
-        """The phase for people: the vehicle's, or that of the gate behind it."""
+        """The phase for people: the vehicle's, or behind the last vehicle that of the gate."""
         if self.inputs.gate_lost:
             return Phase.FAULT
         if self.visits.phase is Phase.IDLE and self.closing is not None:
@@ -144,21 +144,25 @@ class LaneState:
         return f"{self.stop.by} stopped the gate{though}; it stays so {until}"
 
     def why_open_at(self, since: float, now: float) -> ReasonToStayOpen | None:
-        """Return why whoever came at `since` was welcome: the gate is kept open, or was until then. None: neither."""
+        """Return why a vehicle that came at `since` needed no grant: the gate is, or was then, kept open; else None."""
         if self.reason_kept_open:
             return ReasonToStayOpen("fire" if self.inputs.on_fire else "hold_open", self.reason_kept_open, until=now)
         return self.orders.last_reason if since <= self.orders.last_reason.until else None
 
     def moved_at(self, came: float, now: float) -> float:
-        """Return when who came at `came` and moves on now counts as having moved.
+        """Return when a vehicle that came at `came` and moves on now counts as having moved.
 
-        Who stood there while the gate was kept open takes a moment to start after its end.
+        A vehicle that stood there while the gate was kept open needs a moment to start. If it starts within that moment
+        after the end, it counts as having moved while the gate was kept open.
         """
         until = self.orders.last_reason.until
         return until if came <= until < now <= until + _STARTS_WITHIN else now
 
     def free_since(self, rules: LaneRules) -> float | None:
-        """Return since when the closing and the visit's arming loop are free, or None; before it was seen, either's."""
+        """Return since when the closing loop and the visit's arming loop are free, None while one is not.
+
+        In a two-way lane both arming loops count until a vehicle was seen on one.
+        """
         visit, inputs = self.visits.present, self.inputs
         points = [inputs.closing, inputs.loop(visit.side if visit else Side.NEAR)]
         if rules.two_way and (visit is None or not visit.vehicle_seen):

@@ -28,7 +28,7 @@ class Order:
     """A standing order.
 
     Attributes:
-        kind: what it wants.
+        kind: what it makes the lane do.
         by: its source: `user:<name>` or `schedule`.
         reason: why, in the words of whoever gave it; "" when none was given.
     """
@@ -54,7 +54,7 @@ class ReasonToStayOpen:
 
 @dataclass(frozen=True, slots=True)
 class OpensToStayOpen:
-    """Opens sent to keep the gate open, and until when it is left alone."""
+    """Number of opens sent to keep the gate open, when the next may follow, and whether an event reported failure."""
 
     tries: int = 0
     not_before: float = _NEVER
@@ -69,8 +69,8 @@ class Orders:
         operator: a person's order.
         scheduled: what the schedule wants.
         doubt: what a clock that is not trusted means for the lane's schedules, "" for nothing.
-        doubted_since: since when.
-        opens: what was sent to keep the gate open.
+        doubted_since: when the doubt last changed.
+        opens: the opens sent to keep the gate open.
         last_reason: why the gate was kept open last; points must have been clear since its end.
     """
 
@@ -88,7 +88,7 @@ class Orders:
         return None if order is None or order.kind is OrderKind.NORMAL else order
 
     def given(self, order: Order | None) -> Orders:
-        """Return the orders with a person's order; None: the schedule counts again."""
+        """Return the orders with a person's order; with None the schedule counts again."""
         return replace(self, operator=order)
 
     def by_schedule(self, order: Order | None, doubt: str) -> Orders:
@@ -108,7 +108,7 @@ class Orders:
         return replace(self, opens=OpensToStayOpen(tries=self.opens.tries + 1, not_before=not_before))
 
     def not_sent(self, *, soon: float) -> Orders:
-        """Return the orders after an open that never left; the first is followed by another at `soon`."""
+        """Return the orders after an open that was not sent. After the first open, the next is due at `soon`."""
         is_first = self.opens.tries == 1
         return replace(self, opens=replace(self.opens, not_before=soon)) if is_first else self
 

@@ -1,10 +1,12 @@
-"""Readings of plates as votes for one vehicle, bound to one occupancy of the arming loop, never used for the next.
+"""Readings of plates as votes for one vehicle. They belong to one occupancy of the arming loop, never to the next.
 
-Cameras read one vehicle several times and differently, and late. So the first vehicle read owns the occupancy: a
-reading that the camera gives to another vehicle, or that is too different, does not count. A new occupancy is a new
-vehicle. But what is still read of the vehicle before, which has passed, must not open for the next: its plate does not
-count for a while, nor, for less long, what is so like it that it may be a misreading; unless that is exactly the plate
-of another card, good or blocked. Readings from just before the arming loop wait for its vehicle a short while.
+Cameras read one vehicle several times, differently, and late. The first vehicle that is read therefore owns the
+occupancy: a reading is ignored if the camera assigns it to another vehicle, or if it is too different. A new occupancy
+is a new vehicle.
+
+Late readings of a vehicle that has passed must not open for the next one. Its plate is ignored for a while. A plate so
+similar that it may be a misreading is ignored for a shorter time, unless it is exactly the plate of another card, good
+or blocked. Readings from just before the arming loop comes on wait a short while for its vehicle.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ class Votes:
     """Plates read for the vehicle that stands on the arming loop, or is about to.
 
     Attributes:
-        readings: of one vehicle, the oldest first.
-        asked: plates that were decided on for it already.
-        gone: readings of the vehicle before, which count for nobody until `gone_until`.
-        alike_until: until when what is like them counts for nobody either.
-        due: when the best reading is taken; `inf` for not yet.
+        readings: the readings of one vehicle, oldest first.
+        asked: plates for which a decision was already asked.
+        gone: readings of the vehicle before. Their plates are ignored until `gone_until`.
+        alike_until: until when plates similar to those are ignored too.
+        due: when a decision is asked for the best reading; `inf` for not yet.
     """
 
     readings: tuple[m.PlateRead, ...] = ()
@@ -40,7 +42,10 @@ class Votes:
     due: float = float("inf")
 
     def with_reading(self, reading: m.PlateRead, *, settle: float, sure: float) -> Votes:
-        """Return the votes with one more reading; one of another vehicle changes nothing."""
+        """Return the votes with one more reading; a reading of another vehicle changes nothing.
+
+        A decision is due at once for a confidence of at least `sure`, otherwise after `settle` seconds.
+        """
         if self.why_not(reading):
             return self
         readings = (*self.readings[1 - _MOST_READINGS :], reading)
@@ -65,15 +70,15 @@ class Votes:
         return f"the vehicle was already read as {self.readings[0].plate}"
 
     def is_anothers(self, reading: m.PlateRead) -> bool:
-        """Return whether it is exactly the plate of another card than the vehicle was read as."""
+        """Return whether this is exactly the plate of a card, and an earlier reading exactly that of another card."""
         return any(_is_anothers(reading, one) for one in self.readings)
 
     def sure(self, least: float) -> tuple[str, ...]:
-        """Return the plates that were read this surely, each once."""
+        """Return the plates that were read with a confidence of at least `least`, each once."""
         return tuple(dict.fromkeys(one.plate for one in self.readings if one.confidence >= least))
 
     def best(self) -> m.PlateRead | None:
-        """Return the reading to decide on next: the surest, on a tie the one read more often."""
+        """Return the reading to decide on next: the one of highest confidence, on a tie the one read more often."""
         open_ones = [reading for reading in self.readings if reading.plate not in self.asked]
         times = {reading.plate: sum(other.plate == reading.plate for other in open_ones) for reading in open_ones}
         return max(open_ones, key=lambda one: (one.confidence, times[one.plate], -one.at), default=None)
@@ -83,14 +88,14 @@ class Votes:
         return replace(self, asked=self.asked | {reading.plate}, due=float("inf"))
 
     def recent(self, *, since: float) -> Votes:
-        """Return the votes later than `since` alone: others waited for a vehicle that did not come."""
+        """Return the votes without readings up to `since`, which waited for a vehicle that did not come."""
         kept = tuple(reading for reading in self.readings if reading.at > since)
         return self if len(kept) == len(self.readings) else replace(self, readings=kept, due=float("inf"))
 
     def ended(self, now: float, *, passed: bool) -> Votes:
-        """Return the votes after the vehicle has gone: what is still read of it counts for nobody.
+        """Return the votes after the vehicle has gone: later readings of its plate are ignored for a while.
 
-        One that has `passed` is not at the loop again soon; one that went back may be.
+        The while is longer if the vehicle has `passed`. One that went back may soon be at the loop again.
         """
         if not self.readings:
             return self
@@ -99,7 +104,7 @@ class Votes:
         return Votes(gone=self.readings, gone_until=gone_until, alike_until=alike_until)
 
     def followed_by(self, behind: Votes, *, settle: float, sure: float) -> Votes:
-        """Return the votes with what was read of the vehicle behind while this one passed."""
+        """Return the votes with the readings of the vehicle behind, which were taken while this one passed."""
         votes = self
         for reading in behind.readings:
             votes = votes.with_reading(reading, settle=settle, sure=sure)
@@ -112,7 +117,7 @@ def _is_anothers(one: m.PlateRead, other: m.PlateRead) -> bool:
 
 
 def _may_be_one_vehicle(one: m.PlateRead, other: m.PlateRead) -> bool:
-    """Return whether the camera itself does not tell two vehicles."""
+    """Return whether both may be of one vehicle, as far as the camera itself says."""
     return not (one.vehicle and other.vehicle and one.camera_id == other.camera_id) or one.vehicle == other.vehicle
 
 
@@ -124,7 +129,7 @@ def _same(one: m.PlateRead, other: m.PlateRead) -> bool:
 
 
 def _differ(one: str, other: str) -> int:
-    """Return the edits between two plates (Levenshtein)."""
+    """Return the Levenshtein distance between two plates."""
     row = list(range(len(other) + 1))
     for number, letter in enumerate(one, start=1):
         before, row[0] = row[0], number

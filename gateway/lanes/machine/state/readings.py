@@ -1,4 +1,4 @@
-"""Readings of the vehicle that stands there, and the PIN or second credential that is waited for."""
+"""Readings of the vehicle on the arming loop, and the PIN or second credential that is awaited."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REPORTED_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class EarlyCard:
-    """A card whose vehicle is not seen on the arming loop yet, and until when it may come."""
+    """A card that was read before its vehicle is seen on the arming loop, and until when the card is held."""
 
     reader_id: int
     credential: Credential
@@ -35,9 +35,12 @@ class Readings:
 
     Attributes:
         decisions: how many decisions were asked for.
-        second_until: until when the second credential of this visit is waited for, None for no waiting.
+        early: a card that is held until its vehicle is seen.
+        awaited_pin: the card that waits for its PIN.
+        second_until: until when the second credential of this visit is awaited, None when none is.
+        votes: plates of the present vehicle.
         votes_behind: plates of the vehicle that came onto the arming loop while this one passes.
-        ignored: plates that an event named as ignored lately, and when.
+        ignored: plates that an event lately reported as ignored, each with its time.
     """
 
     decisions: int = 0
@@ -86,7 +89,7 @@ class Readings:
         return replace(self, votes_behind=votes)
 
     def visit_over(self, votes: Votes) -> Readings:
-        """Return the readings for the next vehicle, of which `votes` may be."""
+        """Return the readings for the next vehicle, to which `votes` may belong."""
         return replace(self, votes=votes, votes_behind=Votes(), awaited_pin=None, second_until=None)
 
     def turned_to_other_side(self, now: float) -> Readings:

@@ -12,7 +12,7 @@ class StopAsked:
     Attributes:
         command_id: its command.
         by: who wants it.
-        given_up: no answer to it will come; the next position of the gate decides.
+        given_up: whether no answer will come any more; then the gate's next position shows whether it worked.
     """
 
     command_id: str
@@ -26,10 +26,10 @@ class Stop:
 
     Attributes:
         asked: a stop under way, or of unknown outcome.
-        earlier: stops without an answer in whose place `asked` went out; one counts again when `asked` fails.
-        by: who stopped the gate, which stays so; "" for nobody.
-        since: since when.
-        overtaken_open: the deadline of an open that never went out, since a stop took its place.
+        earlier: stops without an answer that `asked` replaced, oldest first; the last counts again if `asked` fails.
+        by: who stopped the gate, which stays stopped; "" for nobody.
+        since: when that stop took effect.
+        overtaken_open: the deadline of an open that was not sent because a stop took its place.
         fire_over_at: when the last fire ended; infinite while a fire from before the start may go on.
     """
 
@@ -55,7 +55,7 @@ class Stop:
         return replace(self, asked=replace(asked, given_up=True), overtaken_open=None)
 
     def dropped(self) -> Stop:
-        """Return the stop without the one asked for: the one before it counts, where that has no answer yet."""
+        """Return the stop without the one asked for. The last one before it without an answer counts again."""
         return replace(self, asked=self.earlier[-1] if self.earlier else None, earlier=self.earlier[:-1])
 
     def without(self, command_id: str) -> Stop:
@@ -69,7 +69,7 @@ class Stop:
         return replace(self, asked=None, earlier=(), overtaken_open=None)
 
     def took_effect(self, by: str, at: float, *, during_old_fire: bool = False) -> Stop:
-        """Return the stop once it holds the gate; `during_old_fire`: given before the start, while a fire went on."""
+        """Return the stop once it holds the gate; `during_old_fire`: it was given before the start, during a fire."""
         return replace(self, by=by, since=at, fire_over_at=float("inf") if during_old_fire else self.fire_over_at)
 
     def ended(self) -> Stop:
@@ -81,9 +81,9 @@ class Stop:
         return replace(self, fire_over_at=at)
 
     def overtook_open(self, deadline: float) -> Stop:
-        """Return the stop that took the place of an open which may go out until `deadline`."""
+        """Return the stop that took the place of an open with this deadline."""
         return replace(self, overtaken_open=deadline)
 
     def open_settled(self) -> Stop:
-        """Return the stop once the open whose place it took is settled."""
+        """Return the stop once the open that it replaced is sent or no longer needed."""
         return replace(self, overtaken_open=None)

@@ -9,7 +9,7 @@ from gateway.domain.events import EventKind
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something wrong that lasts: which kind (an event kind's name), of what, and since when for people."""
+    """Something wrong that lasts: its kind, the input where there are several, and a sentence for people."""
 
     kind: EventKind
     subject: str
@@ -22,9 +22,9 @@ class Troubles:
 
     Attributes:
         present: those that an event reported and that are not over.
-        off_closed_at: since when the gate is off its closed limit, or since the last passage.
-        forced_at: since when it is off without a reason.
-        unmoved: why a command that was to move the gate did not, "" once it has reached a limit since then.
+        off_closed_at: when the gate left its closed limit, or the last vehicle was let in or passed since.
+        forced_at: since when it is off the limit without a reason, None if it is not.
+        unmoved: why a command did not move the gate, "" once the gate has reached a limit again.
     """
 
     present: tuple[Trouble, ...] = ()
@@ -45,9 +45,9 @@ class Troubles:
         return replace(self, off_closed_at=at)
 
     def forced(self, at: float | None) -> Troubles:
-        """Return the troubles with the gate off its limit without a reason since `at`, None: with a reason."""
+        """Return the troubles with the gate off its limit without a reason since `at`, None if there is a reason."""
         return replace(self, forced_at=at)
 
     def gate_unmoved(self, reason: str) -> Troubles:
-        """Return the troubles after a command that did not move the gate, for this reason; "": it moves again."""
+        """Return the troubles after a command did not move the gate, for this reason; "" once it moves again."""
         return replace(self, unmoved=reason)

@@ -1,4 +1,4 @@
-"""The vehicles whose turn it is: the one in the lane, those that are owed a passage, and those let in before."""
+"""The vehicle in the lane, the vehicles that are owed a passage, and those that were let in before a restart."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Visit:
 
     Attributes:
         arrived: when it was first noticed.
-        credential: what was read last, None before.
-        decision: the decision on it, None before.
-        opened_by: who had the gate opened without a card, "" for none.
+        credential: the last reading, None before the first.
+        decision: the decision on that reading, None before.
+        opened_by: who opened the gate without a card, "" for nobody.
         vehicle_seen: whether the arming loop was on in this visit.
         arming_released: whether the arming loop has been released since the grant.
-        side: from where it comes.
-        followed: another vehicle came onto the arming loop while this one was under the gate.
-        followers: vehicles that went on from there while the closing loop was never free.
+        side: the side from which it comes.
+        followed: whether another vehicle came onto the arming loop while this one was under the gate.
+        followers: number of vehicles that followed from the arming loop while the closing loop was never free.
         asked_by: the reader that read the credential, 0 for none.
-        against: it came over the closing loop to the arming loop: it goes against the lane's direction.
+        against: whether it came over the closing loop to the arming loop, against the lane's direction.
     """
 
     arrived: Stamp
@@ -51,7 +51,7 @@ class Visit:
         return bool(self.opened_by) or (self.decision is not None and self.decision.granted)
 
     def reached_loop(self, side: Side, *, against: bool) -> Visit:
-        """Return the visit once its vehicle is on an arming loop, or one against the lane's direction."""
+        """Return the visit once a vehicle is on an arming loop; `against`: it goes against the lane's direction."""
         return replace(self, vehicle_seen=not against, side=side, against=against)
 
     def with_another_behind(self) -> Visit:
@@ -59,7 +59,7 @@ class Visit:
         return replace(self, followed=True)
 
     def released_loop(self, *, vehicle: bool) -> Visit:
-        """Return the visit once its arming loop was released; of who stood behind, if that was a `vehicle`."""
+        """Return the visit once its arming loop was released. If a `vehicle` stood behind, it becomes a follower."""
         followers = self.followers + (self.followed and vehicle)
         return replace(self, arming_released=True, followed=False, followers=followers)
 
@@ -72,7 +72,7 @@ class Visit:
         return replace(self, credential=credential, decision=None, asked_by=reader_id)
 
     def decided(self, decision: Decision) -> Visit:
-        """Return the visit as it is told of from now on: no record holds a code that opens gates."""
+        """Return the visit with its decision, and without a grant's code, which no record may hold: it opens gates."""
         credential = None if self.credential is None else without_code(self.credential, decision.card)
         return replace(self, decision=decision, credential=credential)
 
@@ -83,7 +83,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """The vehicle that has passed may still come onto this side's loop, which means nothing until then."""
+    """A vehicle that has passed and may hold this side's loop. The loop is ignored until `until`."""
 
     side: Side
     until: float
@@ -100,7 +100,7 @@ class Visits:
         since: when the phase began.
         present: the visit whose turn it is.
         owed: in a counted lane, granted visits that are still to pass after the present one.
-        queued: in a counted lane, the vehicle behind the present one, waiting for the decision of that number.
+        queued: in a counted lane, the vehicle behind the present one, with the number of the decision that it awaits.
         leaving: the vehicle that has just passed, while it may hold a loop.
         granted_before: vehicles let in before the restart.
     """
@@ -143,7 +143,7 @@ class Visits:
         return replace(self, queued=queued)
 
     def with_leaving(self, leaving: Leaving | None) -> Visits:
-        """Return the visits with this vehicle on its way out, None once its loop means something again."""
+        """Return the visits with this vehicle on its way out, None once its loop counts again."""
         return replace(self, leaving=leaving)
 
     def remembering(self, grant: m.GrantRemembered) -> Visits:
@@ -155,6 +155,6 @@ class Visits:
         return replace(self, granted_before=tuple(grant for grant in self.granted_before if grant is not gone))
 
     def without_grant_of(self, credential: str) -> Visits:
-        """Return the visits once who was let in with this before the restart is let in again."""
+        """Return the visits without grants from before the restart for a credential that is let in again."""
         still = tuple(grant for grant in self.granted_before if grant.credential != credential)
         return replace(self, granted_before=still)
