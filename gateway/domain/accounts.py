@@ -30,7 +30,7 @@ def checked_name(name: str, what: str) -> str:
 
 
 def checked_permissions(names: frozenset[str]) -> frozenset[str]:
-    """Check permission names of the interface, or "*" for all, and return them."""
+    """Check permission names of the interface, or "*" for all, and return them. Raises AccountRefused."""
     for name in sorted(names):
         if not _PERMISSION.fullmatch(name):
             raise AccountRefused(f"'{name}' is no permission; they look like can_view_devices, and * is all of them")
@@ -44,13 +44,13 @@ def is_permission(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CentralAdmission:
-    """Central has let an account in.
+    """Central's answer to a successful sign-in of an account.
 
     Attributes:
         token: the session at central.
-        mfa_enabled: whether that session is worth nothing before its second factor is proven.
+        mfa_enabled: whether the session still needs its second factor before it allows anything.
         role_name: the role's name, "" when central gives none.
-        permissions: what the role was read to allow.
+        permissions: the permissions read from the role.
         user, role, servers: as central gave them.
     """
 

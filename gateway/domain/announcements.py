@@ -1,7 +1,8 @@
 """Announcements to webhooks: which events, under which type, in which words. Pure.
 
-The interface has five types. Each event is announced under one at most: a device that comes or goes, a decision, and
-every other event that warns or alarms as an alert. What concerns webhooks themselves is announced to none.
+The interface has five types. Each event is announced under one at most: a connected or lost device and a decision have
+types of their own, and every other event that warns or alarms is an alert. Events about webhooks themselves are not
+announced.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def announced_as(event: Event) -> AnnouncedType | None:
 
 
 def announcement(event: Event, *, message_id: str, event_id: int, places: Places) -> str:
-    """Build the body to send, the same for all attempts. Ids of devices and users are text, as in the legacy family."""
+    """Build the JSON body to send, the same in all attempts. Ids of devices and users are text, as in `/api/v1`."""
     user = event.data.get("user_id")
     return json.dumps(
         {
@@ -77,7 +78,7 @@ def announcement(event: Event, *, message_id: str, event_id: int, places: Places
 
 
 def as_happened(recorded: RecordedEvent) -> Event | None:
-    """Turn a recorded event back into the event as reported; None for an unknown kind."""
+    """Turn a recorded event back into the event as reported; None for an unknown kind or unreadable data."""
     try:
         kind, data = EventKind(recorded.type), json.loads(recorded.data)
     except ValueError:

@@ -10,7 +10,7 @@ from gateway.domain.wall_time import WallMicros
 
 @dataclass(frozen=True, slots=True)
 class CentralNotice:
-    """Something that a technician should know of central: its kind, and a sentence."""
+    """Something that a technician should know about central: its kind, and a sentence."""
 
     kind: ProblemKind
     text: str
@@ -22,18 +22,18 @@ class CentralStatus:
 
     Attributes:
         reachable: whether the last exchange reached central; None before the first.
-        since: when that began; the gateway's start before the first exchange.
+        since: when `reachable` took its value; before the first exchange, the gateway's start.
         error: why the last exchange failed; "" after a success.
         last_sign_in: time of the last successful sign-in, None for never.
         pulled_at: when the last pull ended, None for never.
-        pulled: what it fetched, in words.
-        progress: how far the running pull or comparison is; between pulls the lists still to fetch anew, or "".
+        pulled: what the last pull fetched, in words.
+        progress: how far the running pull or comparison is; between pulls, the lists still to fetch anew, or "".
         refreshing: whether a full fetch runs or is due.
         reconciling: whether a comparison of sent records runs or is due.
         reconciled: result of the last comparison, in words.
         incomplete: whether the last pull lacks a list, or rejected one.
         notices: what a technician should know.
-        clock_ahead: upper bound, in seconds, of central's clock ahead of this machine's; None while central does not
+        clock_ahead: by how many seconds at most central's clock is ahead of this machine's; None while central does not
             answer, since either clock may be set meanwhile.
     """
 

@@ -8,10 +8,9 @@ from gateway.domain.footage import TOUCHING_MICROS, Edge, GapReason, Missing
 
 
 def fits(pieces: Iterable[tuple[str, int]]) -> list[bool]:
-    """Return for each piece of footage whether the clip contains it. A piece has a codec and a duration in the
-    clip.
+    """Return for each piece of footage whether the clip contains it. A piece is a codec and a duration in the clip.
 
-    Where no codec is known (""), it is that of the piece before. Of two that fill as much, the first is held.
+    An unknown codec ("") counts as that of the piece before. If two codecs fill the same time, the first is chosen.
     """
     kinds: list[str] = []
     filled: dict[str, int] = {}
@@ -26,7 +25,7 @@ def fits(pieces: Iterable[tuple[str, int]]) -> list[bool]:
 
 
 def of_clip(edges: Sequence[Edge], begin: int, end: int) -> list[bool]:
-    """Return for each segment, by start, whether the clip of `[begin, end)` (wall micros) contains it."""
+    """Return for each segment, in order of start, whether the clip of `[begin, end)` (wall micros) contains it."""
     return fits(
         (edge.format[0].partition(".")[0], min(edge.ended_at, end) - max(edge.started_at, begin)) for edge in edges
     )

@@ -30,14 +30,14 @@ FINAL_STATES = frozenset({CommandState.DONE, CommandState.REFUSED, CommandState.
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command on disk. Times are wall micros UTC.
+    """A command to a gate, as it is recorded. Times are wall micros UTC.
 
     Attributes:
-        command_id: unique for ever, made where the command was made.
-        source: who wanted it: `lane`, or `user:<name>`.
-        deadline_at: after this it must not act.
-        detail: why it was refused or is unknown.
-        recorded: False: carried out though the disk has not taken it. It is recorded once the disk does.
+        command_id: an id that is never used again, made where the command was made.
+        source: who gave it: `lane`, or `user:<name>`.
+        deadline_at: from then on it must not act.
+        detail: why it was refused, or why its outcome is unknown.
+        recorded: False if it was carried out before it was on disk; it is then recorded once writes succeed.
     """
 
     command_id: str

@@ -1,8 +1,8 @@
 """Conflicts between changes at the site and at central, and which value counts. Pure.
 
-A change that waits carries the values of its fields before the change. If central now has another value, both sides
-changed the field. The site's value counts, with one exception: a right that central took away meanwhile is not given
-back, not even by a later change of the site. A field that was sent back unchanged keeps central's value.
+A waiting change carries the values that its fields had before it. If central has another value now, both sides changed
+the field. Then the site's value counts, with one exception: a right that central took away meanwhile is not given back,
+not even by a later change of the site. A field that the site's change sent back unchanged keeps central's value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ READS: Final[Mapping[str, str]] = MappingProxyType(
         "camera_event": "/v1/camera/event",
     }
 )
-"""Where central answers for one record of a kind by its id. Of other kinds no conflict can be known."""
+"""Where central returns one record of a kind by its id. For other kinds no conflict can be found."""
 
 _SECRETS = frozenset({"pin", "pin_code"})
 _GIVES: Mapping[str, JsonValue] = MappingProxyType({"status": "active", "enabled": True})
@@ -45,12 +45,13 @@ class Conflict:
     """A field that both sides changed.
 
     Attributes:
-        field: its name.
-        was: what it was before, at both.
-        here: the site's value, as it is told.
-        central: central's value, as it is told.
-        centrals_counts: whether the site's value does not go up.
-        of_rights: whether it gives or takes a right: what later changes of the site say of it is judged from `was` on.
+        field: the field's name.
+        was: its value before both changes.
+        here: the site's value, in words.
+        central: central's value, in words.
+        centrals_counts: whether central's value counts, so that the site's is not sent.
+        of_rights: whether the field gives or takes a right; later changes of it at the site are then compared with
+            `was`, too.
     """
 
     field: str
@@ -78,9 +79,9 @@ def settle(operation: WriteOperation, body: JsonObject, base: JsonObject, theirs
     """Compare a change that waited with central's present record.
 
     Args:
-        operation: the change.
-        body: its fields.
-        base: what they were at the site before it; a field that is not there is not judged.
+        operation: the kind of change.
+        body: the fields of the change.
+        base: their values at the site before the change; a field that is missing here is never a conflict.
         theirs: central's record.
     """
     conflicts: list[Conflict] = []
@@ -92,7 +93,7 @@ def settle(operation: WriteOperation, body: JsonObject, base: JsonObject, theirs
         if _same(was, now) or _same(ours, now):
             continue
         if _same(ours, was) and operation is not CARD_LIFECYCLE:
-            yielded.add(name)  # sent back as it was shown
+            yielded.add(name)  # the site has not changed it, only sent back what it was shown
             continue
         right = operation.kind == CARD_LIFECYCLE.kind and name in _GIVES
         central = right and ours == _GIVES[name]
@@ -107,8 +108,8 @@ def settle(operation: WriteOperation, body: JsonObject, base: JsonObject, theirs
 def laid_over(record: JsonObject, waiting: Sequence[WaitingWrite]) -> JsonObject | None:
     """Return central's record with the waiting writes applied; None when the site has deleted it.
 
-    What counts is judged as when they are sent: a refused change, which may wait for long, hides no right that central
-    took away since.
+    Conflicts are settled as they are when the writes are sent. So a refused change, which may wait for long, does not
+    hide that central took a right away since.
     """
     shown: JsonObject | None = record
     rights: JsonObject = {}
@@ -124,9 +125,9 @@ def laid_over(record: JsonObject, waiting: Sequence[WaitingWrite]) -> JsonObject
 
 
 def before_waiting(record: JsonObject, waiting: Sequence[WaitingWrite]) -> JsonObject:
-    """Return the site's record without its waiting changes, so that they can be laid over it again.
+    """Return the site's record without its waiting changes, so that they can be applied to it again.
 
-    A value that none of them has is central's, and stays.
+    A value that is in none of the changes is central's, and stays.
     """
 
     def is_own(name: str) -> bool:
@@ -137,7 +138,7 @@ def before_waiting(record: JsonObject, waiting: Sequence[WaitingWrite]) -> JsonO
 
 
 def _same(one: JsonValue, other: JsonValue) -> bool:
-    """Return whether two values are alike, or both empty: services store empty values differently."""
+    """Return whether two values are alike, or both empty: services store empty values in different ways."""
     return alike(one, other) or (one in _NOTHING and other in _NOTHING)
 
 

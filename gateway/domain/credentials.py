@@ -1,14 +1,14 @@
 """Credentials: readings, cards, and the aliases by which they match.
 
-`(bit_length, bits)` is the truth of a reading; the numbers printed on cards are aliases of it. An alias is a string
-with its form in front, so that two forms of one number never meet by accident:
+A reading is `(bit_length, bits)`; the numbers printed on cards are aliases of it. An alias is a string that begins with
+its form, so that the same number in two forms never matches by accident:
 
 - `raw:26:1A2B3C4` - the exact bits, hexadecimal
 - `h10301:1:11572` - facility and card number in a format of `gateway.domain.wiegand`; `h10302:11572` without facility
 - `text:0011572` - the characters that a text reader sent, trimmed and upper-cased
 - `exact:aB3dq_Zw` - characters in which small and capital letters differ in meaning, as in codes drawn by a computer
 - `plate:AB123CD` - a vehicle's plate without blanks and dashes
-- `near:AB123C0` - the same for all plates that cameras confuse; never the alias of a reading, see `plates`
+- `near:AB123C0` - one text for all plates that cameras confuse; never the alias of a reading, see `plates`
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CardStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """One reading: bits, text when the reader gives characters (`bit_length` 0), or a vehicle's plate."""
+    """One reading: bits, or with `bit_length` 0 the text that a reader sent, or a vehicle's plate."""
 
     bit_length: int = 0
     bits: int = 0
@@ -48,7 +48,7 @@ class Credential:
         return tuple(_aliases(self))
 
     def shown(self) -> str:
-        """Return the reading as technicians know it: as printed if the format is known. Not a key."""
+        """Return the reading for people: as printed on the card if the format is known. Do not look cards up by it."""
         if self.bit_length == 0:
             return self.plate or self.text.strip()
         layout = next(formats_of(self.bit_length, self.bits), None)
@@ -68,18 +68,18 @@ class Card:
     Attributes:
         card_id: central's id, or a provisional one.
         number: the printed number, for people.
-        status: what the list says.
+        status: its status in the card list.
         valid_from: first microsecond (UTC) of validity, or None for no lower bound.
         valid_until: first microsecond (UTC) no longer valid, or None for no upper bound.
         holder: the name shown to technicians; "" when unknown.
         zones: the zones or lanes that it is for; none: all.
-        schedules: when it is valid, while any of them is open; none: always.
-        owner: who answers for it, together with their other cards; "" when unknown.
-        first_person: its holder opens areas to others for the day.
-        duress: it is presented by a holder who is forced to.
-        pin: what its holder types where a lane wants it, "" for none. A secret: shown nowhere.
-        unread: which fields of its record could not be read, "" for none; what is not understood opens nothing.
-        aliases: what the card answers to; see the module's text.
+        schedules: the schedules of its validity, one of which must be open; none: always.
+        owner: the account that this card and others belong to; "" when unknown.
+        first_person: whether its holder, by entering, opens areas to others for the day.
+        duress: whether presenting it signals that the holder is forced to.
+        pin: the PIN that its holder types where a lane asks for one, "" for none. A secret: shown nowhere.
+        unread: which fields of its record could not be understood, "" for none; such a card opens nothing.
+        aliases: the aliases of readings that it matches; see the module's docstring.
     """
 
     card_id: int
@@ -99,15 +99,15 @@ class Card:
 
 
 def text_alias(text: str) -> str:
-    """Return the alias of characters as sent or printed; case and outer blanks do not count."""
+    """Return the alias of characters as sent or printed; case and blanks at the ends are ignored."""
     return f"text:{text.strip().upper()}"
 
 
 def listed_text_alias(text: str) -> str:
-    """Return the alias under which characters are listed.
+    """Return the alias under which the card list has these characters.
 
-    Case counts where they hold both small and capital letters, and are no hexadecimal number: two codes of a printed
-    or shown pattern may differ in nothing else. Elsewhere it does not: people and readers write `ab-12` either way.
+    Case counts in a text with both small and capital letters that is no hexadecimal number: two codes from a barcode
+    may differ in nothing else. Otherwise it is ignored, since people and readers write `ab-12` in either case.
     """
     return _exact_alias(text) if _is_case_exact(text) else text_alias(text)
 
@@ -127,7 +127,7 @@ def raw_alias(bit_length: int, bits: int) -> str:
 
 
 def plate_alias(plate: str) -> str:
-    """Return the alias of a plate: capitals without blanks and dashes."""
+    """Return the alias of a plate, which must be in capitals without blanks and dashes."""
     return f"plate:{plate}"
 
 
@@ -142,7 +142,7 @@ def h10301_alias(facility: int, number: int) -> str:
 
 
 def h10301_bits(facility: int, number: int) -> int:
-    """Return the 26 bits of an H10301 card, parity included."""
+    """Return the 26 bits of an H10301 card, parity included. Numbers that are too large lose their high bits."""
     return H10301.build(facility & 0xFF, number & 0xFFFF)
 
 

@@ -1,6 +1,6 @@
 """Counts of each day, for trends over weeks: cycles of gates, vehicles that a loop may have missed, errors on lines.
 
-Pure. Most are counted from events. What lines do is not an event each; their own counters are added up instead.
+Pure. Most are counted from events. Requests on lines are not events; the lines' own counters are used for them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MICROS = 1_000_000
 
 
 class Measure(StrEnum):
-    """Something that is counted of a part of the site on each day."""
+    """Something that is counted for each part of the site on each day."""
 
     CYCLES = "cycles"
     MISSED_VEHICLES = "missed_vehicles"
@@ -54,13 +54,13 @@ _OF_LANES = MappingProxyType(
         EventKind.INPUT_CHATTERS: Measure.UNSTEADY_INPUTS,
     }
 )
-"""A loop that misses vehicles shows as vehicles that pass unannounced, or that are let in and are not seen to pass."""
+"""Missed vehicles: a loop that misses some shows as passages without a decision, or grants without a passage."""
 COUNTED_EVENTS = (*_OF_LANES, EventKind.DEVICE_LOST, EventKind.FOOTAGE_GAP)
 
 
 @dataclass(frozen=True, slots=True)
 class DayCount:
-    """An amount of one measure, of one part of the site, on one day (YYYY-MM-DD)."""
+    """The amount of one measure for one part of the site (lane, device or unit) on one day (YYYY-MM-DD)."""
 
     day: str
     measure: Measure
@@ -69,12 +69,12 @@ class DayCount:
 
 
 def day_of(moment: WallMicros, zone: tzinfo) -> str:
-    """Return the day of the site's calendar that a moment is in."""
+    """Return the date of a moment in this time zone, as YYYY-MM-DD."""
     return datetime.fromtimestamp(moment / _MICROS, UTC).astimezone(zone).date().isoformat()
 
 
 def counted(events: Iterable[RecordedEvent], zone: tzinfo) -> tuple[DayCount, ...]:
-    """Count events. Those of other kinds count for nothing."""
+    """Count the events of `COUNTED_EVENTS`; ignore others. `zone` decides to which day an event belongs."""
     amounts: Counter[tuple[str, Measure, str]] = Counter()
     for event in events:
         day = day_of(event.date_at, zone)
@@ -88,7 +88,7 @@ def _counts(event: RecordedEvent) -> Iterator[tuple[Measure, str, int]]:
         yield Measure.LOSSES, str(event.device_id), 1
     elif event.type == EventKind.FOOTAGE_GAP:
         seconds = json.loads(event.data).get("seconds", 0)
-        if seconds > 0:  # below, footage overlaps
+        if seconds > 0:  # a negative gap is an overlap of footage
             yield Measure.FOOTAGE_GAPS, str(event.device_id), 1
             yield Measure.FOOTAGE_SECONDS, str(event.device_id), max(1, round(seconds))
     elif event.type in _OF_LANES:
@@ -96,18 +96,18 @@ def _counts(event: RecordedEvent) -> Iterator[tuple[Measure, str, int]]:
 
 
 def unit_part(line: str, unit: int) -> str:
-    """Return the part of the site that a unit of a line is."""
+    """Return the `part` by which a unit of a line is counted."""
     return f"{line}/{unit}"
 
 
 class LineTally:
-    """Counters of lines, which run from their start, made into what came since the last time."""
+    """The step from the lines' counters, which run from a line's start, to amounts since the last time."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Measure, str], int] = {}
 
     def since(self, lines: Iterable[LineQuality], *, day: str) -> tuple[DayCount, ...]:
-        """Return what was not yet kept, as amounts of this day."""
+        """Return what the counters gained since the last `keep`, as amounts of this day."""
         return tuple(
             DayCount(day, measure, part, amount)
             for (measure, part), total in _totals(lines).items()
@@ -120,7 +120,7 @@ class LineTally:
 
     def _before(self, key: tuple[Measure, str], total: int) -> int:
         known = self._known.get(key, 0)
-        return known if known <= total else 0  # a line that was opened anew counts from its start
+        return known if known <= total else 0  # a line that was opened again has restarted its counters
 
 
 def _totals(lines: Iterable[LineQuality]) -> dict[tuple[Measure, str], int]:

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 LONGEST: Final = 10 * 366 * 86_400_000_000
-"""Ten years in micros; who wants more wants it permanent."""
+"""Ten years in micros. Anything longer is to be given as permanent."""
 
 _UNITS: Final = {"m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "hr": 3600, "d": 86_400, "day": 86_400}
 _UNITS_LONG: Final = {"w": 604_800, "week": 604_800}
@@ -21,8 +21,9 @@ _ISO = re.compile(
 def length_of(text: str) -> int | None:
     """Return the length in micros, or None for a permanent one.
 
-    Bare numbers are hours; `90 minutes`, `8h`, `2 days`, `1 week`; ISO 8601 without years and months, whose length
-    depends on when they begin. Raises ValueError with one sentence for anything else.
+    It may be a bare number of hours; a text such as `90 minutes`, `8h`, `2 days` or `1 week`; or an ISO 8601 duration
+    without years and months, whose length depends on when they begin. Raises ValueError with one sentence for anything
+    else.
     """
     plain = text.strip()
     if plain.lower() in {"permanent", "permanently", "forever"}:

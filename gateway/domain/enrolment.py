@@ -1,4 +1,4 @@
-"""From a reading to the fields of the card that would answer to it, and from typed text to a reading. Pure."""
+"""From a reading to the fields of a card that it would match, and from typed text to readings. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PAIR: Final = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
 
 
 def readings_of(text: str) -> Iterator[Credential]:
-    """Yield what somebody may mean who types a card's number or a plate, the likelier first."""
+    """Yield the readings that a typed card number or plate may stand for, the likelier first."""
     pair = _PAIR.fullmatch(text)
     if pair and H10301.holds(int(pair[1]), int(pair[2])):
         yield Credential(26, h10301_bits(int(pair[1]), int(pair[2])))
@@ -26,10 +26,10 @@ def readings_of(text: str) -> Iterator[Credential]:
 
 
 def enrolment(shown: str, *, read_as: str = "", plate: str = "") -> Mapping[str, str]:
-    """Return the fields of a new card that this reading would match; none where no field can hold it.
+    """Return the fields of a new card that this reading would match; none if no field can hold it.
 
     Args:
-        shown: the reading for people.
+        shown: the reading as `Credential.shown` writes it.
         read_as: its bits as `Credential.read_as` writes them, "" for none.
         plate: the plate that was read, "" for a card.
     """

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 class GatewayError(Exception):
-    """Base of the gateway's own errors. Its text is one clear sentence for the person who can mend the cause."""
+    """Base of the gateway's own errors. Its text is one clear sentence for the person who can correct the cause."""
 
 
 class ConfigError(GatewayError):
@@ -18,11 +18,11 @@ class ConfigError(GatewayError):
 
 
 class StoreError(GatewayError):
-    """The store cannot take or give data (full, read-only, newer schema). Lanes continue, and technicians see it."""
+    """The store cannot write or read data (full, read-only, newer schema). Lanes continue, and technicians see it."""
 
 
 class QuotaExceeded(GatewayError):
-    """A limit is reached; nothing was changed. A retry succeeds once there is space again."""
+    """A quota is used up, so nothing was changed. A retry succeeds once there is space again."""
 
 
 class NotFoundError(GatewayError):
@@ -30,18 +30,18 @@ class NotFoundError(GatewayError):
 
 
 class CommandRefused(GatewayError):
-    """A command was refused before it reached the device: interlock, lost device, or its deadline passed."""
+    """A command was refused before it reached the device, for example by an interlock or after its deadline."""
 
 
 class GatewayUnreachable(GatewayError):
-    """No gateway answers where a command looks for one. Whoever typed it starts the gateway, or names another."""
+    """No gateway answers a command of the command line. The user must start the gateway, or name another address."""
 
 
 class CentralUnavailable(GatewayError):
-    """Central cannot be reached or answers with a failure of its own. Tried again later.
+    """Central cannot be reached, or answers with a failure of its own. The request is retried later.
 
     Attributes:
-        sent: whether the request may have reached central, and so may have been carried out.
+        sent: whether the request may have reached central, so that it may have been carried out.
     """
 
     def __init__(self, text: str, *, sent: bool = True) -> None:
@@ -53,8 +53,8 @@ class CentralRefused(GatewayError):
     """Central refused the request. A retry will not help.
 
     Attributes:
-        status: the HTTP status of its answer; 0 when it was not an answer to the very request.
-        said: its own words, "" for none.
+        status: the HTTP status of its answer; 0 when the refusal is no answer to this request.
+        said: central's own words, "" for none.
     """
 
     def __init__(self, text: str, *, status: int = 0, said: str = "") -> None:
@@ -72,10 +72,10 @@ class SecretRefused(GatewayError):
 
 
 class CameraUnavailable(GatewayError):
-    """The camera worker or the camera cannot serve this now.
+    """The camera worker or the camera cannot serve a request now.
 
     Attributes:
-        retry_after: whole seconds after which it is worth asking again.
+        retry_after: whole seconds after which a retry may succeed.
     """
 
     def __init__(self, text: str, *, retry_after: int = 5) -> None:

@@ -1,7 +1,7 @@
 """Events of the site, and their numbers in the interface.
 
-The interface leaves the values of `type`, `category` and `subcategory` open; this file is their catalogue. `type` names
-the kind, `category` the area, `subcategory` how much it matters. Numbers are never reused for another meaning.
+The interface leaves the values of `type`, `category` and `subcategory` open; this file is their catalogue. `type` is
+the kind, `category` the area, `subcategory` the severity. A number is never reused for another meaning.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class EventKind(IntEnum):
 
     @property
     def severity(self) -> Severity:
-        """Severity of the kind."""
+        """The kind's severity."""
         return _NAMES[self][2]
 
 
@@ -276,12 +276,12 @@ class Event:
 
     Attributes:
         kind: what happened.
-        date_at: wall micros UTC.
+        date_at: when it happened, in wall micros UTC.
         clock_trusted: whether the clock was known to be right then.
         description: one sentence for people.
         device_id: the device or camera concerned, 0 for none.
         lane_id: the lane concerned, "" for none.
-        data: flat facts, kept as JSON text.
+        data: further facts by name, without nesting; stored as JSON text.
     """
 
     kind: EventKind
@@ -304,7 +304,7 @@ class Event:
 
     @property
     def severity(self) -> Severity:
-        """Severity of the kind."""
+        """The kind's severity."""
         return self.kind.severity
 
 
@@ -312,8 +312,8 @@ class Event:
 class RecordedEvent:
     """An event on disk, with the interface's fields; `data` is JSON text.
 
-    `recorded_at`: wall micros of its recording where that was well after it happened, so that it says nothing of now;
-    None for one that was recorded at once.
+    `recorded_at` is when it was recorded, in wall micros, if that was well after it happened: then it does not show the
+    present state. None if it was recorded at once.
     """
 
     id: int

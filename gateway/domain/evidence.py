@@ -1,4 +1,4 @@
-"""Evidence: files that people attach to a camera event. Their bytes tell what they are, not their names. Pure."""
+"""Evidence: files that people attach to a camera event. Their bytes decide their type, not their names. Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import PurePath
 from types import MappingProxyType
 
 HEAD_BYTES = 4096
-"""How much of a file's beginning tells its type."""
+"""How many of a file's first bytes are used to find its type."""
 
 FILE_LOST = "its file"
-"""Beginning of the reason why evidence does not go up: its file is gone or cannot be read."""
+"""Beginning of the reason why evidence is not uploaded when its file is gone or cannot be read."""
 
 UNKNOWN_TYPE = "application/octet-stream"
 _LONGEST_NAME = 120
@@ -81,16 +81,16 @@ class Evidence:
     Attributes:
         id: the site's id, from 2,000,000,000 up.
         camera_event_id: the site's id of its camera event.
-        name: as whoever uploaded it called it, made fit to be shown.
-        media_type: what its bytes say.
-        size: bytes.
-        sha256: of the bytes, hexadecimal.
-        file: its name in the folder of evidence.
+        name: the uploader's name for it, cleaned by `shown_name`.
+        media_type: its media type, found from its bytes.
+        size: its size in bytes.
+        sha256: the SHA-256 of its bytes, hexadecimal.
+        file: its file name in the folder of evidence.
         created_at: wall micros UTC.
         username: who uploaded it.
-        central_id: central's id of it, None while central has given none.
+        central_id: central's id for it, None while central has given none.
         delivered: whether central has it.
-        missing: the file is not where it was put.
+        missing: whether the file is no longer in its folder.
     """
 
     id: int
@@ -121,16 +121,16 @@ class Labels:
 
 
 class TooLarge(Exception):
-    """A file has more bytes than one may have."""
+    """A file is larger than the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLink:
-    """An address under which evidence is handed out without a session. Times are wall micros UTC.
+    """A link that gives access to evidence without a session. Times are wall micros UTC.
 
     Attributes:
         username: who made it.
-        revoked_at: None while nobody has taken it back.
+        revoked_at: when it was revoked, None if it was not.
     """
 
     id: int
@@ -146,7 +146,7 @@ class EvidenceLink:
 
 
 def sniffed(head: bytes) -> str:
-    """Return the media type that a file's first bytes show. A program or a page counts as text or bytes."""
+    """Return the media type found from a file's first bytes. A program or web page counts as plain text or bytes."""
     for start, media_type in _AT_START:
         if head.startswith(start):
             if media_type == "video/x-matroska" and b"webm" in head[:64]:
@@ -162,7 +162,7 @@ def sniffed(head: bytes) -> str:
 
 
 def shown_in_place(media_type: str) -> bool:
-    """Return whether a browser may display it instead of saving it."""
+    """Return whether a browser may display this media type instead of saving the file."""
     return media_type in _SHOWN_IN_PLACE
 
 
@@ -179,7 +179,7 @@ def shown_name(given: str) -> str:
 
 
 def download_name(name: str, media_type: str) -> str:
-    """Return the download name; it ends with the type of the bytes, so that opening it runs nothing."""
+    """Return the file name for a download. Its suffix fits the type of the bytes, so that opening it runs nothing."""
     suffixes = _SUFFIXES.get(media_type, _SUFFIXES[UNKNOWN_TYPE])
     return name if PurePath(name).suffix.casefold() in suffixes else name + suffixes[0]
 
@@ -197,7 +197,7 @@ def _of_brand(brand: bytes) -> str:
 def _is_text(head: bytes) -> bool:
     if not head:
         return False
-    for cut in range(4 if len(head) == HEAD_BYTES else 1):  # a head that goes on may end within a letter
+    for cut in range(4 if len(head) == HEAD_BYTES else 1):  # a head that was cut off may end within a character
         try:
             text = head[: len(head) - cut].decode()
         except UnicodeDecodeError:

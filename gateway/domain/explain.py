@@ -17,9 +17,14 @@ _SHIFTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """One possible meaning of a printed number: bits of a length, or of any length for `bit_length` None.
+    """One possible meaning of a printed number.
 
-    `layout` is the format that it supposes, None for bare bits. `facility` None: the number alone is printed.
+    Attributes:
+        said: the meaning in words.
+        layout: the card format that it assumes, None for bare bits.
+        facility: the facility number, None if only the card number is printed.
+        number: the card number; without a format, the bits.
+        bit_length: without a format, the number of bits; None for any.
     """
 
     said: str
@@ -49,7 +54,7 @@ class Fit:
 
 
 def meanings(printed: str) -> Iterator[Meaning]:
-    """Return every possible meaning of a printed number, the likelier first."""
+    """Yield every possible meaning of a printed number, the likelier first."""
     text = printed.strip()
     if pair := _PAIR.fullmatch(text):
         yield from _paired(int(pair[1]), int(pair[2]))
@@ -62,7 +67,10 @@ def meanings(printed: str) -> Iterator[Meaning]:
 
 
 def explain(printed: str, bit_length: int, bits: int) -> tuple[Fit, ...]:
-    """Return every way in which the number fits the reading, the simplest first."""
+    """Return the ways in which the printed number fits the reading, of all those with the fewest corrections.
+
+    `bit_length` and `bits` are the reading as the reader sent it.
+    """
     said = tuple(meanings(printed))
     fits = (
         Fit(meaning, way, *turned)

@@ -1,8 +1,8 @@
 """Types that the gateway and its camera workers share: segments, clips, gaps and camera health.
 
-These models are the wire between the two processes: JSON over HTTP on a Unix socket. Paths are relative to the media
-folder. A finished segment's name alone tells its camera, wall start and duration, so that a file whose report was
-lost can still be adopted: `<camera_id>/<yyyymmddhh>/<start micros>_<duration micros>.ts`.
+These models are what the two processes exchange: JSON over HTTP on a Unix socket. Paths are relative to the media
+folder. The path of a finished segment holds its camera, wall start and duration, so that a file whose report was lost
+can still be adopted: `<camera_id>/<yyyymmddhh>/<start micros>_<duration micros>.ts`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from gateway.domain.viewing import LiveViewing
 from gateway.runtime.clock import ClockOffset
 
 TOUCHING_MICROS = 50_000
-"""Segments whose ends are nearer than this follow one another without a gap."""
+"""Segments follow one another without a gap if one begins no further than this from the other's end."""
 
 _SEEN_MICROS = 300_000
-"""A hole without a reason that is shorter is one of clocks and of the last picture's length."""
+"""Shorter gaps without a reason are ignored: clocks and the unknown length of the last picture cause them."""
 
 _SEGMENT_PATH = re.compile(r"^(\d+)/(\d{10})/(\d{1,17})_(\d{1,12})\.ts$")
 
 
 _EARLIEST_MICROS = 1_577_836_800_000_000
-"""2020; a clock that shows less was never set."""
+"""The beginning of 2020; a clock that shows an earlier time was never set."""
 
 
 class _Wire(BaseModel):
@@ -57,12 +57,12 @@ class GapReason(StrEnum):
     NEVER = "never"
     """No segment of the camera was ever recorded."""
     AWAY = "away"
-    """Nothing was recorded of the camera since."""
+    """Nothing has been recorded from the camera since."""
     REMOVED = "removed"
     DELETED = "deleted"
     LOST = "lost"
     CODEC = "codec"
-    """Nothing is missing of what was recorded, but an event's clip, which is in one codec, does not hold it."""
+    """The footage was recorded, but is left out of an event's clip, which can have only one codec."""
 
 
 WHY_MISSING: Mapping[GapReason, str] = MappingProxyType(
@@ -99,7 +99,7 @@ WHY_AWAY: Mapping[GapReason, str] = MappingProxyType(
         GapReason.UNSUPPORTED: "the camera sends a codec that cannot be recorded",
     }
 )
-"""Reasons that last until now."""
+"""Sentences for reasons that still hold now."""
 
 
 class CameraCondition(StrEnum):
@@ -115,7 +115,7 @@ class CameraCondition(StrEnum):
 
 
 class StreamFault(StrEnum):
-    """What is wrong with a camera's stream while it is recorded all the same."""
+    """A fault of a camera's stream that does not keep it from being recorded."""
 
     NO_ENTRY_POINTS = "no_entry_points"
     TIMES_JUMP = "times_jump"
@@ -151,7 +151,7 @@ class RtspServing(_Wire):
 
 
 class WorkerAssignment(_Wire):
-    """`PUT /cameras`: all the cameras of a worker. Only cameras whose entry changed are touched."""
+    """`PUT /cameras`: all the cameras of a worker. Only cameras whose settings changed are restarted."""
 
     media: str
     marker: str = Field(default="", description="a file that is in the media folder while its disk is mounted")
@@ -179,7 +179,7 @@ class PinnedFootage(_Wire):
 
 
 class SegmentFinished(_Wire):
-    """A segment is durable under its final name."""
+    """Report that a segment is durable under its final name."""
 
     kind: Literal["segment"] = "segment"
     camera_id: int
@@ -204,7 +204,7 @@ class SegmentFinished(_Wire):
 
 
 class CameraReported(_Wire):
-    """A camera's condition changed, or its figures are new (every 2 s while recording)."""
+    """Report of a camera's condition and figures: when the condition changes, and every 2 s while recording."""
 
     kind: Literal["camera"] = "camera"
     camera_id: int
@@ -219,7 +219,7 @@ class CameraReported(_Wire):
 
 
 class WorkerBeat(_Wire):
-    """The worker lives; sent every second, even when nothing happens."""
+    """The worker's heartbeat, sent every second."""
 
     kind: Literal["beat"] = "beat"
     cameras: int
@@ -241,8 +241,8 @@ class CutClip(_Wire):
     """`POST /clips`: remux these consecutive segments into one faststart MP4 at `output`, never decoding.
 
     The clip plays from `skip` micros on, exactly to the frame. The frames before, back to the keyframe, are in the
-    file and hidden by an edit list. The clip leaves out frames that begin later than `leave_off` micros before the
-    end, and segments in another codec than most of it.
+    file but hidden by an edit list. Left out are frames that begin in the last `leave_off` micros, and segments in
+    another codec than that of most of the clip.
     """
 
     segments: tuple[str, ...] = Field(min_length=1, max_length=1000)
@@ -260,8 +260,9 @@ class ClipCut(_Wire):
 
 
 class TakeThumbnail(_Wire):
-    """`POST /thumbnails`: decode consecutive segments up to a moment, `at` micros after the first picture, and make the
-    picture nearest to it a JPEG at `output`.
+    """`POST /thumbnails`: write the picture nearest to a moment as a JPEG to `output`.
+
+    The moment is `at` micros after the first picture. The consecutive segments are decoded up to it.
     """
 
     segments: tuple[str, ...] = Field(min_length=1, max_length=100)
@@ -285,7 +286,7 @@ class WorkerFailed(_Wire):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The facts that decide whether another segment can follow this one: times (wall micros) and format."""
+    """The facts of a segment that decide whether another can follow it: times (wall micros), gap before it, format."""
 
     started_at: int
     ended_at: int
@@ -294,16 +295,16 @@ class Edge:
 
 
 def continues(before: Edge, after: Edge) -> bool:
-    """Return whether a player can go from one segment to the other without a discontinuity mark. Pure."""
+    """Return whether a player can go from one segment to the next without a discontinuity mark. Pure."""
     touches = abs(after.started_at - before.ended_at) <= TOUCHING_MICROS
     return after.gap is GapReason.NONE and touches and before.format == after.format
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A span of time (wall micros) without footage, or outside a clip.
+    """A span of time (wall micros) without footage, or whose footage is left out of a clip.
 
-    `reason` NONE: it is not known. `lasts`: it is so until now.
+    With `reason` NONE the reason is not known. `lasts`: the span goes on until now.
     """
 
     begin: int
@@ -320,9 +321,9 @@ class Missing:
 
 
 def missing_between(edges: Iterable[Edge], begin: int, end: int, *, after: GapReason = GapReason.NONE) -> list[Missing]:
-    """Return the spans of `[begin, end)` (wall micros) without footage, oldest first. Pure; `edges` are by start.
+    """Return the spans of `[begin, end)` (wall micros) without footage, oldest first. Pure.
 
-    `after`: why footage is missing before what follows behind `end`, if that is known.
+    `edges` are in order of start. `after` is the reason for a span that reaches `end`, if it is known.
     """
     found: list[Missing] = []
     reached = begin
@@ -360,10 +361,11 @@ def parse_segment_path(path: str | PurePosixPath) -> tuple[int, int, int] | None
 
 
 def as_found(segment: SegmentFinished, offset: ClockOffset) -> SegmentFinished:
-    """Complete a segment that was found as a file, with times by the present clocks.
+    """Complete a segment that was found as a file with what the present clocks say about its times.
 
-    A segment that an untrusted clock stamped in the present boot has its monotonic time, if nobody set the clock
-    since. A segment from before gateways did this was stamped by a machine without a battery, in any boot.
+    While the clock is untrusted, the segment is taken to be of the present boot, with its wall clock not set since; so
+    its monotonic time is known. A time before 2020 comes from a machine without a clock battery, in any boot, and is
+    untrusted.
     """
     if segment.started_at < _EARLIEST_MICROS:
         segment = segment.model_copy(update={"clock_trusted": False})

@@ -1,9 +1,9 @@
 """Chain of a camera's segments: each link proves its own segment and all earlier ones.
 
-A leaf is the SHA-256 of a segment's path (camera, start and duration as recorded) and the SHA-256 of its bytes. A
-link is the SHA-256 of the link before and the leaf. Links have numbers from 1, in the order in which segments became
-known, which is nearly that of time. With one link of a camera, anybody can prove a later one by the leaves between
-them, even if the footage of those was deleted. All values are 64 hexadecimal digits. Pure.
+A leaf is the SHA-256 of a segment's path (camera, start and duration as recorded) and of the SHA-256 of its bytes. A
+link is the SHA-256 of the link before it and the leaf. Links are numbered from 1 in the order in which segments became
+known, which is nearly that of time. From one link of a camera, anybody can prove a later one with the leaves between
+them, even if their footage was deleted. All values are 64 hexadecimal digits. Pure.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Place:
     """Place of a segment in its camera's chain.
 
     Attributes:
-        number: counted from 1 per camera.
-        previous: the link before it.
+        number: the number of its link, counted from 1 for each camera.
+        previous: the link before its own.
     """
 
     number: int

@@ -1,8 +1,8 @@
 """Grants: a user may pass a lane until a moment, or permanently. Pure.
 
-A grant works in two ways at its lane. Its code, shown or typed as text to a reader, opens like a card. And the cards
-of its user open in spite of their own zones, dates and schedules. It does not change anything else: a card that is
-suspended, lost, blocked or expired in the list opens nothing, and the lane's own rules apply.
+A grant works in two ways at its lane. Its code, shown to a reader or typed as text, opens like a card. And the cards
+of its user open in spite of their own zones, dates and schedules. Nothing else changes: a card whose status is
+suspended, lost, blocked or expired opens nothing, and the lane's own rules apply.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ class Grant:
     """A grant that was not revoked. Moments are wall micros UTC.
 
     Attributes:
-        number: what it is called in decisions and events, where its code must not be read.
+        number: its number, by which decisions and events name it, since they must not show its code.
         access_id: its code.
-        user_id: the owner of cards, or their holder's name where no owner is known, or any name.
+        user_id: the owner of cards, or the holder's name on cards without an owner, or any other name.
         device_id: the device it was given for.
-        lane_id: the lane that device serves.
-        given_at: since when.
+        lane_id: the lane that the device serves.
+        given_at: when it was given.
         valid_until: first microsecond no longer valid, None for permanent.
         given_by: who gave it.
     """
@@ -43,7 +43,7 @@ class Grant:
         return f"grant {self.number} of {self.user_id}"
 
     def card(self) -> Card:
-        """Return the grant's code as a card of its lane. It is in no list, so its id is negative."""
+        """Return the grant's code as a card of its lane. It is in no card list, so its id is negative."""
         return Card(
             card_id=-self.number,
             number=_named(self.number),
@@ -55,17 +55,17 @@ class Grant:
 
 
 def without_code(credential: Credential, card: Card | None) -> Credential:
-    """Replace a grant's code with the grant's number, because the code opens gates."""
+    """Return the reading with a grant's code replaced by its number, because the code opens gates."""
     return Credential(text=card.number) if card is not None and card.card_id < 0 else credential
 
 
 def listed_id(card: Card | None) -> int | None:
-    """Return a card's id in central's list; None for a grant's code, which has no card there."""
+    """Return a card's id in the card list; None for a grant's code, which has no card there."""
     return card.card_id if card is not None and card.card_id > 0 else None
 
 
 def card_id_of(listed: int | None, grant: int | None, credential: str) -> int | None:
-    """Return the id under which the site counts a holder; a grant's code has one too."""
+    """Return the card id by which presence counts a holder: the listed one, or a grant's (negative) for its code."""
     if listed is None and grant is not None and credential == _named(grant):
         return -grant
     return listed
@@ -83,7 +83,7 @@ class LaneGrants:
     by_user: Mapping[str, tuple[Grant, ...]] = field(default_factory=dict)
 
     def of_code(self, text: str) -> Grant | None:
-        """Return the grant whose code was read."""
+        """Return the grant with this code, None if there is none."""
         return self.by_code.get(text.strip()) if text else None
 
     def of_card(self, card: Card) -> tuple[Grant, ...]:

@@ -1,4 +1,4 @@
-"""Passwords that are guessed first. Pure."""
+"""Passwords that attackers guess first. Pure."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ _AROUND = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 
 
 def is_guessable(username: str, password: str) -> bool:
-    """Return whether a password is among those that are tried first.
+    """Return whether a password is among those that attackers try first.
 
-    That is the account's name, a word that comes with devices, or either of them with digits or marks around it; one
-    character again and again; a run of digits or keys, also backwards.
+    Those are: the account's name or a word common in default passwords, also with digits or marks around it; one
+    character repeated; a run of digits, letters or neighbouring keys, also backwards.
     """
     plain = password.casefold()
     core = _AROUND.sub("", plain)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 LONGEST_STAY = 30 * 86_400 * 1_000_000
-"""Micros after which an entry without an exit has timed out: the exit was missed, a later one is another stay's."""
+"""Micros after which an entry without an exit has timed out: its exit was missed, and a later one is another stay's."""
 
 
 class EntryStatus(StrEnum):
@@ -30,17 +30,17 @@ class ParkingEntry:
 
     Attributes:
         id: the site's id, from 2,000,000,000 up.
-        central_id: central's once it has taken the entry.
-        status: as of now.
-        entry_at: None when only the exit is known.
-        exit_at: None while it has not left, and when that was not seen.
-        area: the area of the site that it is in, "" when the lane leads into none.
+        central_id: central's id, None while central does not have the entry.
+        status: its status now.
+        entry_at: when it came in, None when only the exit is known.
+        exit_at: when it left, None while it has not left or if that was not seen.
+        area: the area of the site that it entered, "" when the lane leads into none.
         card_id: the card that was granted, None for none.
         credential: the reading as shown to technicians.
-        plate: without blanks and dashes.
-        manual: whether a person made it.
-        clock_trusted: whether what stamped it was trusted.
-        record: what else a person or central says of it, as JSON text.
+        plate: the vehicle's plate without blanks and dashes, "" when unknown.
+        manual: whether a person made the entry.
+        clock_trusted: whether the clock was trusted when the entry was stamped.
+        record: further fields from a person or central, as JSON text.
     """
 
     id: int

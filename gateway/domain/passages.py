@@ -30,8 +30,8 @@ class Passage:
         credential: the reading as shown to technicians, "" for none.
         reason: the decision's reason, "" for none.
         plate: the vehicle's plate, without blanks and dashes, if it was read; "" for none.
-        holder: under which name presence knows whoever was decided on, "" for nobody.
-        opens: that holder opens the area to others by coming in.
+        holder: the name by which presence counts the holder of the granted card, "" for nobody.
+        opens: whether that holder, by entering, opens the area to others.
     """
 
     lane_id: str
@@ -66,14 +66,14 @@ class CameraEvent:
 
     Attributes:
         id: the site's id, from 2,000,000,000 up.
-        central_id: central's id once it has taken the event.
-        event_id: the event that it proves.
-        date_at: wall micros of that event.
-        ready: whether all the footage that will ever be there is there.
-        incident: whether its footage is kept for as long as that of what went wrong.
-        boot_id: of the machine's run in which it was stamped, "" when not known.
-        clock_offset: by how many micros its wall times are ahead of that run's monotonic ones: whatever the clock is
-            set to later, the same footage belongs to it.
+        central_id: central's id, None while central does not have it.
+        event_id: the event that its footage proves.
+        date_at: when that event happened, in wall micros.
+        ready: whether all the footage that there will ever be is on disk.
+        incident: whether its footage is kept as long as that of incidents.
+        boot_id: the boot of the machine in which it was stamped, "" when not known.
+        clock_offset: by how many micros its wall times are ahead of that boot's monotonic ones; with it the same
+            footage belongs to it, whatever the clock is set to later.
         box: the number of the box that made it, 0 when it was made before boxes had numbers.
     """
 

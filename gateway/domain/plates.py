@@ -1,8 +1,8 @@
 """Comparison of plates, and matching of misread ones. Pure.
 
-Cameras confuse 0 O D Q, 1 I, 2 Z, 5 S, 8 B and 6 G. A misread plate matches a listed one only when at most two
-characters differ, each within its class, the listed plate is the only valid one that near, and no invalid plate is as
-near.
+Cameras confuse 0 O D Q, 1 I, 2 Z, 5 S, 8 B and 6 G. A misread plate matches a listed one only if at most two characters
+differ, each within one of these classes; if no other card's valid plate is that near; and if no plate of a card that is
+not active is as near.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NearPlate:
 
 @dataclass(frozen=True, slots=True)
 class PlateMatch:
-    """The card that matches a misread plate, or None; and the finding, for the trace."""
+    """The card that matches a misread plate, or None, and the finding for the decision's trace."""
 
     card: Card | None
     seen: str
@@ -41,7 +41,7 @@ def plain_plate(text: str) -> str:
 
 
 def skeleton(plate: str) -> str:
-    """Map plates that cameras may confuse with each other to the same text."""
+    """Return the same text for all plates that cameras may confuse with each other."""
     return plain_plate(plate).translate(_SKELETON)
 
 
@@ -53,7 +53,7 @@ def substitutions(one: str, other: str) -> int | None:
 
 
 def nearest(plate: str, listed: Iterable[NearPlate], now: int) -> PlateMatch:
-    """Find the listed plate that was probably misread. `now` is wall micros UTC."""
+    """Find the listed plate that was probably misread as `plate`. `now` is wall micros UTC."""
     near = [(count, item) for item in listed if (count := substitutions(plate, item.plate)) is not None]
     near = [(count, item) for count, item in near if count <= MOST_SUBSTITUTIONS]
     valid = [(count, item) for count, item in near if _is_valid(item.card, now)]

@@ -1,7 +1,7 @@
 """Presence: the count of each area, and the last known place of each holder. No I/O.
 
-An area is a part of the site that lanes lead into and out of; "" is the world outside. A decision only looks here.
-Changes come with passages (a back-out is none) and with an operator's correction.
+An area is a part of the site that lanes lead into and out of; "" is the world outside. Decisions only read the
+presence. It changes with passages (a vehicle that backed out has not passed) and with an operator's corrections.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OUTSIDE = ""
 class AntiPassback(StrEnum):
     """Reaction when a holder enters an area twice, or leaves one without having entered.
 
-    `SOFT` lets pass and notes it, `HARD` refuses, `TIMED` refuses within the area's minutes after the last passage.
+    `SOFT` grants and records it, `HARD` refuses, `TIMED` refuses within the area's minutes after the last passage.
     """
 
     OFF = "off"
@@ -33,10 +33,10 @@ class Area:
     Attributes:
         area_id: its name in the site file.
         limit: how many may be inside, or None for no limit.
-        anti_passback: what is done about holders who enter or leave twice.
-        minutes: for how long a timed anti-passback holds.
-        first_person: nobody enters before a holder who may open it has come on the same local day.
-        by_owner: anti-passback counts the owner of cards, not each card.
+        anti_passback: the reaction to holders who enter or leave twice.
+        minutes: for how long a timed anti-passback refuses.
+        first_person: whether nobody may enter before a holder who may open the area has entered on the same local day.
+        by_owner: whether anti-passback counts the owner of cards, not each card.
     """
 
     area_id: str
@@ -66,7 +66,10 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """Change of presence by a passage. `holder` "": unknown; `opens`: the holder opens the area to others."""
+    """Change of presence by a passage at `at` (wall micros). `opens`: the holder opens the area to others.
+
+    `holder` is the name by which presence counts the holder, "" when unknown.
+    """
 
     way: Way
     at: int
@@ -106,15 +109,15 @@ class Whereabouts:
 
 
 def card_holder(card_id: int) -> str:
-    """Return the name of a card's holder where cards are counted."""
+    """Return the name by which presence counts a card's holder if cards are counted, not owners."""
     return f"card:{card_id}"
 
 
 class Presence:
-    """Counts of areas and places of holders. Every change is written to the store too; see
-    `gateway.store.events.presence`.
+    """Counts of areas and last places of holders.
 
-    A count never falls below 0: a vehicle that leaves uncounted was not counted when it came.
+    The caller writes every change to the store too; see `gateway.store.events.presence`. A count never falls below 0: a
+    vehicle that would take it there was not counted when it came.
     """
 
     def __init__(
@@ -146,7 +149,7 @@ class Presence:
         return self._holders.get(holder)
 
     def move(self, movement: Movement) -> None:
-        """Take a passage."""
+        """Apply a passage to the counts and the holder's place. A lane that leads to no other area changes nothing."""
         way = movement.way
         if not way:
             return
@@ -160,12 +163,12 @@ class Presence:
             self._holders[movement.holder] = Whereabouts(way.enters, movement.at)
 
     def rename(self, holder: str, name: str) -> None:
-        """Give a holder another name."""
+        """Move a holder's place to another name."""
         if (whereabouts := self._holders.pop(holder, None)) is not None:
             self._holders[name] = whereabouts
 
     def correct(self, correction: Correction) -> None:
-        """Take an operator's word."""
+        """Apply an operator's correction."""
         match correction:
             case CountCorrection(area_id, count):
                 self._counts[area_id] = count

@@ -1,7 +1,7 @@
 """Numbers printed on cards, and the bits that they can mean. Pure.
 
-One card bears many numbers: 26 bits of facility 1 and number 11572 are also printed as 77108, facility 213 and number
-2000 also as 0013961168. Only what cannot mean another card becomes an alias; `explain` tells the rest to a person.
+One card has many numbers: 26 bits of facility 1 and number 11572 are also printed as 77108, facility 213 and number
+2000 also as 0013961168. Only a number that cannot mean another card becomes an alias; `explain` shows the rest.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def layout_named(name: str) -> Format | None:
 
 
 def number_aliases(text: str, layout: Format | None) -> Iterator[str]:
-    """Return the aliases of a number that is printed without its facility.
+    """Yield the aliases of a number that is printed without its facility.
 
-    Ten digits are the whole of 24 or 32 bits, as readers for tags print them. Fewer mean something only in a format
-    that is known: there they are facility and number in one, or the number of a format without facility.
+    Ten digits are all of 24 or 32 bits, as on tags. Any other number has a meaning only in a known format: facility and
+    number in one, or the number of a format without facility.
     """
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         return
@@ -45,7 +45,7 @@ def number_aliases(text: str, layout: Format | None) -> Iterator[str]:
 
 
 def uid_alias(text: str) -> str | None:
-    """Return the alias of a tag's hexadecimal number; None for another text."""
+    """Return the alias of a tag's UID in hexadecimal (4, 5, 7, 8 or 10 bytes); None for another text."""
     plain = _SEPARATORS.sub("", text)
     if not _HEX.fullmatch(plain) or len(plain) % 2 or len(plain) // 2 not in _UID_BYTES:
         return None

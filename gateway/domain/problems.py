@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ProblemKind(StrEnum):
-    """What can be wrong at a site. The values are names that programs may rely on."""
+    """Kinds of problems. The values are names that programs may rely on."""
 
     GATE_OFFLINE = "gate_offline"
     GATE_POSITION_UNKNOWN = "gate_position_unknown"

@@ -1,15 +1,16 @@
 """Read marks: how far a program has read a list by cursor. Pure.
 
-A consumer reads a list from the newest record (cursor 0) down, page by page, until a record comes that it has; the
-next time it begins at the newest again. Ids only grow, and a record is there before any with a higher id. So a
-consumer that has read down to a record that it had before has everything up to the top. That is its mark.
+A consumer walks a list from the newest record (cursor 0) down, page by page, until it meets a record that it already
+has. Its next walk begins at the newest record again. Ids only grow, and a record is in the list before any record with
+a higher id. So a consumer that has walked down to a record that it had before has everything up to the record where the
+walk began. That is its new mark.
 
 A page counts as read when it was certainly fetched:
 
 - a consumer that asks with the cursor that a page gave has that page;
 - a consumer that begins a new walk has the last page, if the other end acknowledged the whole answer.
 
-So a lost answer moves no mark, nor does a walk that breaks off before it reaches known records.
+So neither a lost answer nor a walk that breaks off before it reaches known records moves the mark.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 UNASKED_SECONDS = 7 * 86_400
-"""A consumer that has come again and again for so long, and never asked for what is between, has it or does not want
-it: its mark was too low, as it may be after a crash of the gateway.
+"""After so long, a mark is raised that walks keep ending above. The consumer has the records between, or does not want
+them: its mark was too low, as it may be after a crash of the gateway.
 """
 
 
@@ -27,10 +28,10 @@ class PageAnswered:
     """A page as it was answered.
 
     Attributes:
-        cursor: what it was asked with; 0 for the newest.
-        newest: the newest id of the whole list at that moment, 0 for none.
-        following: the cursor to the page after it, None when the page is empty.
-        is_end: whether nothing of the list is below it.
+        cursor: the cursor of the request; 0 for the newest records.
+        newest: the newest id of the whole list at that moment, 0 for an empty list.
+        following: the cursor to the page after this one, None when this page is empty.
+        is_end: whether the list has no records below this page.
     """
 
     cursor: int
@@ -44,14 +45,14 @@ class ReadProgress:
     """Progress of one consumer; each method returns a new state.
 
     Attributes:
-        mark: everything up to this id was fetched; None before the first page. It begins right below that: what was
-            there before is not waited for.
-        top: the newest id when the walk began that is under way, 0 for no walk.
+        mark: everything up to this id was fetched; None before the first page. It begins right below the first page:
+            older records are not waited for.
+        top: the newest id when the present walk began, 0 for no walk.
         asked: the cursor of the page answered last.
-        low: the cursor to the page after it: all that was answered of this walk is from there on.
-        at_end: whether it was the list's last.
-        short_top: the top of the first of the walks that ended above the mark, one after the other, 0 for none.
-        short_since: monotonic seconds of its end.
+        low: the cursor to the page after that one; this walk's answers had all records from there up.
+        at_end: whether that page was the list's last.
+        short_top: the top of the first of the recent walks that ended above the mark, 0 for none.
+        short_since: when that walk ended, in monotonic seconds.
     """
 
     mark: int | None = None
@@ -63,7 +64,7 @@ class ReadProgress:
     short_since: float = 0.0
 
     def asks(self, cursor: int, *, acknowledged: bool, uptime: float) -> ReadProgress:
-        """Note a request for a page. `acknowledged`: the last answer arrived whole. `uptime`: monotonic seconds."""
+        """Note a request for a page. `acknowledged`: the last answer arrived complete. `uptime`: monotonic seconds."""
         if not self.top:
             return self
         if cursor:
@@ -73,18 +74,18 @@ class ReadProgress:
         return self._fetched() if self._is_met() else self._stopped_short(uptime)
 
     def answered(self, page: PageAnswered) -> ReadProgress:
-        """Note the answered page. The first one makes the mark, which must be on disk before the answer."""
+        """Note a page that will be answered. The first sets the mark, which must be on disk before the answer."""
         if page.cursor == 0:
             low = page.following or 0
             below = page.newest if page.following is None else page.following - 1
             mark = below if self.mark is None else self.mark
             return replace(self, mark=mark, top=page.newest, asked=0, low=low, at_end=page.is_end)
         if not self.top or page.cursor not in (self.low, self.asked):
-            return self  # of another walk than the one that is followed
+            return self  # a page of another walk than the present one
         return replace(self, asked=page.cursor, low=page.following or self.low, at_end=page.is_end)
 
     def _fetched(self) -> ReadProgress:
-        """Take in that every answered page of the walk was fetched."""
+        """Move the mark if the walk has reached known records: every page of it was fetched."""
         if not self._is_met():
             return self
         return replace(self, mark=max(self.top, self.mark or 0), short_top=0)

@@ -1,7 +1,7 @@
 """Corrections for readers that change the order or value of a card's bits. Pure.
 
-Readers are wired and set up in many ways: bits may come inverted, last bit first, last byte first, or with bits before
-and behind. Cards are kept as they are; each reader's own way is undone before anything is looked up.
+Readers are wired and set up in many ways: bits may come inverted, last bit first, last byte first, or with additional
+bits before and behind. Cards are stored as they are; each reader's changes are undone before a card is looked up.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ class ReaderBits:
     """Steps that undo a reader's changes, in this order.
 
     Attributes:
-        skip_first: bits before the card's own.
-        skip_last: bits behind the card's own.
-        inverted: ones stand for zeros.
-        last_bit_first: the bits come in the opposite order.
-        last_byte_first: the bytes come in the opposite order; only for whole bytes.
+        skip_first: number of additional bits before the card's own.
+        skip_last: number of additional bits behind the card's own.
+        inverted: whether ones and zeros are exchanged.
+        last_bit_first: whether the bits come in the opposite order.
+        last_byte_first: whether the bytes come in the opposite order; the card's bits must be whole bytes.
     """
 
     skip_first: int = 0
@@ -30,7 +30,7 @@ class ReaderBits:
     last_byte_first: bool = False
 
     def undo(self, bit_length: int, bits: int) -> tuple[int, int]:
-        """Return length and bits as on the card; unchanged if there are too few bits."""
+        """Return length and bits as on the card; unchanged if there are too few bits, or no whole bytes to reverse."""
         length = bit_length - self.skip_first - self.skip_last
         if length <= 0 or (self.last_byte_first and length % 8):
             return bit_length, bits

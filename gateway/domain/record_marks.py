@@ -1,4 +1,4 @@
-"""Marks of records: the fields by which central's record under an id is told from another. Pure."""
+"""Marks of records: the fields that show whether central's record under an id is still the same record. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gateway.domain.writes import (
 CREATES: Final[Mapping[str, WriteOperation]] = MappingProxyType(
     {item.kind: item for item in WRITES.values() if item.effect is Effect.CREATE}
 )
-"""The operation that creates each kind of records."""
+"""The operation that creates a record, by the record's kind."""
 _SOURCE: Final = "source_id"
 _WITH_SOURCE: Final = frozenset({CAMERA_EVENT_CREATE.kind, ENTRY_CREATE.kind})
 _WHOSE: Final = ("username", "holder_name")
@@ -29,16 +29,16 @@ _WHOSE: Final = ("username", "holder_name")
 
 
 def marks_of(kind: str, body: JsonObject) -> JsonObject:
-    """Pick the fields by which a record of this kind is told from others."""
+    """Return the fields of a body by which a record of this kind is told from others."""
     groups = _groups(kind)
     names = {name for group in groups for name in group} | ({_SOURCE} if kind in _WITH_SOURCE else set())
     return {name: body[name] for name in names if body.get(name) not in (None, "")}
 
 
 def is_still(kind: str, marks: JsonObject, record: JsonObject) -> bool:
-    """Return whether a record of central's is the one with these marks; one that shows no marks counts as it.
+    """Return whether central's record is still the one with these marks. A record without any mark counts as the same.
 
-    A record with another source, of this box or of another, is not it, however alike they are.
+    A record with another `source_id` is another record, however alike the other fields are.
     """
     if _SOURCE in marks and record.get(_SOURCE) not in (None, "") and not alike(marks[_SOURCE], record[_SOURCE]):
         return False
@@ -51,7 +51,7 @@ def is_still(kind: str, marks: JsonObject, record: JsonObject) -> bool:
 
 
 def lookup_of(kind: str) -> Lookup:
-    """Return the list that shows records of this kind."""
+    """Return the list of central that shows records of this kind. Raises ValueError if there is none."""
     lookup = CREATES[kind].lookup
     if lookup is None:
         raise ValueError(f"no list shows records of the kind {kind!r}")

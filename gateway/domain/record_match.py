@@ -1,8 +1,8 @@
 """Comparison of a record at central with one that was sent and whose answer was lost. Pure.
 
-Records of some kinds name their source (`source_name`, `source_id`): then the source decides. Otherwise the fields do.
-Where they leave a doubt, a person decides: sent again, the record might be there twice; taken for somebody else's, it
-would be lost.
+Records of some kinds name their source (`source_name`, `source_id`): then the source decides, otherwise the other
+fields. If these leave a doubt, a person decides: if the record is sent again, it may be at central twice; if another
+record is taken for it, it is lost.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ class RecordMatch(Enum):
 
 
 def match_record(lookup: Lookup, sent: JsonObject, record: JsonObject, *, newer: bool | None) -> RecordMatch:
-    """Judge one record.
+    """Judge whether a record at central is the one that was sent.
 
     Args:
-        lookup: by which fields a record of this kind is told.
+        lookup: the list of such records; its `marks` are the fields by which one is told from others.
         sent: the body that was sent.
-        record: a record of central's, as its list shows it.
-        newer: whether its id is above all that central had given before it was sent; None when nobody knows.
+        record: a record of central, as its list shows it.
+        newer: whether the record's id is above all that central had given before the body was sent; None when nobody
+            knows.
     """
     stated, shown = _stated(sent), _stated(record)
     if _NUMBER in stated and _NUMBER in shown:
@@ -52,7 +53,7 @@ def match_record(lookup: Lookup, sent: JsonObject, record: JsonObject, *, newer:
     if not differs and not lacks and compared:
         return RecordMatch.SAME
     if not any(name in shown for group in marks for name in group):
-        return RecordMatch.PERHAPS  # it shows nothing by which it could be told
+        return RecordMatch.PERHAPS  # it shows no field by which it could be told from others
     told = any(all(name in shown and alike(stated[name], shown[name]) for name in group) for group in marks)
     if not told or _other_vehicle(stated, shown):
         return RecordMatch.OTHER
@@ -60,7 +61,7 @@ def match_record(lookup: Lookup, sent: JsonObject, record: JsonObject, *, newer:
 
 
 def _by_source(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue], *, newer: bool | None) -> RecordMatch:
-    """Judge by the source. A data folder that was put back from a backup gives the same numbers again."""
+    """Judge by the source, and where needed the time: a data folder restored from a backup gives numbers again."""
     if not all(alike(stated.get(name), shown.get(name)) for name in _SOURCE):
         return RecordMatch.OTHER
     if newer or (_AT in stated and _AT in shown and alike(stated[_AT], shown[_AT])):

@@ -32,7 +32,7 @@ REFERENCES: Final[Mapping[str, str]] = MappingProxyType(
 """The kind of the record that a field names; a field in the plural names several."""
 
 GIVEN_BY_CENTRAL: Final = frozenset({"user_id", "customer_id", "company_id", "owner_id", "guest_id"})
-"""Fields that name records which only central makes: their ids are central's already."""
+"""Fields that name records which only central creates, so their ids are always central's."""
 
 OF_THE_SITE: Final = frozenset(
     {
@@ -40,7 +40,7 @@ OF_THE_SITE: Final = frozenset(
         *("lane_id", "lane_ids", "exit_lane_id", "command_id", "outbox_id", "cursor_id", "link_id"),
     }
 )
-"""Fields whose ids mean something at the site alone, or state where a record comes from."""
+"""Fields whose ids have a meaning at the site only, or say where a record comes from."""
 
 _NAMED = re.compile(rf'"(?:{"|".join(REFERENCES)})"\s*:\s*(?:\[[^\]]*?)?"?(?:[2-9]\d{{9}}|\d{{11}})')
 _OPTIONAL: Final = frozenset({"access_card"})
@@ -66,7 +66,7 @@ class Reference:
 
 
 def may_name_provisional(text: str) -> bool:
-    """Return whether JSON text may contain one of the site's ids. Fast; False is certain."""
+    """Return whether JSON text may contain one of the site's ids. Fast; only False is certain."""
     return _NAMED.search(text) is not None
 
 
@@ -76,7 +76,7 @@ def provisional_references(body: JsonObject) -> tuple[Reference, ...]:
 
 
 def translated(body: JsonObject, central_ids: Mapping[Reference, int]) -> JsonObject:
-    """Replace the site's ids in a body with central's; leave out an optional reference without one."""
+    """Return the body with central's ids in place of the site's. References without an id of central are left out."""
     return dict(_translated_fields(body, central_ids))
 
 

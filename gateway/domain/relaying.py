@@ -17,7 +17,7 @@ class RelayRefusal(StrEnum):
     AWAY = "away"
     """Central cannot be reached now; nothing was sent."""
     BUSY = "busy"
-    """As many requests as are allowed are on their way; nothing was sent."""
+    """As many requests as are allowed are under way; nothing was sent."""
     TOO_LARGE = "too_large"
     """The request's body is larger than is relayed."""
     BROKEN_OFF = "broken_off"
@@ -46,13 +46,13 @@ class RelayedRequest:
 
     Attributes:
         method: the HTTP method.
-        path: from `/` on, as it goes over the line.
-        query: likewise, without `?`; "" for none.
-        headers: those that are central's concern.
+        path: the path from `/` on, encoded as it is sent.
+        query: the query without `?`, encoded likewise; "" for none.
+        headers: the headers to forward.
         token: the caller's own session at central; "" for an operation that needs none.
-        owner: who asks; nobody may have all places.
-        body: the body as it comes; None for none. It may raise NotRelayed.
-        length: how many bytes the body has; None when only its end will tell.
+        owner: who asks; the number of requests under way is limited for each owner.
+        body: the body as it arrives, None for none. It may raise NotRelayed.
+        length: the body's length in bytes; None when it is not known before its end.
     """
 
     method: str
@@ -70,10 +70,10 @@ class RelayedAnswer:
     """Central's answer.
 
     Attributes:
-        status: its status.
-        headers: all of them but those that concern the line alone.
-        body: the body as it comes; it raises NotRelayed when it does not come whole.
-        length: how many bytes the body has; None when only its end will tell.
+        status: its HTTP status.
+        headers: its headers without those that concern the connection only.
+        body: the body as it arrives; it raises NotRelayed when it breaks off.
+        length: the body's length in bytes; None when it is not known before its end.
     """
 
     status: int

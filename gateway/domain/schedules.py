@@ -1,8 +1,8 @@
 """Schedules: hours in the wall time of the site. Pure.
 
 A window belongs to the day on which it begins; one whose end is not after its beginning ends on the next day. On a
-holiday only windows for holidays begin. Times are compared as the clock on the wall shows them: an hour that comes
-twice in autumn counts twice, and an hour that spring skips does not come.
+holiday only windows for holidays begin. Times are compared in local time: an hour that comes twice in autumn counts
+twice, and an hour that is skipped in spring does not come.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Windows; open while at least one of them is."""
+    """A named set of windows, open while at least one of them is."""
 
     name: str
     windows: tuple[Window, ...] = ()
@@ -47,7 +47,7 @@ class Calendar:
     holidays: Mapping[date, str] = field(default_factory=dict)
 
     def local(self, micros: int) -> datetime:
-        """Convert wall micros UTC to local time, to the second, limited to the calendar's range."""
+        """Convert wall micros UTC to local time in whole seconds, limited to the years that `datetime` can hold."""
         try:
             return (_EPOCH + timedelta(seconds=micros // 1_000_000)).astimezone(self.zone)
         except OverflowError:

@@ -1,7 +1,8 @@
-"""Source ids: they tell central the records of this box from those of the site's other boxes. Pure.
+"""Source ids: by them central tells the records of this box from those of the site's other boxes. Pure.
 
-The site's own id is in its lower 32 bits and the number of the box above them. A replaced box begins with the same ids
-as the one before it, but with another number. A box number has 20 bits, so that every JSON reader takes the whole.
+A source id has the site's own id in its lower 32 bits and the number of the box above them. A box that replaces another
+begins with the same ids, but with another box number. That number has 20 bits at most, so that a source id fits the
+53 bits that every JSON reader takes exactly.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ _ID_BITS = 32
 
 
 def source_id(box: int, site_id: int) -> int:
-    """Return the `source_id` of a record of a box."""
+    """Return the `source_id` of the record with this site id, made by this box."""
     return box << _ID_BITS | site_id
 
 

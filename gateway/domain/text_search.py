@@ -8,13 +8,13 @@ from typing import Final
 from gateway.domain.plates import plain_plate
 
 LONGEST_PLATE: Final = 16
-"""Characters of a plate at most, without blanks and dashes."""
+"""The most characters of a plate, without blanks and dashes."""
 
 
 def folded(text: str) -> str:
     """Fold a text so that differences in case and Unicode form disappear.
 
-    The dotted and the dotless i become `i`: which of them is the small form of `I` depends on the language.
+    The dotted and the dotless i both become `i`: which of them is the small form of `I` depends on the language.
     """
     if text.isascii():
         return text.lower()
@@ -28,14 +28,17 @@ def folded_plate(text: str) -> str:
 
 
 def searched_plate(search: str) -> str:
-    """Return the folded plate of a search among plates, else "". Blanks, dashes and dots may separate its parts."""
+    """Return a search among plates as a folded plate; "" if it has characters other than separators in a plate.
+
+    Blanks, dashes and dots may separate the plate's parts.
+    """
     if any(not (character.isalnum() or _separates(character)) for character in folded(search)):
         return ""
     return folded_plate(search)
 
 
 def plate_in_text(search: str) -> str:
-    """Return the folded plate of a search in any text, else "". A plate has at least one letter and one digit."""
+    """Return a search in any text as a folded plate, "" if it is none. A plate has a letter and a digit at least."""
     plate = searched_plate(search)
     if len(plate) > LONGEST_PLATE or plate.isalpha() or not any(map(str.isalpha, plate)):
         return ""
@@ -43,7 +46,7 @@ def plate_in_text(search: str) -> str:
 
 
 def holds(text: object, wanted: str, plate: str) -> bool:
-    """Return whether a text contains a folded text, or a folded plate unless that is empty."""
+    """Return whether a text contains `wanted`, which is folded, or the folded `plate` unless that is ""."""
     if not isinstance(text, str):
         return False
     return wanted in folded(text) or (plate != "" and plate in folded_plate(text))

@@ -1,6 +1,6 @@
-"""Travels of gates: how long each took from the acknowledged command to its limit, and what is normal for that gate.
+"""Travel times of gates, from the acknowledged command to the limit, and which are normal for each gate. Pure.
 
-Pure. The history of a gate is in its own events: `GATE_OPENED` and `GATE_CLOSED` carry the time of the travel they end.
+The history of a gate is in its own events: `GATE_OPENED` and `GATE_CLOSED` carry the time of the travel that they end.
 To ask which gates have become slower than their own history::
 
     slow = slow_gates(await store.events.lately(types=TRAVEL_EVENTS, limit=most_travels(len(lanes))))
@@ -18,22 +18,25 @@ from gateway.domain.events import EventKind, RecordedEvent
 
 TRAVEL_EVENTS = (EventKind.GATE_OPENED, EventKind.GATE_CLOSED)
 TRAVEL_SECONDS = "travel_seconds"
-"""The fact of such an event that holds its travel."""
+"""The name under which such an event's `data` has the travel time in seconds."""
 
 _OF_A_LANE = 500
-"""Of each kind; weeks of a quiet lane, days of a busy one."""
+"""Travels of each kind that are read for each lane: weeks of a quiet lane, days of a busy one."""
 _MOST = 5000
 _FEWEST = 30
-"""Travels before a gate has a history of its own."""
+"""How many travels a gate needs before its history counts."""
 _RECENT = 5
 _SLACK_SECONDS = 0.5
-"""Polling sees a limit this much later at times; and of a fast gate a tenth of its time is nothing."""
+"""Polling may see a limit this much later. For a fast gate, a share of its short travel time would be too little."""
 _SLOWER = 1.2
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The times between which a gate's travels normally are, in seconds; one travel in twenty is below, one above."""
+    """The normal range of a gate's travel times, in seconds: one in twenty is below `low`, one above `high`.
+
+    `middle` is the median.
+    """
 
     low: float
     middle: float
@@ -41,9 +44,9 @@ class Band:
 
 
 def most_travels(lanes: int) -> int:
-    """Return how many of the site's travels of each kind are looked at, for so many lanes.
+    """Return how many of the site's travels of each kind are read, for so many lanes.
 
-    The newest of all lanes are bounded; those of one lane that seldom opens may lie among millions of others.
+    The number is limited, because those of a lane that seldom opens may lie among millions of others.
     """
     return min(_MOST, _OF_A_LANE * max(1, lanes))
 
@@ -73,7 +76,7 @@ def seconds_of(kind: EventKind, events: Iterable[RecordedEvent]) -> tuple[float,
 
 
 def normal_band(seconds: Sequence[float]) -> Band | None:
-    """Return the normal band of travels; None for too few of them."""
+    """Return the normal band of these travel times; None for too few of them."""
     if len(seconds) < _FEWEST:
         return None
     ordered = sorted(seconds)
@@ -84,7 +87,7 @@ def normal_band(seconds: Sequence[float]) -> Band | None:
 def why_slow(seconds: Sequence[float]) -> str:
     """Return in words that the last travels, the newest at the end, are slower than those before; "" if they are not.
 
-    The median of a few counts: one vehicle under the arm, or one late poll, is no slow gate.
+    The median of the last five is compared: one vehicle under the arm, or one late poll, makes no slow gate.
     """
     if len(seconds) <= _RECENT:
         return ""

@@ -1,7 +1,6 @@
-"""Types of live viewing that the gateway and its camera workers share: WHEP sessions over the worker's Unix
-socket.
+"""Types of live viewing that gateway and camera workers share: WHEP sessions over the worker's Unix socket.
 
-WHEP is draft-ietf-wish-whep: a viewer offers SDP and gets an answer, an unguessable session and the tag of its ICE
+WHEP is draft-ietf-wish-whep: a viewer offers SDP and gets an answer, an unguessable session id and the tag of its ICE
 session. The gateway speaks HTTP with viewers; the worker, which has the pictures, speaks WebRTC with them.
 """
 
@@ -22,21 +21,21 @@ class ViewRefusal(StrEnum):
     """Reason for refusing a viewer's request."""
 
     BAD_OFFER = "bad_offer"
-    """The SDP, or a fragment of it, makes no sense."""
+    """The SDP, or a fragment of it, is not valid."""
     NOT_ACCEPTABLE = "not_acceptable"
-    """What the camera sends and what the viewer takes do not meet."""
+    """The viewer accepts no codec that the camera sends."""
     NO_SOURCE = "no_source"
-    """The camera sends nothing now; later it may."""
+    """The camera sends nothing now, but may later."""
     FULL = "full"
-    """As many viewers as are allowed watch already."""
+    """As many viewers as are allowed are watching already."""
     UNKNOWN = "unknown"
     """There is no such session, or it has ended."""
     NO_TAG = "no_tag"
-    """The request must name the ICE session it is for."""
+    """The request does not name the ICE session that it is for."""
     STALE_TAG = "stale_tag"
     """The request is for another ICE session."""
     RESTART = "restart"
-    """ICE restarts are not supported: the viewer is to end the session and begin another."""
+    """ICE restarts are not supported: the viewer must end the session and begin another."""
 
 
 class NotShown(GatewayError):
@@ -50,7 +49,7 @@ class NotShown(GatewayError):
 class LiveViewing(_Wire):
     """Settings for live viewers.
 
-    `addresses`: those of the machine's addresses that are offered to viewers; none named: all of them.
+    `addresses`: the addresses of the machine that are offered to viewers; empty: all of them.
     """
 
     addresses: tuple[str, ...] = ()
@@ -65,7 +64,7 @@ class OpenView(_Wire):
 
 
 class ViewOpened(_Wire):
-    """An opened view. `view` is secret: its holder may end the session."""
+    """Answer to `OpenView`. `view` is secret: whoever knows it can end the session."""
 
     view: str = Field(repr=False)
     tag: str

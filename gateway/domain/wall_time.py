@@ -1,4 +1,4 @@
-"""Wall time in values that are serialised."""
+"""The type of wall times in values that are serialised."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from pydantic import PlainSerializer
 from gateway.runtime.clock import iso_utc
 
 WallMicros = Annotated[int, PlainSerializer(iso_utc, return_type=str, when_used="json")]
-"""Microseconds since the epoch, UTC. JSON has them in ISO 8601."""
+"""Microseconds since 1970, UTC. JSON has them as ISO 8601 text."""

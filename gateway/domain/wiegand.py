@@ -1,6 +1,7 @@
 """Card formats of Wiegand readers: the places of facility, number and parity in the bits. Pure.
 
-Bits are an integer whose highest bit was sent first. The layouts are those that HID publishes for its formats.
+Bits are an integer whose highest bit was sent first; places count from the lowest bit, which is 0. The layouts are
+those that HID publishes for its formats.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """A parity bit: its place from the end, the bits that it covers, and whether their sum with it is odd."""
+    """A parity bit: its place, the mask of the bits that it covers, and whether their sum with it is odd."""
 
     place: int
     covers: int
@@ -25,7 +26,7 @@ class Parity:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A layout of bits. `facility_bits` 0: the format has no facility. Parities in the order in which they are made."""
+    """A layout of bits. With `facility_bits` 0 it has no facility. `parities` are in the order of computation."""
 
     name: str
     bit_length: int

@@ -1,8 +1,7 @@
-"""Writes of records that central also keeps: the operations, their effects, and a record's state while a write
-waits. Pure.
+"""Writes of records that central also keeps: operations, effects, and a record's state while a write waits. Pure.
 
-A write goes through to central while it answers. Otherwise the site holds it: the record changes at the site at once,
-and the write waits in the outbox.
+A write is sent to central at once while central answers. Otherwise the record changes at the site at once, and the
+write waits in the outbox.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ CARD_FIELDS = frozenset(
         "schedules", "first_person", "duress", "note",
     }
 )  # fmt: skip
-"""Fields that create a card; the rest of its record is central's own."""
+"""Fields that the create of a card may have; the rest of a card's record is made by central."""
 _NOT_IN_A_CREATE = frozenset({"id", "reason", "incident"})
-"""Fields of changes that central does not take when a record is made: they follow in the change itself."""
+"""Fields of changes that central does not accept in a create: they are sent in the change itself."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST_PROVISIONAL_ID = 2_000_000_000
 """Ids from here on are made at the site; central's are below."""
@@ -47,12 +46,12 @@ class Lookup:
     """The list in which to look for a record whose outcome at central is unknown.
 
     Attributes:
-        path: of the list.
-        resource: under which its answer has the records.
-        marks: fields by which a record is told from others, in groups; one group that is alike will do.
-        paged: whether it comes by pages.
-        searched: whether it has a search.
-        is_long: whether sites add to it all day.
+        path: the list's path at central.
+        resource: the name under which the list's answer has the records.
+        marks: groups of fields by which a record is told from others; it is enough that one group is alike.
+        paged: whether the list comes in pages.
+        searched: whether the list can be searched.
+        is_long: whether the list grows all day, so that it cannot be read as a whole.
     """
 
     path: str
@@ -68,13 +67,13 @@ class WriteOperation:
     """One operation of the interface that writes.
 
     Attributes:
-        kind: of its records; those of one record go up in order.
-        action: its name among those of its kind; kept in the outbox, so it never changes.
-        effect: what it does.
-        method: how central takes it.
-        path: where central takes it.
-        resources: under which names the answer may have the record.
-        lookup: how a create of unknown outcome is looked for.
+        kind: the kind of record that it writes; writes of one record are sent in order.
+        action: its name among the operations of that kind; the outbox stores it, so it never changes.
+        effect: its effect on the record.
+        method: its HTTP method at central.
+        path: its path at central.
+        resources: the names under which central's answer may have the record.
+        lookup: the list in which a create of unknown outcome is looked for, None for other effects.
     """
 
     kind: str
@@ -156,10 +155,10 @@ class Written:
     """Result of a write.
 
     Attributes:
-        record_id: the id that the record has now; None when central's answer to a create names none.
-        record: the record as the site has it now; of a deleted one, what it was, as far as that is known.
-        waits: whether central does not have the write yet.
-        taken_back: whether a deletion took back all that waited of a record that central never had.
+        record_id: the id that the record has now; None when central's answer to a create has none.
+        record: the record as the site has it now; for a deletion, the record before it, as far as known.
+        waits: whether the write waits for central.
+        taken_back: whether a deletion removed all waiting writes of a record that central never had.
     """
 
     record_id: int | None
@@ -184,8 +183,9 @@ class RecordWriter(Protocol):
     async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
         """Send a write to central if it is online; otherwise hold it at the site.
 
-        `body` is as the interface has it, with the `id` of a record that exists. Raises CentralRefused with central's
-        status and words, StoreError when the disk takes nothing, QuotaExceeded when the backlog is full.
+        `body` has the fields of the interface, with the `id` unless the record is new. Raises CentralRefused with
+        central's status and words, StoreError when nothing can be written to disk, QuotaExceeded when the backlog is
+        full.
         """
         ...
 
@@ -196,15 +196,15 @@ class RecordWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WaitingWrite:
-    """A write that waits.
+    """A write that waits in the outbox.
 
     Attributes:
-        operation: what it does.
-        record_id: to which record.
-        body: its fields.
+        operation: the operation.
+        record_id: the site's id of the record.
+        body: the fields that it writes.
         begun: whether it may have reached central.
-        refused: why central refused it, "" while it did not.
-        base: of a change, what its fields were before it, as far as that is known.
+        refused: why central refused it, "" if it has not.
+        base: for a change, the values of its fields before it, as far as known.
     """
 
     operation: WriteOperation
@@ -221,18 +221,18 @@ class WaitingWrite:
 
 
 def takes_away(operation: WriteOperation, body: JsonObject) -> bool:
-    """Return whether a write may revoke a right (a card's lifecycle, a deletion). Nothing that waits may delay it."""
+    """Return whether a write may revoke a right (a card's status, a deletion): no waiting write may delay it."""
     of_a_state = operation.kind == _CARD and ("status" in body or "enabled" in body)
     return operation.effect is Effect.DELETE or (of_a_state and operation.effect is Effect.CHANGE)
 
 
 def changed_by(record: JsonObject, body: JsonObject) -> JsonObject:
-    """Apply the fields of a write to a record; its id stays."""
+    """Return the record with the fields of a write applied; its id stays."""
     return {**record, **{name: value for name, value in body.items() if name != "id"}}
 
 
 def with_newer(created: JsonObject, newer: Iterable[JsonObject]) -> JsonObject:
-    """Merge the record's newer fields into a refused create, as far as a create has them."""
+    """Return a refused create with the fields of newer changes merged in, as far as a create may have them."""
     body = dict(created)
     for change in newer:
         body |= {name: value for name, value in change.items() if name not in _NOT_IN_A_CREATE}
@@ -240,10 +240,10 @@ def with_newer(created: JsonObject, newer: Iterable[JsonObject]) -> JsonObject:
 
 
 def left_to_change(kind: str, changes: Sequence[JsonObject]) -> tuple[JsonObject | None, ...]:
-    """Return what remains of later changes after `with_newer`; None for a change that the create contains.
+    """Return for each later change what remains of it after `with_newer`; None if the create contains all of it.
 
-    Central must not show a value again that the create has overtaken, so what is left carries the newest values. The
-    interface does not say which fields a create takes: only of cards they are known.
+    A change that remains carries the newest values, so that central never shows an older value again after the create.
+    The interface does not say which fields a create accepts: they are known for cards only.
     """
     newest: JsonObject = {name: value for change in changes for name, value in change.items()}
     contained = CARD_FIELDS if kind == _CARD else frozenset[str]()
@@ -256,7 +256,7 @@ def left_to_change(kind: str, changes: Sequence[JsonObject]) -> tuple[JsonObject
 
 
 def is_twin(sent: JsonObject, record: JsonObject) -> bool:
-    """Return whether central's record equals what was sent in every field with a value."""
+    """Return whether central's record is like what was sent, in every field that was sent with a value."""
     stated = {name: value for name, value in sent.items() if name != "id" and value not in (None, "")}
     return bool(stated) and all(alike(value, record.get(name)) for name, value in stated.items())
 

@@ -12,12 +12,12 @@ from gateway.domain.presence import Presence
 
 
 class Case(NamedTuple):
-    """A card, and everything that its rules need.
+    """A card, and everything that the rules need to judge it. Times are wall micros UTC.
 
     Attributes:
-        now: the moment of the decision, never before what is known to be past.
-        at_least: the earliest that it can be, where the clock is not trusted. What ends at a moment ends by this one.
-        grants: those of the card's user at this lane, that first which lasts longest.
+        now: the moment of the decision, never earlier than a moment that is known to be past.
+        at_least: the earliest moment that it can be while the clock is not trusted. Only this one ends a validity.
+        grants: the grants of the card's user at this lane, the longest first.
     """
 
     card: Card
@@ -32,7 +32,7 @@ class Case(NamedTuple):
 
     @property
     def asks_time(self) -> bool:
-        """True if rules about time apply."""
+        """True if rules about time are applied: the clock is trusted, or the lane's stance does not ignore time."""
         return self.conditions.clock_trusted or self.rules.ladder.clock is not Stance.OPEN
 
     def moment(self, micros: int) -> str:

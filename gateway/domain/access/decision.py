@@ -1,6 +1,6 @@
 """Access decision: a pure function from a reading and its candidate cards to granted or denied, with a trace.
 
-Rules are asked in the order of `_RULES`; the first that fails decides. Nothing is remembered here: anti-passback and
+Rules are applied in the order of `_RULES`; the first that fails decides. Nothing is remembered here: anti-passback and
 counts change with the passage, not with the decision.
 """
 
@@ -42,19 +42,17 @@ def decide(
     shown: Shown = _NOTHING,
     grants: LaneGrants = _NO_GRANTS,
 ) -> Decision:
-    """Decide on one reading.
+    """Decide on one reading. A reading that matches more than one card is refused: the gateway never chooses.
 
     Args:
-        credential: what was read.
-        cards: every card that answers to one of the reading's aliases.
+        credential: the reading.
+        cards: every card that matches one of the reading's aliases.
         now: wall micros UTC.
-        rules: of the lane, for the direction of this vehicle.
-        presence: who is where; looked at, never changed.
-        conditions: what can be relied on.
+        rules: the lane's rules for the direction of this vehicle.
+        presence: who is where; only read, never changed.
+        conditions: whether the clock, the card list and the recording can be relied on.
         shown: what else is known of this vehicle.
-        grants: those of this lane.
-
-    A reading that means more than one card is refused: the gateway never picks.
+        grants: the grants of this lane.
     """
     trace: list[RuleResult] = []
     near = nearest(credential.plate, shown.near, now) if not cards and rules.near_plates and credential.plate else None
@@ -75,7 +73,7 @@ def decide(
 
 
 def _by_rules(case: Case, trace: list[RuleResult], *, found_by: Reason, grant: int | None) -> Decision:
-    """Ask every rule about a card that was found. `grant`: the number of the grant that its code named."""
+    """Apply the rules to a card that was found. `grant`: the number of the grant whose code it is, None for a card."""
     refusal: Reason | None = None
     notices: list[Reason] = []
     for name, rule in _RULES:
@@ -101,7 +99,7 @@ def _by_rules(case: Case, trace: list[RuleResult], *, found_by: Reason, grant: i
 
 
 def store_unavailable(rules: AccessRules = _ANY_LANE) -> Decision:
-    """Decide without a readable card list: denied, unless the lane's ladder says open."""
+    """Decide without a readable card list: deny, unless the lane's ladder says open."""
     granted = rules.ladder.no_cards is Stance.OPEN
     trace = (RuleResult("card list", passed=granted, seen="not readable"),)
     return Decision(granted, Reason.FAIL_OPEN if granted else Reason.STORE_UNAVAILABLE, None, trace)

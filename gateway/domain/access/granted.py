@@ -8,7 +8,10 @@ from gateway.domain.grants import Grant
 
 
 def or_granted(case: Case, own: Verdict) -> Verdict:
-    """Return the card's own verdict; if it failed, let a grant of its user replace it. Name the grant either way."""
+    """Return the card's own verdict, or if that failed, a pass by a valid grant of its user.
+
+    The finding names the grant, also one that no longer counts.
+    """
     if own.reason is None or not case.grants:
         return own
     valid = next((grant for grant in case.grants if not _why_not(case, grant)), None)
@@ -19,7 +22,7 @@ def or_granted(case: Case, own: Verdict) -> Verdict:
 
 
 def _why_not(case: Case, grant: Grant) -> str:
-    """Return why a grant does not count now, "" when it does; an uncertain clock counts as for a card's dates."""
+    """Return why a grant does not count now, "" when it does. An untrusted clock counts as for a card's dates."""
     if grant.valid_until is None or not case.asks_time:
         return ""
     if not case.conditions.clock_trusted and case.rules.ladder.clock is Stance.SECURE:

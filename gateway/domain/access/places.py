@@ -19,7 +19,7 @@ def zone(case: Case) -> Verdict:
 
 
 def first_person(case: Case) -> Verdict:
-    """Check that a person who may open the area has entered today."""
+    """Check that a person who may open the area has entered today, if the area requires that."""
     area = case.rules.areas.get(case.rules.way.enters)
     if area is None or not area.first_person:
         return Verdict("not asked for")
@@ -65,9 +65,7 @@ def _passed_back(case: Case, area_id: str, where: str, *, since: int | None = No
 
 
 def room(case: Case) -> Verdict:
-    """Check the area's limit. Vehicles on their way in count as inside, so that two lanes never admit one too
-    many.
-    """
+    """Check the area's limit. Vehicles on their way in count as inside, lest two lanes admit one too many."""
     area = case.rules.areas.get(case.rules.way.enters)
     if area is None or area.limit is None:
         return Verdict("no limit")

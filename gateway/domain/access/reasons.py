@@ -84,7 +84,7 @@ def sentence_of(reason: Reason) -> str:
 
 
 class RuleResult(NamedTuple):
-    """Result of one rule: its name, whether it passed, and its finding."""
+    """Result of one rule: its name, whether it passed, and its finding in words."""
 
     rule: str
     passed: bool
@@ -97,13 +97,13 @@ class Decision:
 
     Attributes:
         granted: whether the vehicle may pass.
-        reason: the one that counts.
-        card: the card that it is about, None when no single card is.
-        trace: each rule that was asked, in order; a denial ends with the rule that failed.
-        notices: what a person should hear of though it kept nobody out: duress, a soft anti-passback.
-        grant: the number of the grant that let it pass, None when none was needed.
-        holder: under which name presence knows the card's holder, "" for nobody.
-        opens: whether the holder, once in, opens the area to others.
+        reason: why it is granted or denied.
+        card: the card that was decided on, None if the reading matches no single card.
+        trace: the result of each rule that was applied, in order; a denial ends with the rule that failed.
+        notices: what a person should know although it kept nobody out: duress, a soft anti-passback.
+        grant: the number of the grant that lets the vehicle pass, None when none was needed.
+        holder: the name by which presence counts the card's holder, "" for nobody.
+        opens: whether the holder, by entering, opens the area to others.
     """
 
     granted: bool
@@ -116,7 +116,7 @@ class Decision:
     opens: bool = False
 
     def traced(self) -> str:
-        """Write each rule with its result, as events keep it."""
+        """Write each rule with its result, as events record it."""
         return "; ".join(f"{rule.rule}: {'passed' if rule.passed else 'FAILED'} ({rule.seen})" for rule in self.trace)
 
     def sentence(self) -> str:

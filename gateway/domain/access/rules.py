@@ -15,8 +15,8 @@ from gateway.domain.schedules import Calendar, Schedule
 class Stance(StrEnum):
     """Behaviour of a lane while something that it relies on is uncertain.
 
-    `SECURE` refuses whatever the doubt concerns, `USUAL` decides with what there is, `OPEN` lets pass whatever the
-    doubt concerns. No stance lets a card pass that is suspended, lost or blocked.
+    `SECURE` refuses whatever is in doubt, `USUAL` decides by what is known, `OPEN` grants whatever is in doubt. No
+    stance lets a card pass that is suspended, lost or blocked.
     """
 
     SECURE = "secure"
@@ -29,10 +29,10 @@ class Ladder:
     """A lane's stance for each class of doubt.
 
     Attributes:
-        stale_cards: the card list is older than its budget; OPEN lets cards pass that it does not know.
-        clock: the clock is not trusted; OPEN does not ask about time.
-        records: nothing can be recorded; OPEN is the same as USUAL: what happens waits to be recorded.
-        no_cards: the card list cannot be read; USUAL is the same as SECURE.
+        stale_cards: the stance when the card list is older than allowed; OPEN lets unknown cards pass.
+        clock: the stance when the clock is not trusted; OPEN ignores rules about time.
+        records: the stance when nothing can be recorded; OPEN is the same as USUAL: records wait.
+        no_cards: the stance when the card list cannot be read; USUAL is the same as SECURE.
     """
 
     stale_cards: Stance = Stance.USUAL
@@ -47,18 +47,19 @@ class AccessRules:
 
     Attributes:
         lane_id: the lane.
-        zones: which cards this lane is for, besides those that name the lane itself; empty: all.
-        way: where a passage leads.
+        zones: the zones whose cards may pass, besides cards that name the lane itself; empty: all cards.
+        way: the areas that a passage leaves and enters.
         areas: the site's areas by id.
-        calendar: the site's zone and holidays.
-        schedules: the site's schedules by id; empty: schedules of cards are not asked about.
+        calendar: the site's time zone and holidays.
+        schedules: the site's schedules by id; empty: schedules of cards are ignored.
         schedule: when the lane itself is open, None for always.
-        two_credentials: two different cards or plates are needed for one passage.
-        near_plates: a misread plate may stand for the one that it must be; see `gateway.domain.plates`.
-        asks_pin: a card opens only together with its PIN.
-        by_owner: anti-passback counts the owner of cards instead of each card.
-        ladder: what is done in doubt.
-        stale_after: the card list's budget in micros, None for none.
+        two_credentials: whether two different cards or plates are needed for one passage.
+        near_plates: whether a misread plate may stand for the listed plate that it must be; see
+            `gateway.domain.plates`.
+        asks_pin: whether a card opens only together with its PIN.
+        by_owner: whether anti-passback counts the owner of cards instead of each card.
+        ladder: the lane's stance for each doubt.
+        stale_after: how old the card list may be, in micros; None for no limit.
     """
 
     lane_id: str = ""
@@ -91,9 +92,10 @@ class Conditions:
 
     Attributes:
         clock_trusted: whether the wall time is known to be right.
-        recording: whether what happens can be recorded.
-        listed_at: when the card list was last known to be whole (wall micros); None when nobody keeps it from outside.
-        at_least: the earliest moment that it can be (wall micros); None: that of the decision. Nothing ends before it.
+        recording: whether events can be recorded now.
+        listed_at: when the card list was last known to be complete (wall micros); None when central does not keep it.
+        at_least: the earliest moment that it can be now (wall micros), None for the moment of the decision. No validity
+            ends before it.
     """
 
     clock_trusted: bool = True
@@ -116,12 +118,12 @@ class Shown:
     """Other facts about the vehicle, and about vehicles on their way in.
 
     Attributes:
-        first: the card that was found good before, when two are needed.
-        plates: every card that stands for the plate that was read of the vehicle.
-        near: plates of the list that the plate may be a misreading of; only asked when no card matches exactly.
-        pin: what was typed after the card, "" for nothing.
-        pin_locked: too many wrong PINs were typed for this card of late.
-        coming: vehicles that were granted a way at any lane and have not passed yet.
+        first: the card that passed every other rule before, when two credentials are needed.
+        plates: the cards of the plates that were read of the vehicle.
+        near: listed plates that the reading may be a misreading of; empty when a card matches exactly.
+        pin: the PIN that was typed after the card, "" for none.
+        pin_locked: whether too many wrong PINs were lately typed for this card.
+        coming: vehicles that were let in at any lane and have not passed yet.
     """
 
     first: Card | None = None

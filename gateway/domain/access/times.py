@@ -10,7 +10,7 @@ from gateway.domain.presence import AntiPassback
 
 
 def clock(case: Case) -> Verdict:
-    """Check that the time is certain, or that the card does not depend on it."""
+    """Check that the clock is trusted, that the card does not depend on it, or that the lane's stance is not SECURE."""
     if case.conditions.clock_trusted:
         return Verdict("trusted")
     card, rules = case.card, case.rules

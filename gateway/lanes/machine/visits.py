@@ -383,7 +383,10 @@ def granted_vehicles(rules: LaneRules, state: LaneState, access: Mapping[str, Ac
 
 
 def granted(rules: AccessRules, decision: Decision | None) -> Iterator[Coming]:
-    """Yield a vehicle that is let in, None for `decision` if by a person; yield nothing where no area is entered."""
+    """Yield a vehicle that is let in, with no decision if by a person. Yield nothing if the lane leads nowhere else.
+
+    Areas count such a vehicle as on its way.
+    """
     if rules.way:
         card = decision.card if decision is not None else None
         yield Coming(rules.lane_id, rules.way, rules.holder(card) if card is not None else "")
