@@ -1,1 +1,1 @@
-"""The line to central: its client, lists pulled down, the outbox sent up, relayed requests and commands."""
+"""The link to central: its client, lists pulled from it, the outbox sent to it, relayed requests and commands."""

@@ -58,24 +58,27 @@ class CentralLink:
         )
 
     async def reconcile(self, *, days: int, by: str) -> None:
-        """Compare what was sent in these days with central, and send again what is missing there. Raises StoreError."""
+        """Order a comparison with central of what was sent in the last `days`; what central lacks is sent again.
+
+        Raises StoreError.
+        """
         log.info("reconcile_asked", days=days, by=by)
         await self.sync.reconcile(days=days)
 
     async def refresh(self, *, by: str) -> None:
-        """Fetch everything anew, now or as soon as central answers. It is on disk then. Raises StoreError."""
+        """Order a full fetch, now or as soon as central answers. The order is on disk on return. Raises StoreError."""
         log.info("refresh_asked", by=by)
         await self.sync.refresh()
 
 
 def clock_ahead(state: CentralState) -> float | None:
-    """Return the most seconds that central's clock may be ahead of ours; None while central does not answer."""
+    """Return by how many seconds at most central's clock is ahead of this machine's; None while central is offline."""
     offset = state.clock_offset if state.reachable else None
     return None if offset is None else offset.seconds + offset.doubt
 
 
 def pulled_text(report: PullReport) -> str:
-    """Describe what pulls brought; for a list that did not come this time, what came before."""
+    """Describe how many records of each list were pulled; for a list that did not come this time, the last count."""
     counts: dict[Part, int] = {
         "access cards": report.cards.cards,
         "devices": report.devices,
@@ -112,7 +115,7 @@ def notices(
     restored_at: int | None = None,
     backlog: str = "",
 ) -> Iterator[CentralNotice]:
-    """Yield notices for a technician."""
+    """Yield what a technician should know about central and the last pull."""
     if restored_at is not None:
         text = (
             f"central was set back to an older state, seen {iso_utc(restored_at)}: what this site sent since then is"
@@ -142,7 +145,7 @@ def notices(
 
 
 def _of_pull(report: PullReport, state: CentralState) -> Iterator[CentralNotice]:
-    """Yield what the last pull found, without what the account's own notices say."""
+    """Yield notices of the last pull, without those that the account's own notices already say."""
     denied = tuple(f"{operation}:" for operation, _ in state.not_permitted)
     for problem in report.problems:
         if problem != state.sign_in_refused and not problem.startswith(denied):

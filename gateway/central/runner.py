@@ -34,13 +34,13 @@ _OVER_BELOW: Final = 0.7
 
 DEFAULT_BYTES_PER_SECOND: Final = 1_000_000
 """The average bandwidth that pulls may take."""
-_LEAST_SHARE = 0.1  # of a pull that takes longer than the time between two
+_LEAST_SHARE = 0.1  # the rest after a pull that took longer than the interval, as a share of its time
 _JITTER = 0.1
 _REFUSED_SECONDS = 5.0
 
 
 class BacklogWarning:
-    """The last look at the backlog's size."""
+    """The warning that the backlog is nearly full: from 80 % of its quota, until it falls below 70 %."""
 
     def __init__(self, *, backlog: BacklogQuota, journal: Journal, clock: Clock) -> None:
         self._backlog = backlog
@@ -51,7 +51,7 @@ class BacklogWarning:
         """A sentence for the page while the backlog is nearly full, else ""."""
 
     async def look(self) -> None:
-        """Read the size; record an event when it has passed 80 %. Raises StoreError."""
+        """Read the backlog's size, and record an event when it has passed 80 % of the quota. Raises StoreError."""
         backlog = await self._backlog.usage()
         if self._warned and backlog.share < _OVER_BELOW:
             self._warned = False
@@ -90,13 +90,13 @@ def rest_after(*, took: float, pull_seconds: float) -> float:
 
 
 def bandwidth_rest(*, took: float, received: int, bytes_per_second: float) -> float:
-    """Return the seconds to rest after a pull, so that its bytes come to no more than this on average."""
+    """Return the seconds to rest after a pull, so that pulls receive no more than `bytes_per_second` on average."""
     return received / bytes_per_second - took
 
 
 @dataclass(frozen=True, slots=True)
 class SyncSnapshot:
-    """State of synchronisation: central, the last whole pull, and the outbox's books."""
+    """State of synchronisation: central, the last complete pull, and the outbox's books."""
 
     central: CentralState
     pull: PullReport | None
@@ -104,7 +104,7 @@ class SyncSnapshot:
 
 
 class Sync:
-    """Runner of pulls and of the outbox. A failure of one does not reach the other."""
+    """Runner of pulls, the outbox, evidence, central's commands and comparisons. A failure of one stops no other."""
 
     def __init__(
         self,
@@ -127,9 +127,9 @@ class Sync:
     ) -> None:
         """Start without contact to central.
 
-        `bytes_per_second`: the average bandwidth that pulls may take. `clock_alert_seconds`: central's clock and this
-        machine's may differ by so much. `away_backoff` spaces pulls while central does not answer, at most
-        `pull_seconds` apart.
+        `bytes_per_second`: the average bandwidth that pulls may take. `clock_alert_seconds`: by how much central's
+        clock and this machine's may differ without an alert. `away_backoff` spaces pulls while central does not answer,
+        at most `pull_seconds` apart.
         """
         self._backlog = BacklogWarning(backlog=backlog, journal=journal, clock=clock)
         self._evidence = evidence
@@ -153,7 +153,7 @@ class Sync:
         self._reported_reach: bool | None = None
 
     async def run(self) -> None:
-        """Keep in step until cancelled, then sign out."""
+        """Synchronise until cancelled, then sign out."""
         try:
             async with Supervisor(clock=self._clock) as supervisor:
                 supervisor.keep("pull", partial(self._while_disk_refuses, self._keep_pulling))
@@ -174,7 +174,7 @@ class Sync:
         await self._client.trust.renew()
 
     def pull_soon(self) -> None:
-        """Pull now instead of at the next turn."""
+        """Pull now instead of at the end of the present rest."""
         self._wanted.set()
 
     @property
@@ -184,11 +184,11 @@ class Sync:
 
     @property
     def refreshing(self) -> bool:
-        """True while everything is, or will be, fetched anew."""
+        """True while a full fetch runs or is due."""
         return self._down.refreshing
 
     async def refresh(self) -> None:
-        """Pull now, and write every record anew, changed or not. The wish is on disk until that is done.
+        """Pull now, and write every record again, changed or not. The order stays on disk until that is done.
 
         Raises StoreError.
         """
@@ -196,7 +196,10 @@ class Sync:
         self._wanted.set()
 
     async def reconcile(self, *, days: int) -> None:
-        """Compare with central what was sent in these days, and send again what is missing. Raises StoreError."""
+        """Order a comparison with central of what was sent in the last `days`; what central lacks is sent again.
+
+        Raises StoreError.
+        """
         if self._reconcile is not None:
             await self._reconcile.ask(days)
 
@@ -230,7 +233,7 @@ class Sync:
         return SyncSnapshot(central=self._client.state, pull=self._down.report, books=await self._outbox.books())
 
     async def _while_disk_refuses(self, child: Callable[[], Awaitable[None]]) -> None:
-        """Run `child` again after each refusal of the disk, which the store reports."""
+        """Run `child` again, some seconds after each StoreError. The store itself reports the error."""
         while True:
             try:
                 await child()
@@ -265,7 +268,7 @@ class Sync:
         await self._sender.run(lambda _: self._report())
 
     async def _report(self) -> None:
-        """Record changes of central's state as events, once each; pulling and sending both call this."""
+        """Record changes of central's state as events, once each. Both pulling and sending call this."""
         async with self._reporting:
             await self._report_reach()
             await self._report_clocks()

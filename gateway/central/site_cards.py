@@ -1,7 +1,7 @@
-"""The site's cards, updated in their own file right after the commit that queues a write in the other file.
+"""The site's cards in cards.db, updated right after the commit that queues a write in site.db.
 
-After a crash between the two, or while the cards' disk refuses, the cards are brought up to date later: pending writes
-and central's ids are in the other file.
+After a crash between the two commits, or if cards.db cannot be written, the cards are brought up to date later from the
+pending writes and central's ids in site.db.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CARDS_BETWEEN_YIELDS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteCards:
-    """Cards at the site, kept up to date with writes. Callers hold `turn`."""
+    """Cards at the site, kept up to date with writes. Callers must hold `turn`."""
 
     cards: Cards
     pending_writes: PendingWrites
@@ -51,7 +51,7 @@ class SiteCards:
 
     @property
     def turn(self) -> asyncio.Lock:
-        """Lock of the cards: held while one looks at pending writes and changes cards by them."""
+        """Lock of the cards. Hold it from reading pending writes until the cards are changed by them."""
         return self.cards.turn
 
     async def record(self, card_id: int) -> JsonObject | None:
@@ -60,7 +60,7 @@ class SiteCards:
         return None if known is None else _object(known.record)
 
     async def refuse_duplicate_number(self, operation: WriteOperation, card_id: int | None, body: JsonObject) -> None:
-        """Refuse a number that another card of the site has, as central does. Raises CommandRefused."""
+        """Raise CommandRefused if the write gives a card a number that another card of the site has."""
         if operation.effect is Effect.DELETE:
             return
         before = None if card_id is None else await self.record(card_id)
@@ -72,7 +72,7 @@ class SiteCards:
             raise CommandRefused(f"number: {number} is already used")
 
     async def follow(self, operation: WriteOperation, pending: PendingWrite, body: JsonObject) -> JsonObject:
-        """Apply a pending write to the card; return its record as it is now, or was when it was deleted."""
+        """Apply a pending write to the card; return its record now, or for a deletion its record before."""
         card_id = pending.record_id
         before = await self.record(card_id)
         if operation.effect is Effect.DELETE:
@@ -81,7 +81,7 @@ class SiteCards:
         record: JsonObject = {**body, "id": card_id}
         if operation.effect is Effect.CHANGE:
             if before is None:
-                return record  # it went meanwhile
+                return record  # the card was removed meanwhile
             record = changed_by(before, body)
         await self._put(card_id, record)
         return record
@@ -89,9 +89,9 @@ class SiteCards:
     async def settle(
         self, operation: WriteOperation, card_id: int, record: JsonObject | None, *, formerly: int | None = None
     ) -> JsonObject | None:
-        """Store the record of a write that central carried out, under pending writes; None for a card that is gone.
+        """Store the record of a write that central carried out, with the pending writes applied; return the result.
 
-        `formerly`: the id that the card had until then.
+        Return None for a card that is gone. `formerly` is the id that the card had before the write.
         """
         old = formerly if formerly != card_id else None
         if operation.effect is Effect.DELETE:
@@ -112,10 +112,10 @@ class SiteCards:
         return shown
 
     async def make_again(self, records: Mapping[int, JsonObject], *, given_to: int | None = None) -> Mapping[int, int]:
-        """Let cards that central has lost go up again; return their new ids of the site's by central's.
+        """Queue creates for cards that central has lost; return their new provisional ids by central's old ids.
 
-        `records` are by central's ids; of those only cards that were made here are taken. `given_to`: the card to
-        which central gave the id.
+        `records` are by central's ids; only cards that were made at this site are taken. `given_to`: the card to which
+        central has now given such an id.
         """
         bodies: dict[int, JsonObject] = {
             central_id: {name: value for name, value in record.items() if name in CARD_FIELDS and value is not None}
@@ -129,14 +129,14 @@ class SiteCards:
         return made
 
     async def make_one_again(self, card_id: int) -> int | None:
-        """Let a card that central has lost go up again; return its new id, None for one that was not made here."""
+        """Queue a create for a card that central has lost; return its new id, None if it was not made at this site."""
         record = await self.record(card_id)
         return None if record is None else (await self.make_again({card_id: record})).get(card_id)
 
     async def make_way(self, central_id: int, created: JsonObject, *, card_id: int) -> None:
-        """Let the card go up again that had an id which central now gave to a new card.
+        """Queue a create for the card that has `central_id`, because central has now given that id to `card_id`.
 
-        A restored central gives ids a second time. `created`: the body that created the new card.
+        A central that was restored from a backup gives ids a second time. `created`: the body of the new card's create.
         """
         record = await self.record(central_id)
         if record is not None and not is_twin(created, record):
@@ -147,13 +147,13 @@ class SiteCards:
         await self._apply(remove=(card_id,))
 
     async def catch_up(self) -> None:
-        """Update cards whose disk refused an earlier write. Takes the lock itself."""
+        """Bring the cards up to date if an earlier write to them failed. Takes the lock itself."""
         if self.cards.behind:
             async with self.turn:
                 await self.recall()
 
     async def recall(self) -> None:
-        """Bring the cards up to date with the writes in the other file, after a start."""
+        """Bring the cards up to date with the pending writes and central's ids in site.db."""
         for card_id in await self.cards.made_here():
             known = await self.pending_writes.site_id(KIND, card_id)
             if known >= FIRST_PROVISIONAL_ID or (record := await self.record(card_id)) is None:

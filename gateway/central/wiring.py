@@ -1,6 +1,6 @@
 """The parts that work with central, built over the tables of one store.
 
-What several parts use is built once and handed to each: the site's cards and the upstream.
+The site's cards and the upstream are built once and shared by the other parts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gateway.store import Store
 
 
 def site_cards(store: Store, *, clock: Clock, zone: tzinfo = UTC, fields: CardFieldMap | None = None) -> SiteCards:
-    """Build the site's cards; `fields` says where central's records have what a card needs."""
+    """Build the site's cards; `fields` names the fields of central's records that make a card."""
     return SiteCards(
         cards=store.cards,
         pending_writes=store.pending_writes,
@@ -53,10 +53,10 @@ def upstream(
     may_take: float = MAY_TAKE,
     ask_after: float = ASK_AFTER,
 ) -> Upstream:
-    """Build the upstream.
+    """Build what the senders share.
 
-    For `may_take` seconds central may still carry out a write whose answer was lost; after `ask_after` seconds a person
-    decides about a row of unknown outcome.
+    For `may_take` seconds after a lost answer, central may still carry out the write. After `ask_after` seconds a
+    person decides about a row of unknown outcome.
     """
     newest = newest or NewestIds(client=client, clock=clock)
     delivered_records, notes = store.delivered_records, store.cards
@@ -192,7 +192,7 @@ def evidence_sender(
     may_take: float = MAY_TAKE,
     ask_after: float = ASK_AFTER,
 ) -> EvidenceSender:
-    """Build the sender of files. `may_take`, `ask_after`: as for `upstream`."""
+    """Build the sender of evidence files. `may_take` and `ask_after` are as for `upstream`."""
     return EvidenceSender(
         client=upstream.client,
         own_records=upstream.own_records,
@@ -210,7 +210,7 @@ def evidence_sender(
 
 
 def reconcile(store: Store, *, upstream: Upstream, cards: SiteCards, backoff: Backoff | None = None) -> Reconcile:
-    """Build the comparison of sent records with central's."""
+    """Build the comparison of delivered records with central's."""
     return Reconcile(
         client=upstream.client,
         delivered_records=store.delivered_records,

@@ -1,1 +1,1 @@
-"""What technicians ask of the site's lines: scans for units, and frames in words."""
+"""Technicians' tools for the site's lines: scans for units, frames in words, values of devices."""

@@ -1,4 +1,4 @@
-"""The last frames of a line, in words. They are decoded when somebody looks; until then a line keeps bytes alone."""
+"""The last frames of a line, in words. They are decoded when somebody asks; until then the line keeps only bytes."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _PRINTABLE_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A request and what came of it, or bytes that nobody asked for.
+    """A request with its answer, or stray bytes that nobody asked for.
 
     Attributes:
-        number: counts up; that of the last one asks for what came since.
-        at: when, wall micros.
-        unit: who was asked, None for bytes that nobody asked for.
-        devices: the names of the site's devices there.
+        number: its number, which counts up; with the last one a caller asks for newer frames.
+        at: when it was, in wall micros.
+        unit: the address of the unit that was asked, None for stray bytes.
+        devices: the names of the site's devices at that address.
         purpose: poll, command, probe (of a silent unit), scan, or stray.
         asked: the request in words.
-        told: the answer, or what is wrong with it, in words.
-        good: whether the answer counts.
-        milliseconds: until the answer, or until it was given up.
-        sent: the request in hexadecimal, "" where it may not be shown.
-        received: what came in hexadecimal, "" where it may not be shown.
+        told: the answer, or the fault of it, in words.
+        good: whether the answer is valid.
+        milliseconds: how long it took until the answer, or until the request was given up.
+        sent: the request in hexadecimal, "" if it must not be shown.
+        received: the received bytes in hexadecimal, "" if they must not be shown.
     """
 
     number: int
@@ -49,14 +49,17 @@ class Frame:
 
 
 class LineFrames:
-    """The frames of the site's lines."""
+    """The last frames of each of the site's lines."""
 
     def __init__(self, *, lines: Mapping[str, PolledLine], clock: Clock) -> None:
         self._lines = lines
         self._clock = clock
 
     def since(self, name: str, number: int) -> tuple[Frame, ...]:
-        """Return the last frames of a line after this number, oldest first. Raises NotFoundError for no line."""
+        """Return a line's last frames after this number, oldest first, at most `MOST_FRAMES`.
+
+        Raises NotFoundError for an unknown line.
+        """
         line = self._lines.get(name)
         if line is None:
             raise NotFoundError(f"no line {name!r} with units that are polled")
@@ -84,7 +87,7 @@ def _frame(line: PolledLine, turn: Turn, *, at: int) -> Frame:
 
 
 def _may_hold_card(line: PolledLine, turn: Turn) -> bool:
-    """Return whether the bytes may hold the number of a card: a reader's own, or such as meet a question to another."""
+    """Return whether the bytes may hold a card's number: a reader's own, or late ones that another request meets."""
     is_answer = turn.unit is not None and turn.failure in {None, Failure.SILENT}
     return bool(line.card_units) and (turn.unit in line.card_units or not is_answer)
 
@@ -99,7 +102,7 @@ def _words(line: PolledLine, turn: Turn) -> tuple[str, str]:
 
 
 def _other_words(line: PolledLine, turn: Turn) -> tuple[str, str]:
-    """Tell of a frame that is no Modbus: its text where it is text, and nothing of what may hold a card's number."""
+    """Describe a frame that is not Modbus: by its text if it is text, but never what may hold a card's number."""
     if turn.failure is Failure.SILENT:
         told = f"no answer within {turn.took * 1000:.0f} ms"
     elif line.card_units:

@@ -1,4 +1,4 @@
-"""One sentence for each line and each unit: how it does, the likely cause, and what to do. Pure."""
+"""A few words on the state of each line and each unit: how it answers, the likely cause, what to do. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OFTEN = {
 
 
 def line_sentence(line: LineQuality) -> str:
-    """Tell how a line does."""
+    """Describe the state of a line, with the likely cause of a fault and what to do."""
     fault = line.fault
     if fault is LineFault.DOWN:
         return f"{line.down_reason}. {_LINE[fault]}"
@@ -44,7 +44,7 @@ def line_sentence(line: LineQuality) -> str:
 
 
 def unit_sentence(unit: UnitQuality, line: LineQuality) -> str:
-    """Tell how a unit of a line does."""
+    """Describe the state of a unit on a line, with the likely cause of a fault and what to do."""
     housing = "Its housing is open. " if unit.is_tampered else ""
     return housing + _answering(unit, line)
 

@@ -12,7 +12,7 @@ from drivers.modbus.profile import UnitProfile
 
 @dataclass(frozen=True, slots=True)
 class ModbusUnit:
-    """A Modbus device of the site: its address, and what it looks like."""
+    """A Modbus device of the site: its address, the framing of its line, and its profile."""
 
     unit: int
     framing: Framing
@@ -21,15 +21,15 @@ class ModbusUnit:
 
 @dataclass(frozen=True, slots=True)
 class PolledLine:
-    """A line.
+    """A line with polled units.
 
     Attributes:
-        bus: its owner.
-        framing: that of its Modbus devices; None when it has none.
-        names: the names of the site's devices, by unit.
-        card_units: the units that answer with the numbers of cards or tags, which nobody is shown.
-        devices: its Modbus devices, by their id.
-        is_moving: whether a gate on it moves now: its polls are fast then, and nothing may delay them.
+        bus: the bus that owns the line.
+        framing: the framing of its Modbus devices; None when it has none.
+        names: the names of the site's devices, by unit address.
+        card_units: the addresses of units whose answers hold numbers of cards or tags, which nobody may see.
+        is_moving: returns whether a gate on the line moves now; its polls are fast then, and nothing may delay them.
+        devices: its Modbus devices, by device id.
     """
 
     bus: Bus

@@ -1,6 +1,6 @@
-"""Scans for units on lines that work: one at a time on each, bounded, in idle turns alone.
+"""Scans for units on lines in use: one at a time on each line, limited in time, and only in the line's idle turns.
 
-A silent address is asked twice: a frame may be lost, and a unit may be busy.
+A silent address is asked twice, because a frame may be lost or a unit busy.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ DONE = "every address was asked"
 
 @dataclass(frozen=True, slots=True)
 class ScannedUnit:
-    """A unit on the line: one that was found, or one that the site uses, which is not asked.
+    """A unit on the line: one that was found, or one that the site uses, which the scan does not ask.
 
     Attributes:
         unit: its address.
-        devices: the names of the site's devices at this address; none for a new unit.
-        answer: how it answered.
-        identity: what it says that it is, "" when it does not say.
+        devices: the names of the site's devices at this address; empty for a new unit.
+        answer: how it answered, in words.
+        identity: how it identifies itself, "" when it does not.
         is_clear: False when its answer was garbled.
     """
 
@@ -53,11 +53,11 @@ class Scan:
 
     Attributes:
         line: the link's id.
-        began_at: when, wall micros.
-        asked: how many addresses were asked by now, or are known from their polls.
-        total: how many are to be.
-        unasked: those for which the line had no turn to spare.
-        units: what is there.
+        began_at: when it began, in wall micros.
+        total: number of addresses to scan.
+        asked: number of addresses that were asked so far, or are known from their polls.
+        unasked: addresses that were not asked because the line had no turn to spare.
+        units: the units that are there.
         ended: why it ended, "" while it goes on.
     """
 
@@ -71,7 +71,7 @@ class Scan:
 
 
 class LineScans:
-    """The scans of the site's lines. `run` owns them; the last one of each line is remembered."""
+    """The scans of the site's lines. `run` carries them out; the last one of each line is kept in memory."""
 
     def __init__(self, *, lines: Mapping[str, PolledLine], clock: Clock) -> None:
         self._lines = lines
@@ -85,9 +85,10 @@ class LineScans:
         return self._scans.get(line)
 
     def start(self, name: str, units: Iterable[int], *, through_converter: bool = False) -> Scan:
-        """Begin a scan. Raises NotFoundError, and CommandRefused for a line that cannot be scanned now.
+        """Begin a scan of these addresses; it goes on in `run`.
 
-        `through_converter`: also where a converter waits for units that are not there, and so delays the others.
+        `through_converter`: scan a Modbus TCP line too, whose converter waits for each absent unit and so delays the
+        others. Raises NotFoundError for an unknown line, CommandRefused for one that cannot be scanned now.
         """
         line = self._lines.get(name)
         if line is None:
@@ -111,7 +112,7 @@ class LineScans:
         return scan
 
     def stop(self, name: str) -> Scan:
-        """End the scan of a line; what was found remains. Raises NotFoundError when there is none."""
+        """End the scan of a line and return it with what was found. Raises NotFoundError when there is none."""
         scan = self._scans.get(name)
         if scan is None:
             raise NotFoundError(f"line {name!r} was not scanned")
@@ -149,7 +150,11 @@ class LineScans:
             self._scans[name] = replace(self._scans[name], ended=ended)
 
     async def _ask_all(self, name: str, line: PolledLine, units: tuple[int, ...]) -> str:
-        """Ask each address; return why it ended. A unit that failed before then ends nothing: it may be looked for."""
+        """Ask each address; return why the scan ended.
+
+        It ends early when units that answered well before begin to fail. One that failed already does not end it: it
+        may be the very unit that is looked for.
+        """
         well = {one.unit for one in line.bus.quality().units if one.reply_seconds is not None and one.failing is None}
         before = _failed(line.bus)
         unasked_in_a_row = 0
@@ -204,7 +209,7 @@ def _new(seen: Sighting) -> ScannedUnit:
 
 
 def _in_use(line: PolledLine, unit: int) -> ScannedUnit:
-    """Tell of a unit that the site polls what its polls tell."""
+    """Return a unit that the site polls, described by its polls."""
     polled = next((one for one in line.bus.quality().units if one.unit == unit), None)
     if polled is None or polled.reply_seconds is None:
         answer = "does not answer its polls"
@@ -216,5 +221,5 @@ def _in_use(line: PolledLine, unit: int) -> ScannedUnit:
 
 
 def _failed(bus: Bus) -> Counter[int]:
-    """Count the requests that each unit failed."""
+    """Count the failed requests of each unit."""
     return Counter({unit.unit: sum(unit.failed.values()) for unit in bus.quality().units})

@@ -1,4 +1,4 @@
-"""The polled lines of a site, and what can be asked of them."""
+"""The polled lines of a site, with the technicians' tools for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.runtime.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class SiteLines:
-    """The lines by the id of their link, their scans, their frames and the values of their devices."""
+    """The polled lines by the id of their link, with their scans, their frames and the values of their devices."""
 
     polled: Mapping[str, PolledLine]
     scans: LineScans
@@ -24,7 +24,7 @@ class SiteLines:
 
     @classmethod
     def of(cls, polled: Mapping[str, PolledLine], *, clock: Clock) -> Self:
-        """Return them for these lines."""
+        """Build the tools for these lines."""
         return cls(
             polled=polled,
             scans=LineScans(lines=polled, clock=clock),

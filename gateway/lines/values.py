@@ -1,4 +1,4 @@
-"""Everything that the profile of a device names, read on the running line in idle turns."""
+"""The values of a Modbus device that its profile names, read on the running line in idle turns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ class LineValues:
     lines: Mapping[str, PolledLine]
 
     async def read(self, device_id: int) -> UnitValues:
-        """Read a Modbus device. Raises NotFoundError for any other, CommandRefused when it does not answer now."""
+        """Read all values of a Modbus device.
+
+        Raises NotFoundError for any other device, CommandRefused when it does not answer now or the line has no time.
+        """
         for line in self.lines.values():
             if (device := line.devices.get(device_id)) is not None:
                 session = Session(

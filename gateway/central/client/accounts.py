@@ -1,9 +1,9 @@
-"""Central's accounts, signed in for people at the site, and the permissions that their roles give here.
+"""Sign-in of people at the site with central's accounts, and the permissions that their roles give here.
 
-The form of a role is not published, so the site file says where and how to read it.
+The form of central's roles is not published, so the site file says where and how to read them.
 
-By default permissions are read from the role itself and from its `permissions`: a list of names, a list of objects that
-name one each, or an object whose fields are true or false. Unknown names, and grants that are not plainly true, allow
+By default permissions are read from the role itself and from its `permissions`: a list of names, a list of objects with
+one name each, or an object whose fields are true or false. Unknown names, and values other than true or 1, allow
 nothing.
 """
 
@@ -38,8 +38,8 @@ class RoleMap:
 
     Attributes:
         paths: where the permissions are, with dots between names; "" is the role itself.
-        names: what central calls something → the interface's names for it.
-        roles: what a role of this name allows besides.
+        names: the interface's permission names by central's name.
+        roles: additional permissions by the name of the role.
     """
 
     paths: tuple[str, ...] = ("", "permissions")
@@ -96,13 +96,13 @@ _LONGEST_TOKEN = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CentralPeople:
-    """Sign-in and sign-out of people at central. A person's refusal is not the gateway's own."""
+    """Sign-in and sign-out of people at central. A refusal of a person does not affect the gateway's own account."""
 
     client: CentralClient
     roles: RoleMap
 
     async def sign_in(self, username: str, password: str) -> CentralAdmission:
-        """Open a session at central. Raises CentralRefused, and CentralUnavailable when central gives no verdict."""
+        """Open a session at central. Raises CentralRefused, or CentralUnavailable when central does not decide."""
         body = await self.client.call_for(
             "POST", "/v1/auth/login", {"username": username, "password": password}, token=None, hide=password
         )
@@ -133,11 +133,11 @@ class CentralPeople:
         )
 
     async def prove(self, token: str, code: str) -> None:
-        """Prove a session's second factor. Raises CentralRefused for a wrong code, CentralUnavailable."""
+        """Prove a session's second factor. Raises CentralRefused for a wrong code, or CentralUnavailable."""
         await self.client.call_for("POST", "/v1/auth/mfa", {"token": code}, token=token)
 
     async def sign_out(self, token: str) -> None:
-        """End a session, within 2 s. Never raises: one that cannot be ended now ends by central's own time."""
+        """End a session, within 2 s. Never raises: a session that cannot be ended now expires at central."""
         try:
             async with asyncio.timeout(_SIGN_OUT_SECONDS):
                 await self.client.call_for("POST", "/v1/auth/logout", {}, token=token)

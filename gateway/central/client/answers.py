@@ -1,4 +1,4 @@
-"""Judgement of central's answers: status and body together, as the interface asks."""
+"""Judgement of central's answers by status and body together, as the interface requires."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _TOO_EARLY_OR_LATE = frozenset({408, 425})
 _BETWEEN = frozenset({502, 503, 504})
 _PROBE = "GET /"
 _BARE_RECORDS = frozenset({"POST /v1/access", "POST /v1/event"})
-"""Operations that the interface says answer with the record itself; all others' answers say `success`."""
+"""Operations whose answer is the record itself, according to the interface. All other answers have `success`."""
 
 
 class CentralFailed(CentralUnavailable):
-    """Error for an answer of central that says it failed. Other requests may still succeed."""
+    """Error for an answer in which central says that it failed. Other requests may still succeed."""
 
 
 class CentralBusy(CentralFailed):
-    """Error for a central that asks for fewer requests of an operation."""
+    """Error when central asks for fewer requests of an operation."""
 
 
 class CentralSlow(CentralUnavailable):
@@ -50,13 +50,13 @@ class CentralSlow(CentralUnavailable):
 class CentralDenied(CentralRefused):
     """Error for a refused account: wrong credentials, no session, or a missing permission.
 
-    It says nothing of the record that was sent. The record is sent again once the account works.
+    It says nothing about the record that was sent, which is sent again once the account works.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class NeedsSignIn:
-    """The session is missing or gone. `status`: of the answer that said so."""
+    """Verdict that the session is missing or has ended. `status`: the answer's HTTP status."""
 
     status: int
 
@@ -68,7 +68,7 @@ async def judge(operation: str, status: int, body: bytes) -> Verdict:
     """Judge an answer to `operation` ("POST /v1/device/list"): return its object, or the error to raise."""
     try:
         answer = await read_object(body)
-    except Unkept as error:  # central answers, as others of its answers may show
+    except Unkept as error:  # central does answer; only this answer is too large or too deep
         return CentralFailed(f"{operation}: answered {status} with {error}")
     except Unreadable as error:
         return CentralUnavailable(f"{operation}: answered {status} with {error}")

@@ -36,7 +36,7 @@ from gateway.runtime.usual_time import UsualTime
 log = structlog.get_logger(__name__)
 
 Known = Callable[[bytes], JsonObject | None]
-"""Returns the answer for a body that came before, None for any other."""
+"""Return the answer for a body that came before, None for any other."""
 
 _CALLS_AT_ONCE = 4
 _PEOPLE_AT_ONCE = 4
@@ -52,7 +52,7 @@ class CentralClient:
     Loss and recovery are logged once each, see `Reach`. `totp_secret`: base32, of an account that has a second factor;
     `used_codes` notes the newest of its codes that was sent.
 
-    A connection must be open within `connect_seconds`, however long an answer may take: so a dead line is told from a
+    A connection must be open within `connect_seconds`, however long an answer may take: this tells a dead line from a
     slow central. For some seconds after a time-out, calls for people fail at once.
     """
 
@@ -103,11 +103,11 @@ class CentralClient:
 
     @property
     def received(self) -> int:
-        """Bytes that answers have had on the line so far."""
+        """Number of bytes that answers' bodies had on the line so far, compressed or not."""
         return self._connections.received
 
     def away(self) -> bool:
-        """Return whether central is known not to answer. Never waits; sets `look_wanted`."""
+        """Return whether central is known not to answer. Never waits. If so, set `look_wanted`, to check it soon."""
         if self._state.reachable is not False:
             return False
         self.look_wanted.set()
@@ -122,17 +122,17 @@ class CentralClient:
         key: str = "",
         known: Known | None = None,
     ) -> JsonObject:
-        """Call an operation and give its answer, which says success.
+        """Call an operation with the gateway's own session, and return its answer, which says success.
 
         Args:
             method: the operation's method.
             path: its path, from `/v1` on.
             body: its JSON body; none is sent with GET.
-            key: sent as `Idempotency-Key`; the same over all tries of one record.
+            key: sent as `Idempotency-Key`; the same in all attempts to send one record.
             known: returns the answer for a body that came before, which is then not parsed again.
 
         Raises:
-            CentralUnavailable: no answer within the time-out, or none that is central's; CentralFailed when central
+            CentralUnavailable: no answer within the time-out, or one that is not central's; CentralFailed when central
                 itself answered that it failed.
             CentralRefused: central understood and refused; CentralDenied when it refuses the account.
         """
@@ -148,8 +148,8 @@ class CentralClient:
     ) -> JsonObject:
         """Call an operation for a person, with that person's session at central or none.
 
-        A refusal is not noted for the gateway's own account. `hide` is a secret that central may repeat in its message.
-        Raises CentralRefused, CentralUnavailable: at once for some seconds after a time-out.
+        A refusal does not count for the gateway's own account. `hide` is a secret that is masked in central's message.
+        Raises CentralRefused or CentralUnavailable; the latter at once for some seconds after a time-out.
         """
         if self._clock.monotonic() < self._silent_until and self.away():
             raise CentralUnavailable(f"{method} {path}: central was silent a moment ago")
@@ -172,7 +172,7 @@ class CentralClient:
     async def upload(self, path: str, upload: Upload, *, key: str) -> JsonObject:
         """Send a file and give central's answer. Raises as `call`, and OSError when the file cannot be read.
 
-        A failure is not noted as a loss of central: one file proves nothing of central as a whole.
+        A failure does not count as a loss of central: one file proves nothing about central as a whole.
         """
 
         async def attempt(token: str) -> Verdict:
@@ -194,7 +194,7 @@ class CentralClient:
             try:
                 status, raw = await self._send(operation, path, upload, file, headers=headers, seconds=seconds)
             except CentralUnavailable as error:
-                raise file.fault or error from None  # central keeps nothing of a file that broke off
+                raise file.fault or error from None  # central keeps nothing of a file that was cut off
         finally:  # also when this is cancelled while the file is being opened
             await asyncio.to_thread(with_file.close)
         return self._rests.noted(operation, await judge(operation, status, raw))
@@ -225,7 +225,7 @@ class CentralClient:
         return line_words(error, urlsplit(self._url).hostname or self._url)
 
     async def look(self) -> None:
-        """Check that central runs, without a session. Raises CentralUnavailable, CentralRefused."""
+        """Check that central runs, without a session. Raises CentralUnavailable or CentralRefused if not."""
         verdict = await self._exchange("GET", "/", None, key="", token=None)
         if isinstance(verdict, NeedsSignIn):
             verdict = CentralDenied("GET /: authentication required")
@@ -254,10 +254,11 @@ class CentralClient:
     async def _through(
         self, operation: str, attempt: Callable[[str], Awaitable[Verdict]]
     ) -> JsonObject | CentralRefused | CentralUnavailable:
-        """Try with the gateway's session, and once more with a fresh one when it has ended or lacks a permission.
+        """Try with the gateway's session, and once more with a fresh one if it has ended or lacks a permission.
 
-        Where a fresh session lacks the permission too, the operation is noted. Later calls of it use the session as it
-        is; a fresh sign-in is tried again only after a while. Raises CentralBusy while the operation rests.
+        If a fresh session lacks the permission too, the operation is shown as not permitted. Its later calls use the
+        session as it is; a fresh sign-in is tried again only after a while. Raises CentralBusy while the operation
+        rests.
         """
         self._rests.check(operation)
         token = self._session.token or await self._enter()
@@ -294,7 +295,7 @@ class CentralClient:
         return token
 
     async def _post(self, path: str, body: JsonObject, token: str | None) -> Verdict:
-        """Post a body for the session; the caller notes whether central was reached."""
+        """Post a body for the session; return errors of the line instead of raising them."""
         try:
             return await self._exchange("POST", path, body, key="", token=token)
         except CentralUnavailable as error:

@@ -19,7 +19,10 @@ CLOCKS_AGREE = "central's clock and this machine's agree again"
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """By how many seconds central's clock is ahead of ours, give or take `doubt`; `at` is when that was seen."""
+    """A measured offset: central's clock is `seconds` ahead of this machine's, give or take `doubt` seconds.
+
+    `at` is when it was measured.
+    """
 
     seconds: float
     doubt: float
@@ -54,9 +57,10 @@ def _length(seconds: float) -> str:
 
 
 def offset_from(headers: Mapping[str, str], *, wall: Stamp, took: float) -> ClockOffset | None:
-    """Measure the offset by an answer's headers at `wall`, `took` seconds after the request; None without a date.
+    """Measure the offset by the headers of an answer that came at `wall`, `took` seconds after the request.
 
-    An answer from a cache has an old Date; one that was long on its way leaves too much doubt.
+    Return None without a `Date`, for an answer from a cache, whose Date is old, and for one that took too long to be
+    exact.
     """
     text = headers.get("Date")
     if text is None or "Age" in headers:

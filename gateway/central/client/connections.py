@@ -20,16 +20,16 @@ from gateway.domain.errors import CentralUnavailable
 
 BODY_LIMIT = 2 * 1024 * 1024
 _CHUNK = 64 * 1024
-_UNACKNOWLEDGED_SECONDS = 6.0  # sent data without a TCP acknowledgement for so long: the line is dead
+_UNACKNOWLEDGED_SECONDS = 6.0  # if sent data gets no TCP acknowledgement for so long, the line is dead
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 OnHeaders = Callable[[Mapping[str, str]], None]
-"""Gets an answer's headers as they come."""
+"""Called with an answer's headers as soon as they come."""
 
 
 class SentFile(io.FileIO):
-    """A file as it is sent. `fault`: why it could not be read; aiohttp reports that as a fault of the line."""
+    """A file that is being sent. `fault`: why it could not be read, which aiohttp reports as a fault of the line."""
 
     fault: OSError | None = None
 
@@ -70,7 +70,7 @@ class TooLarge(CentralFailed):
 class Connections:
     """Pool of connections to central, kept until `close`.
 
-    A connection must be there within `connect_seconds`. `connector` makes what opens them, from the TLS settings.
+    A connection must be open within `connect_seconds`. `connector` makes aiohttp's connector from the TLS settings.
     `received` counts the bytes of answers' bodies as they came over the line, compressed or not.
     """
 
@@ -160,7 +160,7 @@ async def fetch(
     """Send a request; return status and body of the answer. Raises TooLarge when the body is larger than is ever read.
 
     `counted` gets the number of bytes that the body had on the line, even when it broke off.
-    `tls`: what a new connection is secured with, None for the session's own.
+    `tls`: the TLS settings for a new connection, None for those of the session.
     """
     data = json.dumps(body).encode() if isinstance(body, dict) else body
     if isinstance(body, dict):

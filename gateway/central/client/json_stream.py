@@ -1,4 +1,4 @@
-"""Incremental JSON parser: a few records at a time, so that no answer blocks the loop."""
+"""Incremental JSON parser: it parses a few records at a time, so that no answer blocks the event loop."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Unkept(Unreadable):
 
 
 def _as_text(text: str) -> JsonValue:
-    """Return a constant that is not a number as text: only this value is lost, not the list."""
+    """Return a value that is no valid JSON number (NaN, Infinity) as text, so that the rest of the list is not lost."""
     return text[:_SHOWN_NUMBER]
 
 
@@ -72,7 +72,7 @@ def _at_once(text: str) -> JsonObject:
 
 
 def _scanned(text: str, start: int) -> tuple[JsonValue, int]:
-    """Parse the value that begins here; return it and its end. Raises ValueError, of which Unkept is one."""
+    """Parse the value that begins at `start`; return it and its end. Raises ValueError, or its subclass Unkept."""
     value: JsonValue
     try:
         value, end = _scan(text, start)
@@ -86,7 +86,7 @@ def _scanned(text: str, start: int) -> tuple[JsonValue, int]:
 
 
 def _whole_letters(value: JsonValue) -> JsonValue:
-    """Join surrogate pairs; replace a lone surrogate, as a cut name leaves it, because UTF-8 cannot hold it."""
+    """Join surrogate pairs in texts. Replace a lone surrogate, as a cut name leaves it: UTF-8 cannot hold it."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
@@ -110,7 +110,7 @@ def _after_space(text: str, start: int) -> int:
 
 
 def read_whole(raw: bytes) -> JsonObject | None:
-    """Parse a JSON object of any size at once, None when it is not one: for a process without a loop."""
+    """Parse a JSON object of any size at once, None if it is none. It is for a process without an event loop."""
     try:
         text = raw.decode()
         found = json.loads(text, parse_constant=_as_text, parse_float=_number)
@@ -134,8 +134,8 @@ class _Parser:
         self._window = ""
         self._begins = 0
         self._paused_at = 0
-        self._parted = 0  # how many values, one within the other, are being read by their parts
-        self._marks = 0  # in the outermost of them
+        self._parted = 0  # how many nested values are being parsed part by part
+        self._marks = 0  # commas and brackets counted in the outermost of them
 
     async def whole(self) -> JsonObject:
         if self._next() != "{":
@@ -202,13 +202,13 @@ class _Parser:
         if not self._parted:
             self._marks = 0
         self._parted += 1
-        await asyncio.sleep(0)  # to find that it does not fit took as long as parsing one that fits
+        await asyncio.sleep(0)  # finding that a value does not fit took as long as parsing one that fits
         value = await (self._object(depth=depth + 1) if mark == "{" else self._list(depth=depth + 1))
         self._parted -= 1
         return value
 
     async def _end_of_text(self) -> int:
-        """Return where the string ends that begins here."""
+        """Return the end of the string that begins at the present position."""
         place, backslashes, quotes = self._at + 1, 0, 0
         while (quote := self._text.find('"', place)) >= 0:
             quotes += 1
@@ -227,7 +227,7 @@ class _Parser:
         raise ValueError("the end of a text was expected")
 
     def _in_window(self) -> tuple[JsonValue, int] | None:
-        """Parse the value that begins here; None when it does not end within one window."""
+        """Parse the value at the present position; None when it does not end within one window."""
         place = self._at - self._begins
         if not 0 <= place < len(self._window) - _AT_ONCE // 8:
             place = self._slide()

@@ -1,4 +1,4 @@
-"""Messages for faults of the line to central, in words for whoever repairs it. Pure."""
+"""Messages for faults of the line to central, for the person who repairs it. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS = {
 
 
 def line_words(error: BaseException, host: str) -> str:
-    """Describe a fault in one sentence of our own. `host`: central's name or address."""
+    """Describe a fault in one sentence for people. `host`: central's name or address."""
     words = _BROKE
     match error:
         case TimeoutError():

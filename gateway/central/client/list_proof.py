@@ -1,6 +1,6 @@
 """Proof that a walk over one of central's lists was complete. Pure.
 
-Records that a walk brings are always stored. Records that it lacks are removed only when the walk was complete.
+Records that a walk finds are always stored. Records that it lacks are removed only if the walk was complete.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Listing:
     """Content of one page of a list.
 
     Attributes:
-        ids: of every record as they come; None of one that has no usable id.
-        count: how many there are in all, as the page says, None when it does not.
-        records: those with an id; of several with the same one the first.
+        ids: the id of every record in the page's order; None for a record without a usable id.
+        count: the number of records in the whole list, as the page says; None if it does not.
+        records: the records with an id, by their ids; of several with the same id, the first.
     """
 
     ids: tuple[int | None, ...]
@@ -51,14 +51,14 @@ def read_listing(answer: JsonObject, resource: str) -> Listing | None:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """Content of a page that was met before: its records' ids, each once, and the count that it stated."""
+    """Content of a page that an earlier walk had: its records' ids, each once, and the count that it stated."""
 
     ids: tuple[int, ...]
     count: int | None
 
 
 class Tally:
-    """Sum of one walk over a list, and the check that its pages agree."""
+    """Totals of one walk over a list, and the check that its pages agree."""
 
     def __init__(self, resource: str) -> None:
         self._resource = resource
@@ -82,7 +82,7 @@ class Tally:
     def take_ids(self, ids: Sequence[int | None], count: int | None) -> tuple[int, ...]:
         """Count a page that was parsed elsewhere; return its ids that are new.
 
-        `ids`: of every record, None of one that has no usable id. `count`: how many there are, as the page says.
+        `ids`: the id of every record, None for one without a usable id. `count`: the list's length, as the page says.
         """
         self.last_count = count
         self._counts.add(count)
@@ -94,7 +94,7 @@ class Tally:
         return fresh
 
     def again(self, met: Met) -> tuple[int, ...]:
-        """Count a page that was read before; return those of its ids that were not there before."""
+        """Count a page that an earlier walk had; return its ids that are new in this walk."""
         self._counts.add(met.count)
         self._received += len(met.ids)
         fresh = tuple(found for found in met.ids if found not in self.ids)
@@ -117,7 +117,7 @@ class Tally:
 
     @property
     def reached_end(self) -> bool:
-        """True when the walk came to the end of the list, believed or not."""
+        """True when the walk came to the end of the list, even if the list is not believed."""
         return not self._fault
 
     @property
@@ -137,11 +137,11 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Verdict on cards that a whole walk did not bring.
+    """Verdict on cards that a complete walk did not find.
 
     Attributes:
-        due: these may go now.
-        waiting: these wait until the next whole walk misses them too.
+        due: the cards that may be removed now.
+        waiting: the cards that stay until the next complete walk misses them too.
     """
 
     due: frozenset[int] = frozenset()
@@ -154,14 +154,17 @@ def is_large(*, known: int, missing: int) -> bool:
 
 
 def judge_removal(*, many: bool, missing: frozenset[int], waited: frozenset[int]) -> Removal:
-    """Decide what may go now: of `many`, only those that have `waited` since the walk before."""
+    """Decide which missing cards may be removed now: if they are `many`, only those that the last walk missed too.
+
+    `waited` are those that the last walk missed.
+    """
     if not many:
         return Removal(due=missing)
     return Removal(due=missing & waited, waiting=missing - waited)
 
 
 def waiting_text(waiting: frozenset[int]) -> str:
-    """Format the cards that wait, for storage."""
+    """Format the ids of cards that wait, for storage."""
     return ",".join(map(str, sorted(waiting)))
 
 

@@ -20,7 +20,7 @@ Take = Callable[[Page], Awaitable[None]]
 
 
 async def read_by_cursor(client: CentralClient, *, path: str, resource: str, size: PageSize, take: Take) -> Tally:
-    """Hand every batch to `take`, from the newest record to the oldest."""
+    """Read a list by cursor, from the newest record to the oldest, and pass each page to `take`."""
     tally = Tally(resource)
     cursor = 0
 
@@ -45,7 +45,7 @@ async def read_by_cursor(client: CentralClient, *, path: str, resource: str, siz
 
 
 async def read_whole(client: CentralClient, *, path: str, resource: str, take: Take) -> Tally:
-    """Hand a list that comes in one piece to `take`."""
+    """Read a list that comes in one piece, and pass it to `take`."""
     tally = Tally(resource)
     asked: JsonObject = {}
     await take(tally.take(await client.call("POST", path, asked)))
@@ -62,12 +62,12 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """A page.
+    """A page of a list.
 
     Attributes:
-        ids: of every record as they came; None of one without a usable id.
-        records: those with an id; of several with the same one the first.
-        count: how many records the list has, as the page says.
+        ids: the id of every record in the page's order; None for a record without a usable id.
+        records: the records with an id, and their ids; of several with the same id, the first.
+        count: the number of records in the whole list, as the page says; None if it does not.
     """
 
     ids: tuple[int | None, ...]
@@ -86,7 +86,7 @@ class ListPage:
 
 
 async def read_page(client: CentralClient, lookup: Lookup, number: int, limit: int, *, search: str = "") -> ListPage:
-    """Ask for one page. Raises what the client raises, CentralFailed when the answer holds no list."""
+    """Read one page. Raises what the client raises, and CentralFailed when the answer has no list."""
     asked: JsonObject = {"page": number, "page_limit": limit} if lookup.paged else {}
     if search:
         asked["search"] = search

@@ -1,8 +1,8 @@
-"""Check of a 404: whether it is central's own word.
+"""Check whether a 404 is central's own answer.
 
-A proxy before central also answers 404 while central itself is away, and nothing may be lost by that. So central is
-asked for a list that it must have. Whatever answers 404 to that too is not central. Central itself answers 404 to an
-operation that it does not have. So where a record can be read, it is: one that is there is not gone.
+A proxy before central also answers 404 while central itself is down, and no record may be lost by that. So central is
+asked for a list that it must have: if that answers 404 too, the answer is not central's. Central itself answers 404 to
+an operation that it does not have. So if the record can be read on its own, it is read: if it is there, it is not gone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gateway.domain.writes import WRITES, Effect, JsonObject, Lookup, WriteOpera
 NOT_FOUND = 404
 _EVERY_CENTRAL_HAS = "device"
 _NEWEST = 100
-"""Records of the list that are looked through for one that central does not answer for singly."""
+"""How many records of a list are searched for a record that central cannot return on its own."""
 
 
 async def doubt(
@@ -28,12 +28,15 @@ async def doubt(
     of: WriteOperation | None = None,
     sent: JsonObject | None = None,
 ) -> CentralUnavailable | None:
-    """Return why a refusal does not count, None for one to believe. Raises nothing of the client's.
+    """Return why a refusal does not count, None if it counts. Errors of the client are returned, not raised.
 
-    `of`: the operation that was refused. After a change, central is asked for the list of such records; after anything
-    else, for the list of devices, which every central has. Where the gateway's account may not ask for the list,
-    central is asked whether it runs, which needs no session. `sent`: its body; the record that a change
-    or deletion names is asked for, too.
+    Args:
+        client: the client of central.
+        refusal: the refusal; only a 404 is checked.
+        of: the operation that was refused. After a change or deletion, central is asked for the list of such records;
+            otherwise for the list of devices, which every central has. If the gateway's account may not read the list,
+            central is asked whether it runs, which needs no session.
+        sent: the body of the operation; the record that a change or deletion names is asked for too.
     """
     changes = of is not None and of.effect is not Effect.CREATE
     lookup = _lookup(of.kind if of is not None and changes else _EVERY_CENTRAL_HAS)
@@ -63,7 +66,7 @@ async def doubt(
 
 
 async def _is_there(client: CentralClient, operation: WriteOperation, sent: JsonObject, listed: JsonValue) -> bool:
-    """Return whether central has the record that was to be changed: it is listed, or central answers for it."""
+    """Return whether central has the record that was to be changed: it is listed, or can be read on its own."""
     number = sent.get("id")
     if isinstance(listed, list) and any(isinstance(one, dict) and one.get("id") == number for one in listed):
         return True

@@ -1,4 +1,4 @@
-"""Page size of a list: the largest that central accepts, can serve, and serves in time."""
+"""Page size of a list: the largest that central accepts and serves in time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.central.client.client import CentralClient
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 
 NARROWEST: Final = 25
-"""The interface's default, which every list honours."""
+"""The interface's default, which every list accepts."""
 
 WIDE: Final = (1000, 500, 250, 100, NARROWEST)
 MODEST: Final = (100, 50, NARROWEST)
@@ -23,7 +23,7 @@ _Page = TypeVar("_Page")
 
 
 class PageSize:
-    """The largest page that central gives, found by trial: a failure makes it smaller, success larger again later."""
+    """The largest page that central serves, found by trial: failures make it smaller, successes later larger."""
 
     def __init__(self, sizes: tuple[int, ...] = WIDE) -> None:
         self._sizes = sizes
@@ -43,15 +43,16 @@ class PageSize:
         return True
 
     def came(self, records: int, count: int | None) -> None:
-        """Note how many records the first page held: fewer than asked for is central's own limit, for now."""
+        """Note how many records the first page had. If fewer than asked for, that is central's limit for now."""
         if count is not None and NARROWEST <= records < min(self.limit, count):
             self._uncapped = self.limit
             self._fall_back(records)
 
     def walked(self) -> None:
-        """Note that a whole list came. After several in a row a larger size is tried, later each time.
+        """Note that a whole list came. After several in a row, try a larger size; after each failed trial, later.
 
-        That is the next one; or at once the size that central cut short, because that trial costs nothing.
+        The larger size is the next one of the sizes, or the one that central cut short, because asking for more than
+        central gives costs nothing.
         """
         self._on_trial = False
         if self.limit >= self._uncapped:
@@ -76,7 +77,7 @@ class PageSize:
 async def in_a_size_that_comes(client: CentralClient, size: PageSize, ask: Callable[[int], Awaitable[_Page]]) -> _Page:
     """Call `ask` with smaller and smaller page sizes until a page comes.
 
-    Where no size helps, the size is not the reason: the last error is raised.
+    If no size helps, the size is not the reason, and the last error is raised.
     """
     widest = size.limit
     while True:
@@ -93,7 +94,7 @@ async def in_a_size_that_comes(client: CentralClient, size: PageSize, ask: Calla
 
 
 async def is_by_size(client: CentralClient, error: CentralRefused | CentralUnavailable) -> bool:
-    """Return whether a smaller page may come where this one did not: not if central is away, which is checked."""
+    """Return whether a smaller page may succeed after this error. After a slow answer, check that central runs."""
     if isinstance(error, CentralBusy):
         return False
     if isinstance(error, CentralRefused | CentralFailed):
@@ -102,6 +103,6 @@ async def is_by_size(client: CentralClient, error: CentralRefused | CentralUnava
         return False
     try:
         await client.look()
-    except (CentralUnavailable, CentralRefused):  # the client tells of it
+    except (CentralUnavailable, CentralRefused):  # the client has noted it
         return False
     return True

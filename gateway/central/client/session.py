@@ -22,7 +22,7 @@ from gateway.store.cards.cards import Cards
 log = structlog.get_logger(__name__)
 
 Exchange = Callable[[str, JsonObject, str | None], Awaitable[Verdict]]
-"""Posts a body to a path with a session's token, or none, and gives what central means by its answer."""
+"""Posts a body to a path with a session's token or none, and returns the verdict on the answer."""
 
 LOGIN, MFA, LOGOUT = "/v1/auth/login", "/v1/auth/mfa", "/v1/auth/logout"
 _STEP_SECONDS = 30
@@ -52,8 +52,8 @@ class GatewaySession:
     ) -> None:
         """Begin without a session.
 
-        `central_time`: what central's clock shows, in seconds since 1970, as far as that is known. `used_codes`: where
-        the newest code that was sent is noted, None for in memory alone.
+        `central_time` returns central's time in seconds since 1970, as far as known. `used_codes` stores the newest
+        code that was sent; with None it is kept in memory only.
         """
         self._username = username
         self._password = password
@@ -75,7 +75,8 @@ class GatewaySession:
     async def enter(self, *, stale: str | None = None, ends_stale: bool = False) -> str:
         """Return a token other than `stale`. Callers that wait for a running sign-in share its outcome.
 
-        `ends_stale`: central may still have that session; it is ended there. Raises CentralDenied, CentralUnavailable.
+        `ends_stale`: central may still have the stale session, so end it there. Raises CentralDenied or
+        CentralUnavailable.
         """
         asked = self._sign_ins
         async with self._signing_in:
@@ -143,7 +144,7 @@ class GatewaySession:
             raise verdict
 
     async def _unused_step(self) -> int:
-        """Wait for a half minute whose code was not sent before, and note it as used."""
+        """Wait for a half minute whose code was not sent before, record it as used, and return its number."""
         newest = self._last_step
         if self._used_codes is not None:
             newest = max(newest, await self._used_codes.newest())
@@ -158,7 +159,7 @@ class GatewaySession:
         return step
 
     async def _end(self, token: str) -> None:
-        """End a session that is no more used; one that cannot be ended now ends by central's own time."""
+        """End a session that is no longer used; one that cannot be ended now expires at central."""
         try:
             async with asyncio.timeout(_LOGOUT_SECONDS):
                 await self._exchange(LOGOUT, {}, token)
@@ -207,7 +208,7 @@ class UsedCodes:
         return int(noted) if noted is not None and noted.isdecimal() else -1
 
     async def use(self, step: int) -> None:
-        """Note a half minute before its code is sent. A disk that refuses keeps nobody from signing in."""
+        """Record a half minute before its code is sent. A disk error is only logged, so that the sign-in goes on."""
         try:
             await self.cards.remember(_NAME, str(step))
         except StoreError as error:

@@ -1,4 +1,4 @@
-"""State of the line to central, and what central does not permit to the gateway's own account."""
+"""State of the line to central, and the operations that central does not permit to the gateway's own account."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class CentralState:
 
     Attributes:
         reachable: whether the last exchange reached it; None before the first.
-        reported: the same as events report it: the loss of a line that flickers is reported once it lasts.
-        since: when `reachable` became so.
-        last_error: what the last exchange failed with; "" after a success.
+        reported: the same as events have reported it; while the line flickers, a loss is reported only once it lasts.
+        since: when `reachable` took its value.
+        last_error: why the last exchange failed; "" after a success.
         signed_in_at: when the last sign-in succeeded.
         sign_in_refused: why central refuses to sign the gateway's account in, "" while it does not.
         not_permitted: operations that the gateway's account may not use, each with central's words.
         clock_offset: by how much central's clock is ahead; None while that is unknown.
-        slow_answers: so many seconds are exceeded by most of its answers; 0 while they come in time.
+        slow_answers: the limit in seconds that most of its answers exceed; 0 while they come in time.
     """
 
     reachable: bool | None = None
@@ -48,9 +48,10 @@ _TIME_OUT_SHARE = 0.5
 
 
 def slow_from(timeout_seconds: float) -> float:
-    """Return from how many seconds on an answer of central is slow, to its first line: a long list is not slow.
+    """Return the seconds from which on central's answer is slow: 3 s, or half of a short time-out.
 
-    A person who waits for central sees nothing for 3 s then; where the time-out is short, half of that.
+    They count to the answer's first line, so that a long list is not slow. A person who waits for central would see
+    nothing for so long.
     """
     return min(_SLOW_SECONDS, _TIME_OUT_SHARE * timeout_seconds)
 
@@ -106,7 +107,7 @@ class Permissions:
         return True
 
     def note(self, operation: str, verdict: Verdict) -> None:
-        """Note whether the account may do that; an answer that says neither changes nothing."""
+        """Note whether the account may use the operation. An answer that does not show it changes nothing."""
         known = dict(self.denied)
         if isinstance(verdict, CentralDenied):
             known[operation] = verdict.said

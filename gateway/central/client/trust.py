@@ -16,10 +16,10 @@ Mark = tuple[int, int, int]
 
 
 class Trust:
-    """Certificate authorities that connections to central are checked with.
+    """Certificate authorities by which connections to central are checked.
 
-    The file is read at first use, by `renew`, and after a connection was not trusted while the file has changed. A file
-    that cannot be used leaves the earlier authorities in force.
+    The file is read at first use, by `renew`, and when a connection was not trusted and the file has changed since. If
+    the file cannot be used, the earlier authorities stay in force.
     """
 
     def __init__(self, ca_file: str | None) -> None:
@@ -36,7 +36,7 @@ class Trust:
         return self._tls
 
     async def renew(self) -> None:
-        """Read the file again for the connections to come; those that are there stay."""
+        """Read the file again, for new connections; open ones stay."""
         async with self._read_lock:
             if self._tls is None:
                 return
@@ -46,7 +46,7 @@ class Trust:
                 log.error("ca_file_not_used", error=str(error))  # noqa: TRY400 (the sentence says it all)
 
     async def doubted(self) -> None:
-        """Note that central's certificate was not trusted, so that the file is read again."""
+        """Read the file again if it has changed: central's certificate was not trusted."""
         if self._ca_file is not None and await asyncio.to_thread(_mark_of, self._ca_file) != self._mark:
             await self.renew()
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 from pydantic import JsonValue
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}|\d{8}|\d{4}-W\d{2}-\d|\d{4}W\d{3}", re.ASCII)
-_DAY_DIGITS = range(10_000_000, 100_000_000)  # as seconds that would be the first years of the seventies
-_RUN_TOGETHER = re.compile(r"(19|20|21)\d{12}", re.ASCII)  # as milliseconds that would be the years 2572 to 2667
+_DAY_DIGITS = range(10_000_000, 100_000_000)  # YYYYMMDD; as seconds this would be 1970 to 1973
+_RUN_TOGETHER = re.compile(r"(19|20|21)\d{12}", re.ASCII)  # YYYYMMDDhhmmss; as milliseconds: 2572 to 2667
 _NUMBER = re.compile(r"\d{9,13}", re.ASCII)
 _NO_DATE = re.compile(r"(0000-00-00.*|0{8}|0{14})?")
 _LONG_AGO = -62_135_596_800_000_000  # the year 1, as far back as dates go
@@ -26,15 +26,15 @@ Read = tuple[int | None, bool]
 def read_moment(value: JsonValue, zone: tzinfo, *, ends: bool) -> Read:
     """Return a bound in wall micros, None for no bound, and whether the value could be read.
 
-    `ends`: a day alone means its end. A moment without an offset is of `zone`. Days, and moments to the second, may
-    come as digits alone.
+    `ends`: a day without a time means its end, otherwise its beginning. A moment without an offset is in `zone`. Days
+    and moments to the second may come as digits only.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         if isinstance(value, int) and (value in _DAY_DIGITS or _RUN_TOGETHER.fullmatch(str(value))):
             return _read_text(str(value), zone, ends)
         return _read_number(value)
     if isinstance(value, dict | list):
-        return None, not value  # a date in parts is no absent one
+        return None, not value  # an empty list or object is no bound; a date in parts cannot be read
     return _read_text(text_of(value), zone, ends)
 
 
@@ -76,7 +76,7 @@ def text_of(value: JsonValue) -> str:
 
 
 def whole_of(value: JsonValue) -> int | None:
-    """Return a whole number from 0 up, also from digits; None for anything else."""
+    """Return a whole number from 0 up, also from a text of digits; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):

@@ -1,8 +1,8 @@
 """Commands to the site's gates, read from central's event list.
 
 The interface has no other way to command a gate: central records an event about the gate, with numbers that the site
-file maps to a command. Such a command acts once, while it is fresh, and only when it was given after this gateway's
-start. So a command that the gateway may have carried out before it stopped is never carried out again.
+file maps to a command. Such a command acts once, while it is fresh, and only if it was given after this gateway
+started. So a command that the gateway may have carried out before a restart is never carried out again.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from gateway.store.events.commands import Commands
 log = structlog.get_logger(__name__)
 
 _MOST_PAGES = 10
-_LARGEST_ID = 2**53  # beyond it programs that count in floating point mistake one for another
-_MOST_KNOWN = 5_000  # several times as many as are ever looked at in one go
+_LARGEST_ID = 2**53  # beyond it, programs that hold ids as floating point cannot tell them apart
+_MOST_KNOWN = 5_000  # several times as many as one poll reads
 _UNKNOWN_DOUBT = 1.0
 _LONGEST_WAIT = 10.0
 
@@ -74,7 +74,10 @@ class Now:
 
 
 def judge(date_at: object, now: Now, *, fresh: float, zone: tzinfo) -> Verdict:
-    """Decide whether a command of that time acts now; in doubt it does not. A time without an offset is the site's."""
+    """Decide whether a command given at `date_at` acts now; in doubt it does not.
+
+    `fresh` is for how many seconds it may act. A time without an offset is in `zone`.
+    """
     try:
         moment = datetime.fromisoformat(date_at if isinstance(date_at, str) else "")
         at = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
@@ -91,15 +94,15 @@ class GateCommands(Protocol):
     """Receiver of commands for gates; see `Lanes.command`."""
 
     async def command(self, *, device_id: int, action: GateAction, source: str, command_id: str) -> Command:
-        """Record a command and set it going."""
+        """Record a command and send it."""
         ...
 
 
 class LaneCommands:
     """Poller of central's events that carries out the commands among them.
 
-    `fresh`: seconds after which a command acts no more. `gates`: ids of the site's gates; only their events are asked
-    for.
+    `every` is the seconds between polls, `fresh` the seconds for which a command may act. `gates` are the ids of the
+    site's gates; only their events are asked for.
     """
 
     def __init__(
@@ -134,23 +137,23 @@ class LaneCommands:
 
     @property
     def unreadable(self) -> int:
-        """Number of events of the last poll that command nothing for want of a usable id or device id."""
+        """Number of events of the last poll that were not carried out because they lack a usable id or device id."""
         return self._unreadable
 
     async def run(self) -> None:
-        """Look until cancelled; less often while central does not answer."""
+        """Poll until cancelled; less often while central does not answer."""
         failures = 0
         while True:
             try:
                 await self.look()
                 failures = 0
-            except (CentralUnavailable, CentralRefused) as error:  # the client tells of both
+            except (CentralUnavailable, CentralRefused) as error:  # the client has noted both
                 failures += 1
                 log.debug("central_commands_not_seen", error=str(error))
             await asyncio.sleep(self._backoff.wait(failures) if failures else self._every)
 
     async def look(self) -> None:
-        """Carry out new commands. Raises CentralUnavailable, CentralRefused, StoreError."""
+        """Poll once and carry out new commands. Raises CentralUnavailable, CentralRefused, StoreError."""
         self._counted = 0
         new = sorted([item async for item in self._new()], key=lambda item: item[0])
         if self._counted and not self._unreadable:
@@ -165,7 +168,7 @@ class LaneCommands:
             del self._known[number]
 
     async def _new(self) -> AsyncIterator[tuple[int, JsonObject]]:
-        """Yield new events about the site's gates, the newest first, as far back as they are fresh."""
+        """Yield new events about the site's gates, the newest first, back to the page that has no fresh one."""
         cursor = 0
 
         async def ask(limit: int) -> JsonObject:
@@ -185,7 +188,7 @@ class LaneCommands:
         self._pages.walked()
 
     def _unknown(self, records: object) -> Iterator[tuple[int, JsonObject]]:
-        """Return the events that are new. Those that central listed last are remembered longest."""
+        """Yield the events that are new. Those that central listed last are remembered longest."""
         for record in records if isinstance(records, list) else ():
             number = _event_id(record) if isinstance(record, dict) else None
             if not isinstance(record, dict) or number is None:
@@ -243,7 +246,7 @@ class LaneCommands:
 
 
 def _event_id(record: JsonObject) -> int | None:
-    """Return the event's id: any whole number that every program can hold, as the site stores none of them."""
+    """Return the event's id, any whole number from 1 to 2**53; None without one. The site stores no such events."""
     number = whole_of(record.get("id"))
     return number if number is not None and 0 < number <= _LARGEST_ID else None
 

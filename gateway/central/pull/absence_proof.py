@@ -1,7 +1,7 @@
-"""Proof that central no longer has a record: it is asked by id before the site removes the record.
+"""Absence proof: before the site removes a record, central is asked for it by id.
 
-Lists shift while they are walked, and a list may lack what central still has. Central's answer about the single record
-is proof, if it answers such requests at all: a record that it has just listed must be found the same way.
+Lists shift while they are walked, and a list may lack records that central still has. Central's answer about the single
+record is proof, if central answers such requests at all: a record that it has just listed must be found the same way.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Asked:
     """Central's answers about records by their ids.
 
     Attributes:
-        gone: it has them no more.
-        there: it has them, as they are now.
-        unsaid: neither could be understood.
-        unasked: they were not asked for.
+        gone: ids of records that it no longer has.
+        there: records that it still has, as they are now.
+        unsaid: ids for which its answer shows neither.
+        unasked: ids that were not asked for.
     """
 
     gone: frozenset[int] = frozenset()
@@ -48,17 +48,17 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ById:
-    """Requests for single records. `names` are those under which an answer may have the record."""
+    """Requests for single records. `names` are the names under which an answer may have the record."""
 
     client: CentralClient
     path: str
     names: tuple[str, ...]
 
     async def ask_some(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> Asked:
-        """Ask for a hundred of these at most, picked by chance, ten at a time. Raises as `ask`.
+        """Ask for at most a hundred of these records, chosen at random, ten at a time. Raises as `ask` does.
 
-        When central still has all of ten, the list is wrong. When one answer cannot be understood, central does not
-        answer such requests. No more are asked for then.
+        Asking stops early when central still has all of ten, because then the list is wrong; and when an answer shows
+        neither presence nor absence, because then central does not answer such requests.
         """
         wanted, known = frozenset(record_ids), tuple(islice(listed, _LISTED_TRIES))
         chosen = random.sample(sorted(wanted), min(len(wanted), MOST_ASKED))
@@ -76,8 +76,8 @@ class ById:
     async def ask(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> Asked:
         """Ask central for these records. Raises CentralUnavailable when it does not answer.
 
-        That a record is gone is believed only when one of `listed` is found before and after. A list may also be
-        wrong from its first record to its last: then one of those that it lacks is found instead.
+        That a record is gone is believed only if one of the `listed` records is found before and after. If none of them
+        is found, because the whole list is wrong, one of the wanted records may serve instead.
         """
         wanted, known = tuple(record_ids), tuple(islice(listed, _LISTED_TRIES))
         if not await self._finds_one(known):
@@ -110,14 +110,14 @@ class ById:
         return Asked(frozenset(gone), tuple(there), frozenset(unsaid))
 
     async def _said(self, number: int) -> JsonObject | None:
-        """Return the record of an answer, {} for none, None for an answer that says neither."""
+        """Return central's record, {} if central has none, None for an answer that shows neither."""
         try:
             answer = await self.client.call("POST", self.path, {"id": number})
         except CentralDenied:
             return None
         except CentralRefused as error:
             return {} if error.status == _NOT_FOUND or _says_gone(error) else None
-        except CentralFailed:  # that it failed says nothing of the record, whatever its words
+        except CentralFailed:  # a failure of central says nothing about the record, whatever its words
             return None
         for name in self.names:
             if name in answer:

@@ -1,4 +1,4 @@
-"""Pages of a long card list, parsed in a child process so that the loop stays free. See `card_process`."""
+"""Pages of a long card list, parsed in a child process so that the event loop stays free. See `card_process`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAGE_SECONDS = 30.0
 class CardPages(Generic[_T]):
     """Parser of card pages in a child process, open until `close`. One page at a time.
 
-    `make` converts each packed card; it also gets whether a part of the record could not be read.
+    `make` converts each packed card; its second argument is whether a part of the record could not be read.
     """
 
     def __init__(self, *, fields: CardFieldMap, zone: tzinfo, make: Callable[[PackedCard, bool], _T]) -> None:
@@ -46,7 +46,7 @@ class CardPages(Generic[_T]):
         return self._process is not None
 
     async def expect(self, records: int) -> None:
-        """Start the process where so many records are worth it. A failure to start is logged, not raised."""
+        """Start the process if so many records are worth it. A failure to start is logged, not raised."""
         zone = _zone_name(self._zone)
         if records < WORTH_A_PROCESS or zone is None:
             return
@@ -62,7 +62,7 @@ class CardPages(Generic[_T]):
         self._pipes(self._process)[0].write(json.dumps(header).encode() + b"\n")
 
     async def read(self, raw: bytes) -> ReadPage[_T] | None:
-        """Parse a page in the process; None when it is no usual page, or the process ended."""
+        """Parse a page in the process. Return None when it is no usual page, or the process failed and was ended."""
         process = self._process
         if process is None:
             return None

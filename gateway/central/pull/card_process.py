@@ -1,11 +1,11 @@
 """`python -m gateway.central.pull.card_process`: read pages of central's card list on stdin, write cards on stdout.
 
-It is a process of its own because parsing a long list takes seconds, and would hold the interpreter lock from the
-lanes.
+It is a process of its own because parsing a long list takes seconds, in which the interpreter lock would keep the lanes
+waiting.
 
-Stdin has one line of JSON, `{"fields", "zone"}`, then pages as central sent them. For each page stdout has the ids
-that it lists, then its cards, some at a time. Pages and answers are blobs with their length in front; see
-`card_pages`.
+Stdin has one line of JSON, `{"fields", "zone"}`, then pages as central sent them. For each page stdout has the ids that
+it lists, then its cards, `CARDS_AT_ONCE` at a time. Pages and answers are blobs, each after its length in
+`LENGTH_BYTES`; see `card_pages`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from gateway.store.outbox.record_kinds import record_text
 
 RESOURCE = "access_cards"
 CARDS_AT_ONCE = 40
-"""Cards in a blob: few enough for the event loop to unpack in a fraction of a millisecond."""
+"""How many cards are in a blob: few enough for the event loop to unpack in a fraction of a millisecond."""
 LENGTH_BYTES = 4
 
 _NICENESS = 10
 
 
 def listing_of(raw: bytes) -> Listing | None:
-    """Parse a page; None when it is no usual page."""
+    """Parse a page; return None when it is not a successful answer with a list of cards."""
     answer = read_whole(raw)
     if answer is None or not isinstance(judge_read("", HTTPStatus.OK, answer), dict):
         return None
@@ -45,7 +45,7 @@ def listing_of(raw: bytes) -> Listing | None:
 
 
 def answer_page(raw: bytes, mapper: CardMapper, out: BinaryIO) -> None:
-    """Write what a page lists, and its cards."""
+    """Write the ids and the count of a page, then its cards; write None for an unusual page."""
     listing = listing_of(raw)
     if listing is None:
         _write(out, None)

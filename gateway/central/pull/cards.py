@@ -1,4 +1,4 @@
-"""The access cards of central, brought into the site's card list."""
+"""Pull of central's access cards into the site's card list."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class ListedCard(NamedTuple):
     Attributes:
         card_id: its id.
         text: its record.
-        parsed: the same, None of a card that was read elsewhere.
-        mapped: the card, None while nobody wanted it, or it was read elsewhere.
-        packed: the card that was read elsewhere.
-        is_unread: whether something of the packed card could not be read.
+        parsed: its record as an object; None if the card process parsed it.
+        mapped: the card; None while it was not needed, or if the card process made it.
+        packed: the card as the card process made it, else None.
+        is_unread: whether a part of the packed card's record could not be read.
     """
 
     card_id: int
@@ -64,7 +64,7 @@ class ListedCard(NamedTuple):
         return parsed
 
     def judged(self, mapper: CardMapper) -> JudgedCard:
-        """Return it with its card."""
+        """Return it with its card, which is mapped now if it was not before."""
         if self.packed is not None:
             return JudgedCard(bool(self.packed.aliases), self.is_unread, self)
         mapped = self.mapped or mapper.map(self.card_id, self.record)
@@ -79,7 +79,7 @@ class JudgedCard(NamedTuple):
     listed: ListedCard
 
     def ready(self) -> ReadyCard:
-        """Return it in the form that is written."""
+        """Return the card in the form in which the store writes it."""
         if self.listed.packed is not None:
             return ready_from(self.listed.packed)
         if self.listed.mapped is None:
@@ -88,7 +88,7 @@ class JudgedCard(NamedTuple):
 
 
 def listed_here(card_id: int, record: JsonObject, mapper: CardMapper | None) -> ListedCard:
-    """Make a listed card of a record that was parsed here; it is mapped where there is a mapper."""
+    """Make a listed card of a record that was parsed in this process; map it if there is a mapper."""
     mapped = None if mapper is None else mapper.map(card_id, record)
     return ListedCard(card_id, record_text(record), record, mapped)
 
@@ -106,8 +106,8 @@ class CardsPulled:
         cards: how many cards central listed.
         added: cards that are new at the site.
         changed: cards whose record changed.
-        removed: cards that went.
-        held_back: missing cards that stay until the next whole pull misses them again.
+        removed: cards that were removed.
+        held_back: missing cards that stay until the next complete pull misses them again.
         newly_held_back: whether holding back began with this pull.
         without_credential: listed cards that no reading can match.
         unread: listed cards with a status or date that could not be read; they are suspended.
@@ -132,8 +132,8 @@ class CardsPulled:
 class CardPull:
     """Pull of the access cards.
 
-    New and changed cards are stored page by page, so that a suspended card counts as soon as its page is read. For the
-    cards that the list lacks see `GoneCards`. A walk that is cut short removes nothing else.
+    New and changed cards are stored page by page, so that a suspension takes effect as soon as its page is read.
+    `GoneCards` removes cards that the list lacks. A walk that is cut short removes no cards beyond the pages it read.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class CardPull:
         fields: CardFieldMap,
         restore: RestoreDetector,
     ) -> None:
-        """Begin without any page in memory. `restore`: while it suspects a restore, cards that were made here stay."""
+        """Begin with no page in memory. While `restore` suspects a restored central, cards made at this site stay."""
         self._restore = restore
         self._given = delivered_records
         self._client = client
@@ -168,9 +168,9 @@ class CardPull:
         self._unread: set[int] = set()
 
     async def pull(self, on_progress: OnProgress = ignore_progress, *, anew: bool = False) -> CardsPulled:
-        """Bring the card list in step; `on_progress` gets how many cards came, of how many. `anew`: write every card.
+        """Pull the card list. `on_progress` gets how many cards came, of how many. `anew`: write every card again.
 
-        Raises what the client and the store raise; cards taken so far stay.
+        Raises what the client and the store raise; cards that were stored until then stay.
         """
         anew = anew or await self._cards.remembered(_MAP) != self._map_mark
         written = self._pending_writes.pull_begins(KIND)
@@ -193,7 +193,7 @@ class CardPull:
         walk.anew = False
         missing = await self._settle(gone, tally, walk)
         problem = missing.problem
-        # The next pull looks again at what others changed meanwhile.
+        # If others changed cards meanwhile, the next pull parses all pages again.
         self._generation = began + walk.applied
         if not problem:
             self._without_credential &= tally.ids
@@ -239,7 +239,7 @@ class CardPull:
         return GoneCards(by_id=self._by_id, known=known, own=own, let_go=let_go, put=put)
 
     async def _let_go(self, gone: frozenset[int], walk: _Walk) -> None:
-        """Remove cards; those that were written meanwhile stay."""
+        """Remove cards, except those that were written meanwhile."""
         if not gone:
             return
         async with self._cards.turn:
@@ -247,9 +247,9 @@ class CardPull:
             walk.removed += done.removed
 
     async def _own(self, walk: _Walk, of: Collection[int]) -> frozenset[int]:
-        """Find those cards that were written meanwhile or whose create waits: central need not list them yet.
+        """Return those cards that were written meanwhile or whose create waits: central need not list them yet.
 
-        A change that waits keeps no card: central has deleted what it changes.
+        A waiting change does not protect a card: central has deleted the card that it would change.
         """
         written = walk.made_here.union(walk.written).intersection(of)
         return written | await self._pending_writes.among_created(KIND, of)
@@ -282,7 +282,7 @@ class CardPull:
             await apart.close()
 
     def _wants_all(self, walk: _Walk) -> bool:
-        """Return whether all records are mapped, not only those that differ."""
+        """Return whether all records must be mapped to cards, not only those that differ."""
         return walk.anew or not self._judged_all
 
     async def _made(self, page: Page, walk: _Walk) -> list[ListedCard]:
@@ -296,7 +296,7 @@ class CardPull:
         return made
 
     async def _take(self, page: Sequence[ListedCard], walk: _Walk) -> bool:
-        """Store a page; return whether the site now has all of it as it came.
+        """Store a page; return whether the site now has each of its records exactly as it came.
 
         The lock on cards keeps writes at the site from being overwritten.
         """
@@ -346,10 +346,10 @@ class CardPull:
 
 @dataclass(slots=True)
 class _Walk:
-    """A pull under way: whether all cards are mapped anew, and the counts of what was done.
+    """A pull under way: whether all cards are written again, and the counts so far.
 
-    `written`: cards that were written at central since; the pull may bring them as they were before. `made_here`: cards
-    that central may have lost, and whose ids it may have given to others.
+    `written`: cards that were written at central since the pull began; it may bring them as they were before.
+    `made_here`: cards made at this site that central may have lost, and whose ids it may have given to others.
     """
 
     anew: bool

@@ -1,8 +1,8 @@
 """Mapping of central's access-card records to cards. Pure.
 
-The interface leaves a card's fields open, so each of our fields has several names under which it may come, the likelier
-first. A status or a date that cannot be read suspends the card. Where several fields state a status or a period, the
-strictest counts.
+The interface leaves a card's fields open, so each field of a card here has several names under which it may come, the
+likelier first. A status or a date that cannot be read suspends the card. If several fields state a status or a period,
+the strictest counts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gateway.domain.printed import layout_named, number_aliases, uid_alias
 from gateway.domain.wiegand import H10301, Format
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 
-_VERSION = 6  # goes up when the same record is read otherwise than before
+_VERSION = 6  # raise it whenever the same record is mapped to another card than before
 _FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
 _PIN = re.compile(r"[0-9]{4,8}")
 _SHAPES_KNOWN = 64
@@ -57,7 +57,7 @@ _layout_named = lru_cache(256)(layout_named)
 
 
 class Place(NamedTuple):
-    """The place of a value: a field's name, and the path into the object that it holds."""
+    """The place of a value: its name in the map, the record's field, and the path inside that field's object."""
 
     name: str
     field: str
@@ -68,7 +68,7 @@ Places = tuple[Place, ...]
 
 
 class Shape(NamedTuple):
-    """The places of each of the map's fields in records of one shape."""
+    """The places of each of the map's fields in records with the same field names."""
 
     printed: Places
     facility: Places
@@ -91,7 +91,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(names: Mapping[str, tuple[str, ...]], there: frozenset[str]) -> Shape:
-    """Return the shape of records with these fields. `names` are the map's for each of the card's fields."""
+    """Return the shape of records with the fields `there`. `names` are the map's names for each field of a card."""
 
     def places(stated: tuple[str, ...]) -> Places:
         ways = (Place(name, *_way(name)) for name in stated)
@@ -106,7 +106,7 @@ def _way(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def stated(record: JsonObject, places: Places) -> list[tuple[str, JsonValue]]:
-    """Return names and values of those fields that have a value."""
+    """Return names and values of the places that have a value in this record."""
     found: list[tuple[str, JsonValue]] = []
     for name, field, inside in places:
         value = _inside(record[field], inside) if inside else record[field]
@@ -116,7 +116,7 @@ def stated(record: JsonObject, places: Places) -> list[tuple[str, JsonValue]]:
 
 
 def first(record: JsonObject, places: Places) -> JsonValue:
-    """Return the value of the first of these fields that has one; an empty list is none."""
+    """Return the value of the first of these places that has one; an empty list counts as none."""
     for _, field, inside in places:
         value = _inside(record[field], inside) if inside else record[field]
         if value is not None and value not in ("", []):
@@ -161,7 +161,7 @@ class CardFieldMap(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class MappedCard:
-    """A card, and what could not be read of its record ("" when all could)."""
+    """A card, and the names of its record's fields that could not be read; "" for none."""
 
     card: Card
     unread: str = ""
@@ -173,7 +173,7 @@ class MappedCard:
 
 
 def record_id(record: JsonObject) -> int | None:
-    """Return the record's id, None without a usable one."""
+    """Return the record's id as central gives them, None without a usable one."""
     value = record.get("id")
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 18:
         value = int(value)
@@ -183,9 +183,9 @@ def record_id(record: JsonObject) -> int | None:
 
 
 class CardMapper:
-    """Mapper of records to cards. Dates without an offset are of the site's time zone.
+    """Mapper of records to cards. Dates without an offset are in the site's time zone.
 
-    Most records of a list have the same fields, so their places are found once for each such shape.
+    Most records of a list have the same fields, so the places of values are found once for each such shape.
     """
 
     def __init__(self, fields: CardFieldMap, zone: tzinfo) -> None:
@@ -267,20 +267,23 @@ def _layout(record: JsonObject, shape: Shape) -> Format | None:
 
 
 def _pin(value: JsonValue) -> str:
-    """Return a PIN of 4 to 8 digits; "" for anything else, which opens nothing where a PIN is wanted."""
+    """Return a PIN of 4 to 8 digits; "" for anything else, so that the card opens no lane that asks for a PIN."""
     text = text_of(value)
     return text if _PIN.fullmatch(text) else ""
 
 
 def _names(value: JsonValue) -> tuple[str, ...]:
-    """Read names or ids, alone, in a list, or as objects of a list. An object without one matches nobody."""
+    """Return names or ids from a single value, a list of them, or a list of objects.
+
+    An object without name and id gives "", which no zone or schedule has, so that it does not widen the card's rights.
+    """
     items = value if isinstance(value, list) else [value] if value not in (None, "") else []
     named = [item for entry in items for item in (_named(entry) if isinstance(entry, dict) else (text_of(entry),))]
     return tuple(dict.fromkeys(name[:MAX_TEXT] for name in named))
 
 
 def _named(entry: dict[str, JsonValue]) -> tuple[str, ...]:
-    """Return an object's id and name, of which the site file may use either."""
+    """Return an object's id and name, since the site file may use either; ("",) if it has none."""
     return tuple(name for key in ("id", "name") if (name := text_of(entry.get(key)))) or ("",)
 
 
@@ -289,7 +292,7 @@ def _is_yes(value: JsonValue) -> bool:
 
 
 def _status(record: JsonObject, shape: Shape, unread: list[str]) -> CardStatus:
-    """Return the strictest status that any field states, active without one, and names of unreadable fields."""
+    """Return the strictest status that any field states, active without any. Add unreadable fields to `unread`."""
     strictest = CardStatus.ACTIVE
     for name, value in stated(record, shape.status):
         status = _STATUS_OF.get(text_of(value).casefold())
@@ -308,7 +311,7 @@ def _status(record: JsonObject, shape: Shape, unread: list[str]) -> CardStatus:
 
 
 def _says_deleted(value: JsonValue) -> bool:
-    """Return whether this is a yes, a moment, or an object that may be one."""
+    """Return whether the value of a deletion field is a yes, a moment, or an object that may be a moment."""
     if isinstance(value, dict | list):
         return bool(value)
     text = text_of(value).casefold()
@@ -320,7 +323,7 @@ def _stricter(one: CardStatus, other: CardStatus) -> CardStatus:
 
 
 def _moments(record: JsonObject, places: Places, zone: tzinfo, unread: list[str], *, ends: bool) -> list[int]:
-    """Return every bound that these fields state, and names of unreadable fields."""
+    """Return every bound that these fields state, in wall micros. Add the names of unreadable fields to `unread`."""
     found = []
     for name, value in stated(record, places):
         moment, is_read = read_moment(value, zone, ends=ends)

@@ -1,4 +1,4 @@
-"""Walk over one of central's lists page by page, fetching one page ahead of the one being stored."""
+"""Walk over one of central's lists page by page. While a page is stored, the next is fetched."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_PAGES = 20_000
 _Item = TypeVar("_Item")
 OnProgress = Callable[[int, int | None], None]
 OnPage = Callable[[Sequence[int]], Awaitable[None]]
-"""Gets the ids that a page brought, in their order, once the page is stored."""
+"""Called with the new ids of a page, in their order, once the page is stored."""
 
 
 def ignore_progress(_received: int, _count: int | None) -> None:
@@ -28,21 +28,21 @@ def ignore_progress(_received: int, _count: int | None) -> None:
 
 
 class PageMemory:
-    """Digests of the pages of the last walk that were in step with the site: such a page is not parsed again."""
+    """Digests of the last walk's pages whose records the site has exactly: such a page is not parsed again."""
 
     def __init__(self) -> None:
         self._met: dict[bytes, Met] = {}
         self._walked: dict[bytes, Met] = {}
 
     def recall(self, mark: bytes) -> Met | None:
-        """Return the content of a page with this digest, if the last walk met it."""
+        """Return the content of the page with this digest, None unless the last walk had it."""
         met = self._met.get(mark)
         if met is not None:
             self._walked[mark] = met
         return met
 
     def note(self, mark: bytes, met: Met) -> None:
-        """Note that a page is in step with the site."""
+        """Remember a page whose records the site has exactly."""
         self._walked[mark] = met
 
     def end_walk(self, *, keep: bool) -> None:
@@ -52,12 +52,12 @@ class PageMemory:
 
 @dataclass(frozen=True, slots=True)
 class ReadPage(Generic[_Item]):
-    """A page that was read elsewhere.
+    """A page that was parsed in another process.
 
     Attributes:
-        ids: of every record as they came; None of one that has no usable id.
-        count: how many there are in all, as the page says.
-        made: each converted record by its id; of several with the same one the first.
+        ids: the id of every record in the page's order; None for a record without a usable id.
+        count: the number of records in the whole list, as the page says; None if it does not.
+        made: the converted records by their ids; of several with the same id, the first.
     """
 
     ids: tuple[int | None, ...]
@@ -70,7 +70,7 @@ class Apart(Protocol[_Item]):
 
     @property
     def is_up(self) -> bool:
-        """True while pages are parsed there; once False, it stays False."""
+        """True while pages can be parsed there. Once it ends, it stays False for the walk."""
         ...
 
     async def expect(self, records: int) -> None:
@@ -83,9 +83,9 @@ class Apart(Protocol[_Item]):
 
 
 class _Answer:
-    """A page as central sent it: its digest, and its content when it came before.
+    """A page as central sent it: its digest, and its content if the last walk had it.
 
-    `raw` is a body that is to be parsed elsewhere.
+    `raw` is the body if it is to be parsed in another process, else empty.
     """
 
     def __init__(self, number: int, memory: PageMemory, *, apart: bool) -> None:
@@ -98,7 +98,7 @@ class _Answer:
         self.raw = b""
 
     def known(self, raw: bytes) -> JsonObject | None:
-        """Return the answer in place of a body that was met before, or is parsed elsewhere."""
+        """Return a mere success for a body that need not be parsed here: a known one, or one for another process."""
         self.mark = blake2b(raw, digest_size=16).digest()
         self.met = self._memory.recall(self.mark)
         if self._apart and self.met is None:
@@ -111,12 +111,12 @@ class _Arrived(Generic[_Item]):
     """A page that was read.
 
     Attributes:
-        ids: those that it brought and no page before it, in their order.
-        made: its converted records; none of a page that came before, or brought nothing new.
+        ids: its ids that no page before it had, in their order.
+        made: its converted new records; empty for a page that the last walk had.
         mark: its digest.
-        met: its content; None unless all of it was new.
-        received: number of records so far.
-        count: number of records in all, as the pages state.
+        met: its content, to be remembered; None unless all its records were new.
+        received: number of different records so far.
+        count: number of records in the whole list, as the pages state.
     """
 
     ids: tuple[int, ...]
@@ -130,9 +130,9 @@ class _Arrived(Generic[_Item]):
 class PagedWalk(Generic[_Item]):
     """A walk over a list by its pages, until one brings nothing new: only that proves the end, whatever `count` says.
 
-    `make` converts a page. `take` stores it, and returns whether the site has all of it just as it came: then `memory`
-    keeps its digest, and the next walk does not parse it again. While one page is stored, the next one is fetched and
-    converted. Where pages are parsed `apart`, the one after that is fetched at the same time.
+    `make` converts a page. `take` stores it, and returns whether the site has each record exactly as it came: then
+    `memory` keeps its digest, and the next walk does not parse it again. While one page is stored, the next one is
+    fetched and converted. If pages are parsed `apart`, the one after that is fetched at the same time.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class PagedWalk(Generic[_Item]):
             if not arrived.ids:
                 self._size.walked()
                 return self._tally
-            # Both run to their end: a page that came is stored even when the next one does not come.
+            # Both run to their end: a page that came is stored even if the next one does not come.
             stored, following = await asyncio.gather(self._store(arrived), self._next(number), return_exceptions=True)
             if isinstance(stored, BaseException):
                 raise stored
@@ -203,7 +203,7 @@ class PagedWalk(Generic[_Item]):
         return arrived
 
     async def _prefetch(self, number: int) -> _Answer | CentralRefused | CentralUnavailable | None:
-        """Fetch the page beyond the one being read, or its error; None when there is probably none."""
+        """Return the page after the one being read, or the error of fetching it; None if there is probably none."""
         if self._tally.received + self._size.limit >= (self._tally.count or 0):
             return None
         try:
@@ -239,7 +239,7 @@ class PagedWalk(Generic[_Item]):
             fresh_ids = tally.take_ids(read.ids, read.count)
             made = [read.made[found] for found in fresh_ids]
         else:
-            if answer.raw:  # no usual page, or the process could not read it: what it is shows here
+            if answer.raw:  # no usual page, or the process could not parse it: parse it here to find out
                 answer = await self._ask_further(answer.number, here=True)
                 if answer.met is not None:
                     return await self._read(answer)

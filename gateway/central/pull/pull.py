@@ -1,4 +1,4 @@
-"""Down-sync: central's devices, cameras and access cards, pulled into the store; only what changed is written."""
+"""Pull of central's access cards, devices and cameras into the store. Only changed records are written."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ _UNTIL_NEXT = "they stay until the next list lacks them too"
 
 
 class Refresh:
-    """The parts that are still to be fetched anew. Every method raises StoreError, and has changed nothing then."""
+    """The lists that are still to be written anew by an ordered full fetch.
+
+    The methods raise StoreError, and have then changed nothing.
+    """
 
     def __init__(self, *, cards: Cards, changes: Changes) -> None:
         self._cards = cards
@@ -62,7 +65,7 @@ class Refresh:
         self._doubtful.clear()
 
     async def fetched(self, part: Part, *, problem: str = "") -> None:
-        """Note that a list was walked. `problem`: the list is not believed and is walked again, a few times at most."""
+        """Note that a list was walked. With a `problem` it is not believed, and is walked again a few times at most."""
         if problem and self._doubtful[part] + 1 < _MOST_DOUBTFUL:
             self._doubtful[part] += 1
             return
@@ -83,15 +86,15 @@ class PullReport:
 
     Attributes:
         at: when it ended.
-        devices: devices that central listed; of a part that was missed, what it listed before.
-        cameras: cameras that central listed.
-        devices_held_back: devices of a large removal that stay until the next whole pull misses them again.
-        cameras_held_back: the same of cameras.
-        cards: what became of the cards.
-        anew: whether all was written anew, or what was left of that.
-        missed: parts whose list central did not give this time.
-        never: those of them whose list it has not given since the start.
-        problems: why, or why a list could not be believed, a sentence each.
+        devices: number of devices that central listed; if the list is missed, the number of the last time.
+        cameras: the same for cameras.
+        devices_held_back: number of devices of a large removal that stay until the next complete pull misses them too.
+        cameras_held_back: the same for cameras.
+        cards: the result for the cards.
+        anew: whether the pull was part of an ordered full fetch.
+        missed: lists that central did not give this time.
+        never: those of them that central has not given since the start.
+        problems: why lists were missed or could not be believed, a sentence each.
     """
 
     at: Stamp
@@ -108,7 +111,7 @@ class PullReport:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a pull: records of its present part that came, and how many there are, None while unknown."""
+    """Progress of a pull: its present list, how many records came, and how many there are (None while unknown)."""
 
     part: str
     received: int = 0
@@ -116,7 +119,7 @@ class Progress:
 
 
 class DownSync:
-    """Pull of everything that comes from central, one part after the other. A refused part does not stop the others."""
+    """Pull of all lists of central, one after the other. A list that central refuses does not stop the others."""
 
     def __init__(
         self,
@@ -160,14 +163,14 @@ class DownSync:
 
     @property
     def refreshing(self) -> bool:
-        """True while something is, or will be, fetched anew; the report shows when that is over."""
+        """True while a full fetch runs or is due; it ends when the report shows the result."""
         return self._pulls_anew or bool(self.anew.left)
 
     async def pull(self) -> PullReport:
-        """Pull once, cards first, so that withdrawn rights take effect before anything else.
+        """Pull once, cards first, so that revoked rights take effect before anything else.
 
-        Of a part that is to be fetched anew, every record is written, changed or not. Raises CentralUnavailable when
-        central cannot be reached, StoreError when the disk refuses.
+        If a full fetch of a list was ordered, every record of it is written, changed or not. Raises CentralUnavailable
+        when central cannot be reached, StoreError when nothing can be written.
         """
         try:
             return await self._pull()
@@ -177,7 +180,7 @@ class DownSync:
 
     async def _pull(self) -> PullReport:
         missed: dict[Part, str] = {}
-        await self.restore.check()  # first: cards that were made here must not go with what central has lost
+        await self.restore.check()  # first: cards made at this site must not be removed because central lost them
         anew = self._pulls_anew = bool(self.anew.left)
         cards = await self._part(
             "access cards", lambda anew: self.card_pull.pull(self._progress_of("access cards"), anew=anew), missed
@@ -215,7 +218,7 @@ class DownSync:
         except CentralRefused as error:
             missed[part] = str(error)
             if anew and error.status and await doubt(self._client, error) is None:
-                await self.anew.fetched(part)  # this account may not see the list, which the report says
+                await self.anew.fetched(part)  # this account may not see the list; the report says so
             return None
         if anew:
             await self.anew.fetched(part, problem=pulled.problem)

@@ -26,9 +26,9 @@ class RecordsPulled:
     """Result of a pull of the devices or cameras.
 
     Attributes:
-        listed: how many central listed.
-        held_back: how many of a large removal stay until the next whole pull misses them again.
-        newly_held_back: whether holding so many back began with this pull.
+        listed: number of records that central listed.
+        held_back: number of records of a large removal that stay until the next complete pull misses them too.
+        newly_held_back: whether holding back began with this pull.
         problem: why the list could not be believed, "" when it could.
     """
 
@@ -41,8 +41,8 @@ class RecordsPulled:
 class RecordPull:
     """Pull of the devices, or of the cameras.
 
-    Changed records are stored. A record that two whole pulls in a row did not bring is removed, unless central, asked
-    for that very record, still has it. A large removal waits so across a restart too, and is reported.
+    Changed records are stored. A record that two complete pulls in a row do not find is removed, unless central still
+    has it when asked for it by id. A large removal is remembered across a restart, and is reported.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class RecordPull:
         notes: Cards,
         clock: Clock,
     ) -> None:
-        """Start with nothing missing. `read` hands each page of central's list to the function that it gets."""
+        """Start with nothing missing. `read` walks central's list and passes each page to its argument."""
         self._noun = noun
         self._records = records
         self._read = read
@@ -68,7 +68,7 @@ class RecordPull:
         self._pending = f"pending_removal_{noun}"
 
     async def pull(self, *, anew: bool) -> RecordsPulled:
-        """Bring the list in step. Raises what the client and the store raise; what was taken so far stays."""
+        """Pull the list. Raises what the client and the store raise; what was stored until then stays."""
         written = self._pending_writes.pull_begins(self._noun)
         known = {item.id: item.record for item in await self._records.all()}
 
@@ -114,9 +114,9 @@ class RecordPull:
             await self._records.pulled(changed, removed=(), now=self._clock.wall().micros)
 
     async def _remove(self, due: frozenset[int], *, tally: Tally, take: Take) -> str:
-        """Remove records that central no longer has; return why some of them stay, "" when none does.
+        """Remove records that central no longer has; return a problem if central still has some of them, else "".
 
-        When the list contradicts itself, a record is removed only when central says so of that record.
+        If the list contradicts itself, a record is removed only if central says that it does not have that record.
         """
         if not due:
             return ""

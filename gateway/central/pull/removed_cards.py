@@ -1,4 +1,4 @@
-"""Removal of cards that central's list lacks, and the evidence that it needs."""
+"""Removal of cards that central's list lacks, and the proof that it needs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _REMOVED_AT_ONCE = 100
 
 
 class PageGaps:
-    """Tracker of a walk over a list in the order of its ids, upwards or downwards.
+    """Finder of cards that a list lacks, page by page, if the list is in ascending or descending order of ids.
 
-    Such a list shows with each page which cards it lacks. A list in any other order shows that only at its end.
+    A list in any other order shows only at its end what it lacks.
     """
 
     def __init__(self, known: Sequence[int]) -> None:
@@ -28,7 +28,7 @@ class PageGaps:
         self._in_order = True
 
     def lacking(self, ids: Sequence[int]) -> frozenset[int]:
-        """Return the known ids between the page before and the end of this one that it does not list."""
+        """Return the known ids between the end of the last page and the end of this page that this page lacks."""
         if not ids or not self._follows(ids):
             return frozenset()
         before, self._edge = self._edge, ids[-1]
@@ -42,7 +42,7 @@ class PageGaps:
         return frozenset(known[first:last]).difference(ids)
 
     def _follows(self, ids: Sequence[int]) -> bool:
-        """Note the order of a page; return whether the walk is in order up to its end."""
+        """Check the order of a page; return whether the walk is in order up to the page's end."""
         steps = list(pairwise(ids if self._edge is None else (self._edge, *ids)))
         if self._falls is None and steps:
             self._falls = steps[0][0] > steps[0][1]
@@ -59,10 +59,10 @@ class Missing:
     """Missing cards that are left after a pull.
 
     Attributes:
-        waiting: they stay until the next list lacks them too.
-        newly: whether a large removal is waited with from this pull on.
-        pending: all that two lists have to agree about, to be remembered.
-        problem: why not all that may go did go; "" when they did.
+        waiting: cards that stay until the next list lacks them too.
+        newly: whether a large removal began to wait with this pull.
+        pending: cards that two lists must agree about; the caller stores them until the next pull.
+        problem: why the list is not believed, or why not all due cards were removed; "" for neither.
     """
 
     waiting: frozenset[int]
@@ -74,10 +74,10 @@ class Missing:
 class GoneCards:
     """Removal, within one pull, of the cards that central no longer has.
 
-    A card that the list lacks goes when central, asked for that very card, has it no more. A list in the order of ids
-    shows a missing card as soon as its page is read. A large removal waits for a second list that lacks the same cards.
-    A pull asks for a hundred single cards at most; where two lists that can be believed lack more, that sample is the
-    proof for all of them. A list that contradicts itself proves nothing by itself: only central's word on a card does.
+    A card that the list lacks is removed if central does not have it when asked for it by id. A list in the order of
+    ids shows a missing card as soon as its page is read. A large removal waits for a second list that lacks the same
+    cards. A pull asks for at most a hundred single cards; if two lists that can be believed lack more, that sample is
+    the proof for all of them. A list that contradicts itself proves nothing: only central's answer about a card does.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class GoneCards:
         """Begin with one pull.
 
         Args:
-            by_id: asks central for single cards.
+            by_id: the requests for single cards.
             known: central's ids of the cards that the site had when the pull began, ascending.
-            own: gives those of some cards that were written meanwhile, or wait to go up.
-            let_go: deletes cards at the site.
-            put: takes over cards that central still has.
+            own: returns those of the given cards that were written meanwhile, or whose create waits.
+            let_go: removes cards from the site.
+            put: stores cards that central still has.
         """
         self._by_id = by_id
         self._known = known
@@ -109,7 +109,7 @@ class GoneCards:
         self._gone: set[int] = set()
 
     async def on_page(self, ids: Sequence[int]) -> None:
-        """Remove at once the cards that this page lacks and central no longer has, while they are few."""
+        """Remove the cards that this page lacks and central no longer has at once, as long as they are few."""
         suspects = self._gaps.lacking(ids)
         if not suspects:
             return
@@ -119,11 +119,11 @@ class GoneCards:
             await self._ask(suspects, listed=ids)
 
     async def settle(self, tally: Tally, *, waited: frozenset[int], again: Callable[[], Awaitable[Tally]]) -> Missing:
-        """Decide about every card that the walk did not bring.
+        """Decide about every card that the walk did not find.
 
         Args:
-            tally: what the walk brought.
-            waited: what the walk before lacked.
+            tally: the totals of the walk.
+            waited: the cards of a large removal that the walk before lacked.
             again: walks over the list a second time.
         """
         nothing = Missing(frozenset(), newly=False, pending=waited, problem=tally.problem)
@@ -147,7 +147,7 @@ class GoneCards:
         return missing > MOST_ASKED or is_large(known=len(self._known), missing=missing)
 
     async def _remove(self, due: frozenset[int], *, tally: Tally, again: Callable[[], Awaitable[Tally]]) -> str:
-        """Remove what is proven to be gone; return why some stay, "" when none does or central still has some."""
+        """Remove the due cards that are proven to be gone; return a new reason why others stay, "" if there is none."""
         if not due:
             return ""
         asked = await self._ask(due, listed=sorted(tally.ids))
@@ -180,5 +180,5 @@ class GoneCards:
 
 
 def _without(known: Sequence[int], listed: set[int]) -> frozenset[int]:
-    """Return those that are not listed. A loop in Python lets other threads run; a set operation in C would not."""
+    """Return the known ids that are not listed. A loop in Python lets other threads run; a set operation would not."""
     return frozenset(number for number in known if number not in listed)

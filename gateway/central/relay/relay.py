@@ -41,12 +41,12 @@ class RelayLimits:
     """Limits of a relayed request.
 
     Attributes:
-        at_once: requests on their way.
-        at_once_of_one: those of one caller.
-        body_bytes: of a request's body, and of an answer's.
-        connect_seconds: until central has taken the connection, with TLS.
-        idle_seconds: between two pieces of anything, and from the request's end to the answer's beginning.
-        whole_seconds: from the beginning to the end.
+        at_once: number of requests under way.
+        at_once_of_one: number of requests under way for one caller.
+        body_bytes: size of a request's body, and of an answer's.
+        connect_seconds: time until central has accepted the connection, with TLS.
+        idle_seconds: time between two pieces of a body, and from the request's end to the answer's beginning.
+        whole_seconds: time from the beginning of the request to the end of the answer.
     """
 
     at_once: int = 16
@@ -90,7 +90,7 @@ class CentralRelay:
 
     @property
     def on_their_way(self) -> int:
-        """Requests that are being carried now."""
+        """Number of requests under way."""
         return self._owners.total()
 
     def away(self) -> bool:
@@ -114,7 +114,7 @@ class CentralRelay:
 
     @asynccontextmanager
     async def answer(self, asked: RelayedRequest) -> AsyncIterator[RelayedAnswer]:
-        """Send a request on; yield central's answer, whose body is to be read inside. Raises NotRelayed."""
+        """Forward a request; yield central's answer. Read its body inside the context. Raises NotRelayed."""
         if self.away():
             raise _away()
         with self._place(asked.owner):
@@ -128,7 +128,7 @@ class CentralRelay:
                 opened.close()
 
     async def _begun(self, asked: RelayedRequest, sending: _Sending) -> aiohttp.ClientResponse:
-        """Wait for the beginning of the answer. Raises NotRelayed."""
+        """Send the request, and wait for the headers of the answer. Raises NotRelayed."""
         headers = CIMultiDict(asked.headers)
         headers.setdefault("Accept-Encoding", "identity")
         headers["Via"] = "1.1 edge-gateway"
@@ -219,7 +219,7 @@ class CentralRelay:
 
 
 class _NotAgain(aiohttp.ClientError):
-    """Wrapper that hides from aiohttp its reason to send GET, PUT and DELETE again, creations among them."""
+    """Wrapper for errors after which aiohttp would send GET, PUT and DELETE again: in this interface PUT creates."""
 
     def __init__(self, why: aiohttp.ClientError) -> None:
         super().__init__(str(why))
@@ -234,7 +234,7 @@ async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerTy
 
 
 class _Sending:
-    """Body of a request on its way: its size limit, its fault, and the time-out of each piece."""
+    """Body of a request under way: its size limit, its fault, and the time-out of each piece."""
 
     def __init__(self, asked: RelayedRequest, limits: RelayLimits) -> None:
         self._limits = limits
