@@ -1,1 +1,1 @@
-"""RTSP and RTP: `client` and `server` do the I/O, and every module beside them is pure (bytes in, values out)."""
+"""RTSP and RTP. The packages `client` and `server` do the I/O; all other modules are pure (bytes in, values out)."""

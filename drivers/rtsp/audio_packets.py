@@ -1,4 +1,4 @@
-"""RTP packets into pieces of sound: AAC (RFC 3640, high bit-rate), G.711 (RFC 3551), Opus (RFC 7587). Pure."""
+"""Conversion of RTP packets to pieces of sound: AAC (RFC 3640, AAC-hbr), G.711 (RFC 3551), Opus (RFC 7587). Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drivers.rtsp.frames import AudioCodec, AudioFormat
 from drivers.rtsp.sdp import Encoding
 
 LARGEST_UNIT = 8_192
-"""Bytes; AAC's own limit is 768 for each channel."""
+"""The greatest size of a piece in bytes; AAC's own limit is 768 for each channel."""
 _HEAD = struct.Struct("!BBHII")
 _RATES = (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350)
 _G711 = {"PCMU": AudioCodec.PCMU, "PCMA": AudioCodec.PCMA}
@@ -21,24 +21,24 @@ _LAYERED = (5, 29)
 _MOST_UNITS = 64
 
 Unit = tuple[int, bytes]
-"""RTP time and data."""
+"""A piece of sound: its RTP time and its data."""
 
 
 class AudioPackets(Protocol):
-    """Parser of a stream's packets."""
+    """A depacketizer of one sound stream. `format` is the format of its pieces."""
 
     format: AudioFormat
 
     def push(self, packet: bytes | memoryview) -> list[Unit]:
-        """Return the pieces that are whole with this packet."""
+        """Return the pieces that this packet completes."""
         ...
 
 
 def packets_of(encoding: Encoding) -> AudioPackets | None:
-    """Choose the depacketizer of this encoding; None: it is not recorded.
+    """Return a depacketizer for this encoding; None for an encoding that is not recorded.
 
     Raises:
-        ProtocolViolation: the camera's description of it makes no sense.
+        ProtocolViolation: the camera's parameters of the encoding are invalid.
     """
     if encoding.name in _G711:
         return WholePackets(AudioFormat(_G711[encoding.name], encoding.clock, 1))
@@ -50,19 +50,19 @@ def packets_of(encoding: Encoding) -> AudioPackets | None:
 
 
 class _InOrder:
-    """Knows which packets follow each other; what comes late is left out."""
+    """The check of the packets' order. Late and repeated packets are dropped."""
 
     def __init__(self) -> None:
         self._sequence: int | None = None
 
     def take(self, packet: bytes | memoryview) -> tuple[int, bytes, bool] | None:
-        """Return RTP time, payload, and whether a packet before it is missing; None: there is nothing in it."""
+        """Return RTP time, payload, and whether packets before it are missing; None for a packet to drop."""
         at = payload_offset(packet)
         if at is None:
             return None
         _, _, sequence, timestamp, _ = _HEAD.unpack_from(packet)
         ahead = 0 if self._sequence is None else sequence - self._sequence - 1 & 0xFFFF
-        if ahead >= 0xFF00:  # late or a duplicate; what is further behind is a new count
+        if ahead >= 0xFF00:  # late or a duplicate; a number farther behind belongs to a new count of the sender
             return None
         self._sequence = sequence
         end = len(packet) - (packet[-1] if packet[0] & 0x20 else 0)
@@ -70,23 +70,23 @@ class _InOrder:
 
 
 class WholePackets:
-    """G.711 and Opus: a packet's payload is a piece of sound by itself."""
+    """The depacketizer of G.711 and Opus, where each packet's payload is one piece of sound."""
 
     def __init__(self, format_: AudioFormat) -> None:
         self.format = format_
         self._order = _InOrder()
 
     def push(self, packet: bytes | memoryview) -> list[Unit]:
-        """Return the packet's payload."""
+        """Return the packet's payload as a piece; nothing for a late, empty or too large one."""
         unit = self._order.take(packet)
         return [] if unit is None or len(unit[1]) > LARGEST_UNIT else [(unit[0], unit[1])]
 
 
 class AacPackets:
-    """AAC: a packet holds access units, each with its size in a header, or a part of one."""
+    """The depacketizer of AAC. A packet holds whole access units with a header for each, or a fragment of one."""
 
     def __init__(self, encoding: Encoding) -> None:
-        """Raise ProtocolViolation when the encoding's parameters make no sense."""
+        """Raise ProtocolViolation when the encoding's parameters are invalid."""
         given = encoding.parameters
         self.format, samples = _configured(given.get("config", ""))
         self._size_bits = _number(given, "sizelength", 13)
@@ -98,7 +98,7 @@ class AacPackets:
         self._wanted = 0
 
     def push(self, packet: bytes | memoryview) -> list[Unit]:
-        """Return the units that are whole with this packet."""
+        """Return the access units that this packet completes."""
         unit = self._order.take(packet)
         if unit is None:
             return []
@@ -152,7 +152,10 @@ class AacPackets:
 
 
 def _configured(config: str) -> tuple[AudioFormat, int]:
-    """Read an AudioSpecificConfig (ISO/IEC 14496-3, 1.6.2.1): the format, and samples in a unit."""
+    """Read an AudioSpecificConfig in hexadecimal (ISO/IEC 14496-3, 1.6.2.1).
+
+    Return the format, and the number of samples in an access unit. Raises ProtocolViolation.
+    """
     try:
         bits = Bits(bytes.fromhex(config))
         kind, rate = bits.bits(5), _rate(bits)

@@ -1,4 +1,4 @@
-"""One connection's sound on the time line of its pictures. Pure."""
+"""The sound of one connection, on the same time line as its pictures. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from drivers.rtsp.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio
 from drivers.rtsp.sdp import Encoding, Media
 
 _IN_STEP_TICKS = TICKS_PER_SECOND * 2 // 100
-"""So far sound may be from its pictures before it is put right (ITU-R BT.1359 allows 45 ms of lead)."""
+"""The largest error of sound against its pictures that is not corrected (ITU-R BT.1359 allows 45 ms of lead)."""
 _ROUGH_TICKS = TICKS_PER_SECOND // 2
-"""So far the time of one arrival may differ from the count before it is believed instead."""
+"""The largest difference between one arrival and the counted time; beyond it, the time of arrival counts at once."""
 _WEIGHED = 25
-"""So many arrivals are weighed together: of half a second, as most sound comes."""
+"""The number of arrivals whose median corrects the counted time: those of half a second for most sound."""
 _LONGEST_LAG_TICKS = 3 * TICKS_PER_SECOND
-"""A camera whose reports put sound farther from the pictures it comes with tells a time that cannot be true."""
+"""Reports that place sound farther than this from the pictures that it arrived with are wrong and ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,14 @@ class SenderReport:
 
 @dataclass(frozen=True, slots=True)
 class PictureTime:
-    """A picture's times: RTP's, at `rate` a second; in ticks; and when it arrived, monotonic seconds."""
+    """The times of one picture.
+
+    Attributes:
+        timestamp: the RTP time, `rate` units a second.
+        rate: the rate of the RTP clock.
+        pts: the presentation time in ticks.
+        arrived: when the picture arrived, in monotonic seconds.
+    """
 
     timestamp: int
     rate: int
@@ -45,16 +52,17 @@ class PictureTime:
 
 
 class AudioClock:
-    """RTP times of sound into ticks of the pictures' time line.
+    """The conversion of the sound's RTP times to ticks on the pictures' time line.
 
-    By the camera's sender reports where both streams have them and they can be true; until then by the times that the
-    camera said when it began to play (RTP-Info); otherwise sound belongs to the picture it arrived with. Of that the
-    median of some counts: a camera sends its first pictures and sounds in one go, and its count of sound drifts.
+    It uses the best source that there is:
+    1. The camera's sender reports, where both streams have plausible ones.
+    2. The times at which the camera says that it begins to play (RTP-Info).
+    3. The picture with which the sound arrived. Single arrivals are inaccurate, because a camera sends its first
+       pictures and sounds in one burst, and its count of sound drifts. So a median of arrivals counts.
 
-    Two reports made at different moments contradict each other where the camera paused in between, so a pair counts
-    when the pair after it says the same; the first counts at once where there is nothing else to go by. A pair that has
-    put sound next to its pictures once is kept until another is agreed on: packets that wait somewhere tell nothing
-    against it.
+    A pair of reports, one of each stream, is wrong when the camera paused between the two. So a pair counts when the
+    next pair agrees with it; the very first counts at once while there is no other source. A pair that has once placed
+    sound near its pictures is kept until two others agree, since delayed packets do not disprove it.
     """
 
     def __init__(self, *, rate: int) -> None:
@@ -72,11 +80,11 @@ class AudioClock:
 
     @property
     def goes_by_arrival(self) -> bool:
-        """True while nothing that the camera said places sound among the pictures."""
+        """True while neither reports nor RTP-Info place the sound, so that its arrival does."""
         return not self._is_proven
 
     def begun(self, *, picture: int, sound: int) -> None:
-        """Note which RTP times of both streams are the same moment (RFC 2326, 12.33)."""
+        """Note the RTP times of both streams at the moment when playing began (RTP-Info; RFC 2326, 12.33)."""
         self._used = SenderReport(0, picture), SenderReport(0, sound)
 
     def picture_reported(self, report: SenderReport) -> None:
@@ -93,8 +101,8 @@ class AudioClock:
         """Return the presentation time of sound with this RTP time.
 
         Args:
-            raw: RTP's timestamp, 32 bits.
-            arrived: monotonic seconds.
+            raw: the RTP timestamp, 32 bits.
+            arrived: when the sound arrived, in monotonic seconds.
             picture: the picture that came last.
         """
         by_arrival = picture.pts + int((arrived - picture.arrived) * TICKS_PER_SECOND)
@@ -119,7 +127,7 @@ class AudioClock:
         return pts
 
     def _weighed(self, pts: int, by_arrival: int) -> int:
-        """Return the time, put right if the last arrivals say that sound has been off for a while."""
+        """Return the time, corrected if the median of the last arrivals shows that the count is off."""
         self._apart.append(by_arrival - pts)
         if len(self._apart) < _WEIGHED or self._base is None:
             return pts
@@ -145,7 +153,7 @@ class AudioClock:
         return picture.pts + apart + since_sound - since_picture
 
     def _weigh(self, pair: tuple[SenderReport, SenderReport], picture_rate: int) -> None:
-        """Use a new pair of reports if it says the same as the pair before it, or is all there is."""
+        """Use a new pair of reports if it agrees with the pair before it, or if no pair is in use."""
         if self._used is not None and not (self._picture_is_new and self._sound_is_new):
             return
         self._picture_is_new = self._sound_is_new = False
@@ -156,7 +164,7 @@ class AudioClock:
 
 
 class AudioTrack:
-    """One connection's sound. `packets` takes it apart; its RTP clock runs at `rate`."""
+    """The sound of one connection. `packets` is its depacketizer; `rate` is the rate of its RTP clock."""
 
     def __init__(self, *, packets: AudioPackets, payload_type: int, rate: int) -> None:
         self._packets = packets
@@ -166,13 +174,19 @@ class AudioTrack:
 
     @property
     def format(self) -> AudioFormat:
-        """Format of the sound."""
+        """The format of the sound."""
         return self._packets.format
 
     def sounds(
         self, packets: Iterable[bytes | memoryview], now: float, picture: PictureTime | None
     ) -> Iterator[EncodedAudio]:
-        """Return the pieces of sound that these packets complete; empty before the first picture."""
+        """Iterate over the pieces of sound that these packets complete; none before the first picture.
+
+        Args:
+            packets: RTP packets in order.
+            now: when they arrived, in monotonic seconds.
+            picture: the picture that came last; None before the first.
+        """
         for packet in packets:
             if len(packet) < 2 or packet[1] & 0x7F != self._payload_type:
                 continue
@@ -181,14 +195,14 @@ class AudioTrack:
                     continue
                 pts = self.clock.pts(raw, now, picture)
                 if self._last is not None and pts <= self._last and self._last - pts < _LONGEST_LAG_TICKS:
-                    continue  # the clock was set back a little: sound is not repeated
+                    continue  # the clock was corrected backwards a little: drop what would overlap earlier sound
                 self._last = pts
                 yield EncodedAudio(data, pts, now, self._packets.format)
 
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """A camera's sound that can be recorded."""
+    """A sound stream that a camera offers and that can be recorded."""
 
     media: Media
     payload_type: int
@@ -196,12 +210,12 @@ class Sound:
     packets: AudioPackets
 
     def track(self) -> AudioTrack:
-        """Make its track for one connection."""
+        """Make the track of one connection."""
         return AudioTrack(packets=self.packets, payload_type=self.payload_type, rate=self.encoding.clock)
 
 
 def audible(media: Iterable[Media]) -> Sound | str:
-    """Find the first sound track that can be recorded; otherwise explain in one sentence why there is none."""
+    """Return the first sound stream that can be recorded; otherwise a sentence that says why there is none."""
     why = "the camera offers no audio"
     for medium in media:
         if medium.kind != "audio":
@@ -219,14 +233,14 @@ def audible(media: Iterable[Media]) -> Sound | str:
 
 
 def _difference(later: int, earlier: int) -> int:
-    """Subtract RTP times, which wrap."""
+    """Return `later - earlier` for RTP times, which wrap at 32 bits."""
     return (later - earlier + 0x80000000 & 0xFFFFFFFF) - 0x80000000
 
 
 def _apart(
     before: tuple[SenderReport, SenderReport], after: tuple[SenderReport, SenderReport], picture_rate: int, rate: int
 ) -> int:
-    """Return by how many ticks two pairs of reports differ in placing sound against pictures."""
+    """Return the ticks by which two pairs of reports differ in how they place sound against pictures."""
     moved = []
     for earlier, later, clock_rate in zip(before, after, (picture_rate, rate), strict=True):
         by_clock = (later.clock - earlier.clock) * TICKS_PER_SECOND >> 32

@@ -1,10 +1,13 @@
-"""Bits of a parameter set (ITU-T H.264, 7.2 and 9.1). Pure."""
+"""A reader of the bits of a parameter set (ITU-T H.264, 7.2 and 9.1). Pure."""
 
 from __future__ import annotations
 
 
 class Bits:
-    """Reads bits and Exp-Golomb codes, emulation prevention bytes removed. IndexError: the data is cut short."""
+    """A reader of bits and Exp-Golomb codes. It removes emulation prevention bytes first.
+
+    All reads raise IndexError when the data is cut short.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data.replace(b"\x00\x00\x03", b"\x00\x00")

@@ -1,4 +1,7 @@
-"""RTP packets into pictures: H.264 (RFC 6184) and H.265 (RFC 7798), whatever is lost, repeated or rubbish. Pure."""
+"""Conversion of RTP packets to pictures: H.264 (RFC 6184) and H.265 (RFC 7798). Pure.
+
+Lost, repeated and invalid packets are expected.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from drivers.rtsp import h264, h265
 from drivers.rtsp.frames import Entry, VideoCodec
 
 LARGEST_PICTURE = 8_000_000
-"""Bytes; what grows beyond it is no picture."""
+"""The greatest size of a picture in bytes; a larger one is dropped."""
 _HEAD = struct.Struct("!BBHII")
 _MIDDLE = struct.Struct("!HHI4xI")
-"""The head of a fragment's packet: what must be as in the packets before, sequence, timestamp, fragment's head."""
+"""The begin of a packet with a fragment: RTP's first two bytes, sequence, timestamp, (SSRC,) the fragment's header."""
 _MIDDLE_OF = {VideoCodec.H264: (0x1FC00000, 0x1C000000, 14), VideoCodec.H265: (0x7E00C000, 0x62000000, 15)}
-"""Which bits of a fragment's head tell its middle, how they are then, and where its part of the unit begins."""
+"""For each codec: the mask and the value that show a middle fragment in its header, and the offset of its payload."""
 _STAP_A, _FU_A = 24, 28
 _AP, _FU = 48, 49
 _START = h264.START_CODE
@@ -27,13 +30,13 @@ class Picture:
 
     Attributes:
         units: its NAL units, without start codes.
-        timestamp: RTP's, 32 bits.
+        timestamp: the RTP timestamp, 32 bits.
         keyframe: whether decoding can start here.
         entry: the kind of entry point of a keyframe.
-        recovery: how many pictures after a recovery point the first whole one comes.
-        damaged: a part of it was lost; it may have no units then.
-        after_loss: packets were lost just before it, perhaps whole pictures.
-        bidirectional: it is shown before one decoded earlier; known of H.264 alone.
+        recovery: the number of pictures from a recovery point to the first complete one.
+        damaged: whether a part of it was lost; it may have no units then.
+        after_loss: whether packets were lost just before it, perhaps whole pictures.
+        bidirectional: whether it is shown before a picture that was decoded earlier; only known for H.264.
     """
 
     units: tuple[bytes, ...]
@@ -47,15 +50,15 @@ class Picture:
 
     @property
     def data(self) -> bytes:
-        """Annex B."""
+        """The picture in Annex B form (with start codes)."""
         return _START + _START.join(self.units)
 
 
 class Depacketizer:
-    """One stream's packets, in their order, into pictures.
+    """The maker of one stream's pictures from its packets, which must come in order.
 
-    A picture ends with the marked packet, or where the timestamp changes. Parameter sets that come alone, marked or
-    not, go to the picture after them.
+    A picture ends with a packet that has the marker bit, or where the timestamp changes. Parameter sets that come
+    alone belong to the picture after them.
     """
 
     def __init__(self, *, codec: VideoCodec) -> None:
@@ -75,15 +78,15 @@ class Depacketizer:
         self._ended_at = -1
         self._marker_lies = False
         self.lost = 0
-        """Packets that never came."""
+        """The number of packets that never came."""
         self.refused = 0
-        """Packets and units that make no sense."""
+        """The number of invalid packets and units."""
 
     def take(self, packets: Sequence[bytes | memoryview], at: int) -> int:
-        """Take what most packets are, middles of a fragmented unit, from place `at` on; the place of the first that is
-        something else, and for `push`.
+        """Take middle fragments of the present unit from place `at` on; return the place of the first other packet.
 
-        It is most of the cost of a camera, so it looks no further than it must.
+        That packet must be given to `push`. Most packets are middle fragments, and they make most of the cost of a
+        camera, so this method checks no more than it must.
         """
         fragment, before = self._fragment, self._sequence
         if fragment is None or before is None:
@@ -111,7 +114,7 @@ class Depacketizer:
         return at + len(parts)
 
     def push(self, packet: bytes | memoryview) -> list[Picture]:
-        """Return the pictures that this packet completes: mostly none or one, two where a marker was lost."""
+        """Return the pictures that this packet completes: mostly none or one; two where a marker was lost."""
         payload_at = payload_offset(packet)
         if payload_at is None:
             self.refused += 1
@@ -126,7 +129,7 @@ class Depacketizer:
                 return []  # late or a duplicate
             self.lost += missing
             self._drop_fragment()
-            # of a picture that has not begun, its first slice tells whether a part of it is missing
+            # for a picture that has not begun, `_unit` sees at its first slice whether a part is missing
             self._damaged = self._damaged or self._has_slice or self._lost_slice or bool(self._units)
         self._sequence = sequence
         self._head = 0x8000 | second & 0x7F
@@ -180,7 +183,7 @@ class Depacketizer:
         self._fragment = [head]
 
     def _drop_fragment(self) -> None:
-        """Give up a unit whose end never came."""
+        """Drop a fragmented unit whose end never came, and note the damage."""
         if self._fragment is not None:
             self._fragment = None
             self._damaged = self._lost_slice = True
@@ -230,10 +233,10 @@ class Depacketizer:
             known = is_slice or kind in (h265.VPS, h265.SPS, h265.PPS, h265.PREFIX_SEI, h265.SUFFIX_SEI)
             continues = is_slice and not unit[2] & 0x80
         if not known or (not is_slice and unit in self._units):
-            return  # some repeat parameter sets before every slice, where readers would take them for the next picture
+            return  # some cameras repeat parameter sets before every slice, which readers take for a new picture
         if continues and not self._has_slice:
             if self._ended_at == self._timestamp:
-                self._marker_lies = True  # this sender marks every slice: its pictures end where the timestamp changes
+                self._marker_lies = True  # this camera marks every slice, so only a new timestamp ends its pictures
             if self._marker_lies or self._after_loss:
                 self._damaged = True  # without its first slice
         self._size += len(unit)
@@ -248,7 +251,7 @@ class Depacketizer:
             self._recovery = recovery
 
     def _recovery_in(self, unit: bytes) -> int | None:
-        """Read the recovery point of a unit, None if it has none."""
+        """Return the recovery count in an SEI unit; None for another unit, or without a recovery point."""
         if self.codec is VideoCodec.H265:
             return h265.recovery_pictures(unit) if h265.nal_type(unit) == h265.PREFIX_SEI else None
         return h264.recovery_frames(unit) if h264.nal_type(unit) == h264.SEI else None
@@ -268,7 +271,7 @@ class Depacketizer:
         entry, recovery = self._entry, 0
         if entry is Entry.NONE and self._recovery is not None:
             entry, recovery = Entry.RECOVERY, self._recovery
-        # of a keyframe that was lost there may be only the parameter sets that stood before it
+        # of a lost keyframe, only the parameter sets before it may have come
         lost_keyframe = self._damaged and any(self._is_sequence_set(unit) for unit in self._units)
         picture = Picture(
             units=tuple(self._units),
@@ -288,13 +291,13 @@ class Depacketizer:
 
 
 def _is_b(units: list[bytes]) -> bool:
-    """Return whether a picture's slices are B slices. All are of one kind, so the first decides."""
+    """Return whether a picture's first slice is a B slice."""
     first = next((unit for unit in units if unit[0] & 0x1F in (h264.SLICE, h264.IDR)), b"")
     return bool(first) and first[0] & 0x1F == h264.SLICE and h264.is_bidirectional(first)
 
 
 def payload_offset(packet: bytes | memoryview) -> int | None:
-    """Return the offset of an RTP packet's payload; None when this is no RTP packet (RFC 3550, 5.1)."""
+    """Return the offset of an RTP packet's payload; None when it is no valid RTP packet (RFC 3550, 5.1)."""
     if len(packet) < _HEAD.size or packet[0] & 0xC0 != 0x80:
         return None
     at = _HEAD.size + 4 * (packet[0] & 0x0F)
@@ -308,7 +311,10 @@ def payload_offset(packet: bytes | memoryview) -> int | None:
 
 
 class Reordering:
-    """Datagrams back into the order they were sent in: each waits for those before it, a bounded number and time."""
+    """The sorter of datagrams into the order in which they were sent.
+
+    An early packet waits for those before it, for at most `seconds` and while at most `most` packets wait.
+    """
 
     def __init__(self, *, most: int = 128, seconds: float = 0.15) -> None:
         self._most = most
@@ -317,7 +323,7 @@ class Reordering:
         self._early: dict[int, tuple[bytes, float]] = {}
 
     def push(self, packet: bytes, now: float) -> list[bytes]:
-        """Return the pictures that this packet completes: mostly none or one, two where a marker was lost."""
+        """Take a packet that arrived at `now`; return the packets that are next in order, perhaps none."""
         if len(packet) < _HEAD.size:
             return []
         sequence = packet[2] << 8 | packet[3]
@@ -326,7 +332,7 @@ class Reordering:
             return [packet, *self._follow()] if self._early else [packet]
         ahead = sequence - self._next & 0xFFFF
         if ahead >= 0x8000:
-            if ahead < 0xFF00:  # not late: the sender began anew
+            if ahead < 0xFF00:  # too far behind to be late: the sender began a new count
                 self._next, ready = sequence + 1 & 0xFFFF, [packet]
                 self._early.clear()
                 return ready
@@ -335,7 +341,7 @@ class Reordering:
         return self._give_up(now)
 
     def _give_up(self, now: float) -> list[bytes]:
-        """Go on without those that do not come any more."""
+        """Skip missing packets when too many wait or they have waited too long; return those that follow."""
         if self._next is None or not self._early:
             return []
         waited = now - next(iter(self._early.values()))[1]

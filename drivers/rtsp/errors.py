@@ -1,4 +1,4 @@
-"""Errors of cameras, one class per reaction. No text ever holds a URL or an account."""
+"""Errors of cameras, one class for each reaction. Their texts never contain a URL, user name or password."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from drivers.contract import DeviceFault, LinkError
 
 
 class CameraUnreachable(LinkError):
-    """No connection to the camera, or it broke."""
+    """There is no connection to the camera, or it broke."""
 
 
 class CameraStalled(LinkError):
-    """Connected, and no frame within the stall time."""
+    """The camera is connected but sent no usable frame for too long."""
 
 
 class CameraEnded(LinkError):
@@ -18,12 +18,12 @@ class CameraEnded(LinkError):
 
 
 class CameraRefused(DeviceFault):
-    """The camera answered and refused: wrong account, no such stream, or a codec that is not recorded."""
+    """The camera answered and refused: a wrong account, no such stream, or a codec that is not recorded."""
 
 
 class CodecNotSupported(CameraRefused):
-    """The camera sends no codec that is recorded."""
+    """The camera offers only codecs that are not recorded."""
 
 
 class AccountRefused(CameraRefused):
-    """The camera refused the user name or password. Many lock the account after a few tries: ask seldom."""
+    """The camera refused the user name or password. Many lock the account after a few attempts, so retry rarely."""

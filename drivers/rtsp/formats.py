@@ -1,4 +1,4 @@
-"""Format of a video stream, read from a keyframe. Pure."""
+"""The format and entry point of a video stream, read from its frames. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from drivers.rtsp.frames import EncodedFrame, Entry, VideoCodec, VideoFormat
 
 
 def told_by(frame: EncodedFrame, *, known: VideoFormat | None = None) -> VideoFormat | None:
-    """Read the format of a keyframe with all its parameter sets, or None; `known` itself if it is that.
+    """Return the format that a keyframe's parameter sets describe; None when one is missing.
+
+    If that equals `known`, the same object is returned.
 
     Raises:
         ProtocolViolation: the parameter sets describe no picture.
@@ -19,7 +21,7 @@ def told_by(frame: EncodedFrame, *, known: VideoFormat | None = None) -> VideoFo
 
 
 def of_units(codec: VideoCodec, data: bytes) -> VideoFormat | None:
-    """Read the format before the first slice of Annex B data, or None where a parameter set is missing.
+    """Return the format by the parameter sets before the first slice of Annex B data; None when one is missing.
 
     Raises:
         ProtocolViolation: the parameter sets describe no picture.
@@ -32,7 +34,7 @@ def of_units(codec: VideoCodec, data: bytes) -> VideoFormat | None:
 
 
 def entry_of(codec: VideoCodec, data: bytes) -> tuple[Entry, int]:
-    """Find the entry point that Annex B data begins with, and a recovery point's picture count."""
+    """Return the entry point of a picture in Annex B form, and the picture count of a recovery point (otherwise 0)."""
     recovery: int | None = None
     for unit in h264.nal_units(data):
         if codec is VideoCodec.H265:

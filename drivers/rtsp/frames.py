@@ -1,4 +1,4 @@
-"""Encoded frames and their formats, on the way from cameras to recorders and viewers. Nothing is decoded."""
+"""Encoded frames and their formats, as they go from cameras to recorders and viewers. Nothing is decoded."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 TICKS_PER_SECOND = 90_000
-"""All presentation and decoding times here are counted in these, as RTP and MPEG-TS do for video."""
+"""The unit of all presentation and decoding times here: 1/90000 s, as in RTP and MPEG-TS for video."""
 
 
 class VideoCodec(StrEnum):
-    """Video codecs that are recorded as the camera encoded them."""
+    """A video codec that can be recorded."""
 
     H264 = "h264"
     H265 = "h265"
@@ -18,15 +18,15 @@ class VideoCodec(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VideoFormat:
-    """Parameters that a decoder needs before the first frame.
+    """The format of a video stream, which a decoder needs before the first frame.
 
     Attributes:
-        sps: sequence parameter set, without start code.
-        pps: picture parameter set, without start code.
-        width: pixels shown, after cropping.
-        height: pixels shown, after cropping.
-        codec: RFC 6381 name, e.g. `avc1.42c01e` or `hvc1.1.6.L93.90`.
-        vps: video parameter set, without start code; H.265 alone has one.
+        sps: the sequence parameter set, without start code.
+        pps: the picture parameter set, without start code.
+        width: the shown width in pixels, after cropping.
+        height: the shown height in pixels, after cropping.
+        codec: the RFC 6381 name, e.g. `avc1.42c01e` or `hvc1.1.6.L93.90`.
+        vps: the video parameter set, without start code; empty for H.264, which has none.
         reordering: how many pictures may precede one in decoding order and follow it in presentation; None: unknown.
     """
 
@@ -40,7 +40,7 @@ class VideoFormat:
 
     @property
     def kind(self) -> VideoCodec:
-        """The codec alone."""
+        """The codec, without its parameters."""
         return VideoCodec.H265 if self.vps else VideoCodec.H264
 
     @property
@@ -50,14 +50,14 @@ class VideoFormat:
 
 
 class Entry(StrEnum):
-    """Kinds of places at which decoding, and with it a segment of a recording, begins."""
+    """A kind of entry point: a picture at which decoding, and so a segment of a recording, can begin."""
 
     IDR = "idr"
-    """Nothing that follows needs what came before."""
+    """No later picture refers to an earlier one."""
     RECOVERY = "recovery"
-    """A recovery point, or an open group of pictures: some pictures after it need what came before."""
+    """A recovery point, or an open group of pictures: some later pictures refer to earlier ones."""
     NONE = "none"
-    """No entry point, or none that is known: the stream has had none for a long time and is cut here all the same."""
+    """No known entry point. A keyframe of this kind cuts a stream that has had no entry point for a long time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,14 @@ class EncodedFrame:
 
     Attributes:
         data: H.264 or H.265 in Annex B form (start codes).
-        pts: presentation time in ticks; any origin, growing within a connection.
-        dts: decoding time in ticks, at most `pts`.
-        keyframe: whether a segment can begin here, and a viewer join.
-        arrived: monotonic seconds when the frame was complete.
-        codec: what `data` is.
+        pts: the presentation time in ticks, counted from any origin that is the same for all of a connection.
+        dts: the decoding time in ticks, at most `pts`, growing within a connection.
+        keyframe: whether a segment can begin here, and a viewer can join.
+        arrived: when the frame was complete, in monotonic seconds.
+        codec: the codec of `data`.
         entry: the kind of entry point of a keyframe.
-        recovery: how many pictures after a recovery point the first whole one comes.
-        jumped: whether the camera gave a time that cannot be true, in place of which `pts` has the time of arrival.
+        recovery: the number of pictures from a recovery point to the first complete one.
+        jumped: whether the camera's timestamp was implausible, so that `pts` follows from the time of arrival.
     """
 
     data: bytes
@@ -88,7 +88,7 @@ class EncodedFrame:
 
 
 class AudioCodec(StrEnum):
-    """Audio codecs of cameras that are recorded."""
+    """An audio codec of cameras that can be recorded."""
 
     AAC = "aac"
     PCMU = "pcmu"
@@ -98,13 +98,13 @@ class AudioCodec(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AudioFormat:
-    """Parameters that a decoder needs before the first sound.
+    """The format of a sound stream, which a decoder needs before the first sound.
 
     Attributes:
-        codec: how it is encoded.
-        rate: samples per second, of AAC those of its core.
-        channels: 1 mono, 2 stereo; other numbers as ISO/IEC 14496-3, 1.6.3.4 counts them.
-        object_type: of AAC, as ISO/IEC 14496-3, 1.5.1.1 counts them; 2 is AAC-LC.
+        codec: the codec.
+        rate: samples per second; for AAC, those of its core.
+        channels: 1 for mono, 2 for stereo; other numbers as in ISO/IEC 14496-3, 1.6.3.4.
+        object_type: AAC's audio object type (ISO/IEC 14496-3, 1.5.1.1); 2 is AAC-LC. Ignored for other codecs.
     """
 
     codec: AudioCodec
@@ -114,7 +114,7 @@ class AudioFormat:
 
     @property
     def name(self) -> str:
-        """RFC 6381 name of AAC."""
+        """The RFC 6381 name; only right for AAC."""
         return f"mp4a.40.{self.object_type}"
 
 
@@ -124,9 +124,9 @@ class EncodedAudio:
 
     Attributes:
         data: one raw access unit of AAC, one packet of Opus, or samples of G.711.
-        pts: presentation time in ticks, on the time line of the same connection's video.
-        arrived: monotonic seconds when it was complete.
-        format: what `data` is.
+        pts: the presentation time in ticks, on the time line of the same connection's video.
+        arrived: when it was complete, in monotonic seconds.
+        format: the format of `data`.
     """
 
     data: bytes

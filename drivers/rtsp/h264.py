@@ -1,4 +1,4 @@
-"""H.264 as far as recording and serving need it: NAL units, sequence parameter sets (ITU-T H.264, 7.3, B). Pure."""
+"""H.264 as far as recording and serving need it: NAL units and parameter sets (ITU-T H.264, 7.3 and Annex B). Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drivers.rtsp.frames import VideoFormat
 SLICE, IDR, SEI, SPS, PPS, DELIMITER = 1, 5, 6, 7, 8, 9
 START_CODE = b"\x00\x00\x00\x01"
 LONGEST_SIDE = 65_535
-"""Of a picture, in pixels: 16 bits tell it in an MP4 (ISO/IEC 14496-12, 12.1.3). No level allows as many."""
+"""The longest side of a picture in pixels: an MP4 has 16 bits for it (ISO/IEC 14496-12, 12.1.3). Levels allow less."""
 _START = b"\x00\x00\x01"
 _RECOVERY_POINT = 6
 _MOST_MESSAGES = 32
@@ -47,7 +47,7 @@ def has_slice(data: bytes) -> bool:
 
 
 def continues_picture(data: bytes) -> bool:
-    """Return whether an Annex B stream begins inside a picture: its first slice has first_mb_in_slice above 0."""
+    """Return whether an Annex B stream begins inside a picture (its first slice has first_mb_in_slice above 0)."""
     at = data.find(_START)
     while 0 <= at < len(data) - 4:
         if SLICE <= data[at + 3] & 0x1F <= IDR:
@@ -57,7 +57,7 @@ def continues_picture(data: bytes) -> bool:
 
 
 def parameter_sets(data: bytes) -> tuple[bytes, bytes]:
-    """Find the last SPS and PPS before the first slice of an Annex B stream; empty where there is none."""
+    """Return the last SPS and PPS before the first slice of an Annex B stream; empty where there is none."""
     sps = pps = b""
     at = data.find(_START)
     while 0 <= at < len(data) - 3:
@@ -76,7 +76,7 @@ def parameter_sets(data: bytes) -> tuple[bytes, bytes]:
 
 def is_bidirectional(unit: bytes) -> bool:
     """Return whether a slice is a B slice: its picture is shown before one that was decoded earlier (7.4.3)."""
-    if len(unit) > 1 and unit[1] & 0x80:  # the picture's first slice, as nearly all are: its type is in this byte
+    if len(unit) > 1 and unit[1] & 0x80:  # fast path for a picture's first slice, whose type is in this byte
         return unit[1] & 0xF0 == 0xA0 or unit[1] & 0xFC == 0x9C  # 1 010: type 1; 1 00111: type 6
     try:
         bits = Bits(unit[1:9])
@@ -87,7 +87,7 @@ def is_bidirectional(unit: bytes) -> bool:
 
 
 def is_reference(data: bytes) -> bool:
-    """Return whether the picture in an Annex B stream is one that others are decoded from (nal_ref_idc above 0)."""
+    """Return whether other pictures may refer to the one in an Annex B stream (nal_ref_idc above 0)."""
     at = data.find(_START)
     while 0 <= at < len(data) - 3:
         if SLICE <= data[at + 3] & 0x1F <= IDR:
@@ -97,7 +97,7 @@ def is_reference(data: bytes) -> bool:
 
 
 def recovery_frames(unit: bytes) -> int | None:
-    """Read recovery_frame_cnt from a SEI unit (D.2.8); None when it holds no recovery point."""
+    """Return recovery_frame_cnt of an SEI unit (D.2.8); None when it has no recovery point."""
     payload = recovery_payload(unit[1:])
     try:
         return None if payload is None else Bits(payload).unsigned()
@@ -106,7 +106,10 @@ def recovery_frames(unit: bytes) -> int | None:
 
 
 def recovery_payload(messages: bytes) -> bytes | None:
-    """Find the recovery point message among a SEI unit's messages (7.3.2.3.1), which H.265 writes alike."""
+    """Return the payload of the recovery point message in an SEI unit (7.3.2.3.1); None when there is none.
+
+    `messages` is the unit without its header. H.265 has the same form.
+    """
     data = messages.replace(b"\x00\x00\x03", b"\x00\x00")
     at = 0
     try:
@@ -122,7 +125,7 @@ def recovery_payload(messages: bytes) -> bytes | None:
 
 
 def _sei_number(data: bytes, at: int) -> tuple[int, int]:
-    """Read a payload type or size, and where it ends."""
+    """Return a payload type or size, and the place after it."""
     value = 0
     while data[at] == 0xFF:
         value += 255
@@ -131,9 +134,9 @@ def _sei_number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def one_picture(data: bytes) -> bytes:
-    """Put the delimiter and each parameter set once at the picture's head (ISO/IEC 14496-10, 7.4.1.2.3).
+    """Return a picture with its delimiter and each parameter set once, at its begin (ISO/IEC 14496-10, 7.4.1.2.3).
 
-    Some senders repeat parameter sets before every slice, where readers would take them for the next picture.
+    Some cameras repeat parameter sets before every slice, which readers take for the begin of the next picture.
     """
     units = list(nal_units(data))
     kinds = (DELIMITER, SPS, PPS)
@@ -142,9 +145,9 @@ def one_picture(data: bytes) -> bytes:
     return b"".join(START_CODE + unit for unit in [*head, *body])
 
 
-@functools.lru_cache(maxsize=64)  # each keyframe brings its parameter sets, mostly those before it
+@functools.lru_cache(maxsize=64)  # each keyframe repeats its parameter sets, and they seldom change
 def video_format(sps: bytes, pps: bytes) -> VideoFormat:
-    """Read the format that these parameter sets describe.
+    """Return the format that these parameter sets describe.
 
     Raises:
         ProtocolViolation: the SPS is cut short or describes no picture.
@@ -161,7 +164,7 @@ def video_format(sps: bytes, pps: bytes) -> VideoFormat:
 
 
 def _picture(sps: bytes) -> tuple[int, int, int | None]:
-    """Read width, height, and the reordering depth of pictures (None if not given)."""
+    """Return width, height, and the reordering depth of pictures (None if not given)."""
     bits = Bits(sps[1:])
     profile = bits.bits(8)
     bits.bits(16)
@@ -190,12 +193,12 @@ def _picture(sps: bytes) -> tuple[int, int, int | None]:
         return width, height, 0
     try:
         return width, height, _reordering(bits) if bits.bits(1) else None
-    except IndexError:  # what is only good to know may be cut short
+    except IndexError:  # the optional VUI may be cut short
         return width, height, None
 
 
 def _reordering(bits: Bits) -> int | None:
-    """Read max_num_reorder_frames, near the end of the VUI (E.1.1)."""
+    """Return max_num_reorder_frames, near the end of the VUI (E.1.1); None if not given."""
     if bits.bits(1) and bits.bits(8) == 255:
         bits.skip(32)
     if bits.bits(1):
@@ -256,7 +259,7 @@ def _skip_scaling_list(bits: Bits, size: int) -> None:
 
 
 def _skip_picture_order(bits: Bits) -> bool:
-    """Skip the fields of the picture order; return whether its type shows pictures in decoding order."""
+    """Skip the fields of the picture order; return whether its type (2) always shows pictures in decoding order."""
     kind = bits.unsigned()
     if kind == 0:
         bits.unsigned()

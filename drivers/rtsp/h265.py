@@ -1,4 +1,7 @@
-"""H.265 as far as recording needs it: NAL units, parameter sets (ITU-T H.265, 7.3), codec names (ISO 14496-15, E.3)."""
+"""H.265 as far as recording needs it: NAL units, parameter sets (ITU-T H.265, 7.3), codec names (ISO 14496-15, E.3).
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,22 @@ def nal_type(unit: bytes) -> int:
 
 
 def is_slice(kind: int) -> bool:
-    """Return whether units of this type carry a part of a picture."""
+    """Return whether units of this type are slices of a picture."""
     return kind < VPS
 
 
 def entry_of(kind: int) -> Entry:
-    """Classify a picture as an entry point: pictures after a CRA may need what came before it."""
+    """Return the kind of entry point of units of this type.
+
+    A CRA picture counts as RECOVERY, because some pictures after it may refer to earlier ones.
+    """
     if not _FIRST_RANDOM_ACCESS <= kind <= _LAST_RANDOM_ACCESS:
         return Entry.NONE
     return Entry.RECOVERY if kind == _CLEAN_RANDOM_ACCESS else Entry.IDR
 
 
 def recovery_pictures(unit: bytes) -> int | None:
-    """Read recovery_poc_cnt from a prefix SEI unit (D.2.8), at least 0; None when it holds no recovery point."""
+    """Return recovery_poc_cnt of a prefix SEI unit (D.2.8), at least 0; None when it has no recovery point."""
     payload = h264.recovery_payload(unit[2:])
     try:
         return None if payload is None else max(0, Bits(payload).signed())
@@ -41,7 +47,7 @@ def recovery_pictures(unit: bytes) -> int | None:
 
 
 def parameter_sets(data: bytes) -> tuple[bytes, bytes, bytes]:
-    """Find the last VPS, SPS and PPS before an Annex B stream's first slice; empty where there is none."""
+    """Return the last VPS, SPS and PPS before an Annex B stream's first slice; empty where there is none."""
     found = {VPS: b"", SPS: b"", PPS: b""}
     for unit in h264.nal_units(data):
         kind = nal_type(unit)
@@ -52,9 +58,9 @@ def parameter_sets(data: bytes) -> tuple[bytes, bytes, bytes]:
     return found[VPS], found[SPS], found[PPS]
 
 
-@functools.lru_cache(maxsize=64)  # each keyframe brings its parameter sets, mostly those before it
+@functools.lru_cache(maxsize=64)  # each keyframe repeats its parameter sets, and they seldom change
 def video_format(vps: bytes, sps: bytes, pps: bytes) -> VideoFormat:
-    """Read the format that these parameter sets describe.
+    """Return the format that these parameter sets describe.
 
     Raises:
         ProtocolViolation: the SPS is cut short or describes no picture.

@@ -1,6 +1,4 @@
-"""Packing of H.264 (RFC 6184, packetization mode 1), H.265 (RFC 7798) and AAC (RFC 3640, AAC-hbr) into RTP (RFC
-3550). Pure.
-"""
+"""Packetizing of H.264 (RFC 6184, mode 1), H.265 (RFC 7798) and AAC (RFC 3640, AAC-hbr) for RTP (RFC 3550). Pure."""
 
 from __future__ import annotations
 
@@ -17,17 +15,17 @@ _MARKER = 0x80
 _SENDER_REPORT = struct.Struct("!BBHIIIIII")
 _REPORT_TYPE = 200
 _NTP_EPOCH = 2_208_988_800
-"""Seconds from 1900, where NTP counts from, to 1970."""
+"""Seconds from 1900, the begin of NTP's count, to 1970."""
 
 
 class Packetizer:
-    """Frames of one stream to RTP packets; keeps the sequence number.
+    """The maker of RTP packets from one stream's frames. It counts the sequence numbers.
 
     Args:
         ssrc: the stream's identifier.
         sequence: the first packet's sequence number.
-        timestamp: added to each frame's time; random by RFC 3550.
-        largest: bytes of a whole packet, header included; 1400 passes every network that carries video.
+        timestamp: the offset added to each frame's time; random, as RFC 3550 demands.
+        largest: the greatest size of a packet in bytes, header included; 1400 passes every network that carries video.
     """
 
     def __init__(self, *, ssrc: int, sequence: int, timestamp: int, largest: int = 1400) -> None:
@@ -38,7 +36,7 @@ class Packetizer:
 
     @property
     def next_sequence(self) -> int:
-        """The sequence number of the packet that comes next."""
+        """The sequence number of the next packet."""
         return self._sequence
 
     def timestamp(self, pts: int) -> int:
@@ -46,7 +44,7 @@ class Packetizer:
         return (self._timestamp + pts) & 0xFFFFFFFF
 
     def packets(self, frame: EncodedFrame) -> list[bytes]:
-        """Packetize a frame; the last packet is marked. A unit that fits goes alone, a larger one in fragments."""
+        """Return the packets of a frame, the last one marked: one for each NAL unit, or fragments of a large unit."""
         payloads: list[bytes] = []
         for unit in h264.nal_units(frame.data):
             if frame.codec is VideoCodec.H265:
@@ -65,14 +63,14 @@ class Packetizer:
 
 
 class SoundPacketizer:
-    """AAC of one stream to RTP packets, one access unit in each; keeps the sequence number.
+    """The maker of RTP packets from one stream's AAC, one access unit in each. It counts the sequence numbers.
 
     Args:
         ssrc: the stream's identifier.
         sequence: the first packet's sequence number.
-        timestamp: added to each unit's time; random by RFC 3550.
-        rate: samples per second, in which RTP counts its time.
-        largest: bytes of a whole packet, header included.
+        timestamp: the offset added to each unit's time; random, as RFC 3550 demands.
+        rate: samples per second, which is the rate of the RTP clock.
+        largest: the greatest size of a packet in bytes, header included.
     """
 
     def __init__(self, *, ssrc: int, sequence: int, timestamp: int, rate: int, largest: int = 1400) -> None:
@@ -84,7 +82,7 @@ class SoundPacketizer:
 
     @property
     def next_sequence(self) -> int:
-        """The sequence number of the packet that comes next."""
+        """The sequence number of the next packet."""
         return self._sequence
 
     def timestamp(self, pts: int) -> int:
@@ -92,7 +90,7 @@ class SoundPacketizer:
         return (self._timestamp + pts * self._rate // TICKS_PER_SECOND) & 0xFFFFFFFF
 
     def packets(self, sound: EncodedAudio) -> list[bytes]:
-        """Packetize a unit in one packet, or where it does not fit in fragments; the last one is marked."""
+        """Return the packet of an access unit, or its fragments when it does not fit; the last one is marked."""
         timestamp, data = self.timestamp(sound.pts), sound.data
         head = struct.pack("!HH", 16, len(data) << 3 & 0xFFFF)  # the bits of the headers that follow; size, index 0
         made = []
@@ -105,9 +103,14 @@ class SoundPacketizer:
 
 
 def sender_report(*, ssrc: int, timestamp: int, seconds: float, packets: int, octets: int) -> bytes:
-    """Encode a sender report, which ties RTP time to the clock of all streams (RFC 3550, 6.4.1).
+    """Encode a sender report, which relates a stream's RTP time to a clock that all streams share (RFC 3550, 6.4.1).
 
-    `seconds` since 1970 of that clock at `timestamp`.
+    Args:
+        ssrc: the stream's identifier.
+        timestamp: the RTP time of the report.
+        seconds: the shared clock's time at `timestamp`, in seconds since 1970.
+        packets: the number of packets sent so far.
+        octets: the number of payload bytes sent so far.
     """
     whole = int(seconds)
     return _SENDER_REPORT.pack(

@@ -1,5 +1,6 @@
-"""One sender's RTP packets as they come from a network: their order, what is to be asked for again, what a receiver's
-report says of them (RFC 3550, RFC 4585, RFC 4588). Pure.
+"""Reception of one sender's RTP packets: their order, missing packets to request again, and receiver reports.
+
+By RFC 3550, RFC 4585 and RFC 4588. Pure.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from drivers.rtsp.depacketizer import Reordering, payload_offset
 
 _HEAD = struct.Struct("!BBHII")
 _WAIT_SECONDS = 0.3
-"""So long those after a missing packet wait for it."""
+"""The seconds for which later packets wait for a missing one."""
 _MOST_WAITING = 1_024
 _AGAIN_SECONDS = 0.08
 _MOST_TIMES = 3
@@ -21,13 +22,13 @@ _MOST_ASKED = 256
 
 @dataclass(frozen=True, slots=True)
 class ReceptionReport:
-    """Figures of a receiver's report, without the times of the sender's report (RFC 3550, 6.4.1).
+    """The figures of a receiver report, without the times of the last sender report (RFC 3550, 6.4.1).
 
     Attributes:
-        fraction: lost since the report before, in 256ths.
-        lost: packets that never came, at least 0.
-        highest: sequence number, with the number of its cycles above its 16 bits.
-        jitter: in units of the RTP clock.
+        fraction: the share of packets lost since the report before, in 1/256.
+        lost: the number of packets lost since the begin, at least 0.
+        highest: the highest sequence number received, with the count of its wraps above the lower 16 bits.
+        jitter: the jitter of arrivals in units of the RTP clock.
     """
 
     fraction: int
@@ -37,12 +38,12 @@ class ReceptionReport:
 
 
 class RtpReception:
-    """Reception of one stream, in order and counted. A new sender (SSRC) starts it again.
+    """The reception of one stream: it sorts and counts packets. A new sender (SSRC) starts it again.
 
     Args:
-        payload_types: of the stream.
-        retransmits: payload types that repeat packets, each with the one it repeats.
-        clock: of RTP's timestamps, a second.
+        payload_types: the payload types of the stream.
+        retransmits: the payload types of retransmitted packets, each with the one that it repeats.
+        clock: the rate of the RTP clock.
     """
 
     _order: Reordering
@@ -63,11 +64,11 @@ class RtpReception:
         self._clock = clock
         self._ordered: list[bytes | memoryview] = []
         self.sender = 0
-        """The SSRC; 0 while nothing has come."""
+        """The sender's SSRC; 0 before the first packet."""
         self._begin(0)
 
     def push(self, packet: bytes, now: float) -> None:
-        """Take a packet that came at the monotonic second `now`."""
+        """Take a packet that arrived at `now`, in monotonic seconds. Packets of other payload types are ignored."""
         if len(packet) < _HEAD.size or packet[0] & 0xC0 != 0x80:
             return
         _, second, sequence, timestamp, sender = _HEAD.unpack_from(packet)
@@ -78,7 +79,7 @@ class RtpReception:
                 return
             packet, sequence = original, original[2] << 8 | original[3]
             if self._missing.pop(sequence, None) is None:
-                return  # it came by itself meanwhile
+                return  # the missing packet came meanwhile
         elif kind in self._payload_types:
             if sender != self.sender or self._highest < 0:
                 self.sender = sender
@@ -89,17 +90,20 @@ class RtpReception:
         self._ordered += self._order.push(packet, now)
 
     def take(self) -> list[bytes | memoryview]:
-        """Take the packets that are in order since the last call."""
+        """Return the packets that became next in order since the last call."""
         ready, self._ordered = self._ordered, []
         return ready
 
     @property
     def has_any(self) -> bool:
-        """Return whether `take` has any packet."""
+        """True when `take` would return packets."""
         return bool(self._ordered)
 
     def missing(self, now: float) -> list[int]:
-        """List sequence numbers to ask for again: each at once, and a few times more while it can still be of use."""
+        """Return the sequence numbers to request again now.
+
+        Each is requested at once when it is missing, and up to two times more while later packets wait for it.
+        """
         if not self._missing:
             return []
         wanted: list[int] = []
@@ -112,7 +116,7 @@ class RtpReception:
         return wanted
 
     def report(self) -> ReceptionReport | None:
-        """Make the report on what came since the last one; None while nothing has come."""
+        """Return the figures since the last report; None before the first packet."""
         if self._highest < 0:
             return None
         expected = self._highest - self._first + 1
@@ -154,7 +158,10 @@ class RtpReception:
         self._transit = transit
 
     def _unwrapped(self, packet: bytes, kind: int) -> bytes | None:
-        """Unwrap a retransmitted packet: its number stands before its payload (RFC 4588, 4)."""
+        """Return the original of a retransmitted packet, whose number stands before the payload (RFC 4588, 4).
+
+        None when it is cut short, or no packet of the sender came before.
+        """
         at = payload_offset(packet)
         end = len(packet) - (packet[-1] if packet[0] & 0x20 else 0)
         if at is None or end < at + 2 or not self.sender:

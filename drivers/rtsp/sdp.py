@@ -1,4 +1,4 @@
-"""Session descriptions as a viewer reads them (SDP, RFC 8866). Pure."""
+"""Parsing of session descriptions (SDP, RFC 8866). Pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from urllib.parse import urljoin
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """The meaning of a payload type."""
+    """The encoding that a payload type stands for. `clock` is the rate of its RTP clock."""
 
     name: str
-    """In capitals, e.g. `H264`."""
+    """The encoding's name in capitals, e.g. `H264`."""
     clock: int
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     def sets(self, name: str) -> list[bytes]:
-        """Decode the base64 NAL units of a parameter; invalid ones are left out."""
+        """Return the NAL units that a parameter holds in Base64; invalid ones are left out."""
         units = []
         for part in self.parameters.get(name, "").split(","):
             try:
@@ -33,11 +33,11 @@ class Encoding:
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """One `m=` part of a session description."""
+    """One medium (`m=`) of a session description. `kind` is `video`, `audio` or another word of SDP."""
 
     kind: str
     control: str
-    """Absolute URL for SETUP."""
+    """The absolute URL for SETUP."""
     encodings: Mapping[int, Encoding]
 
 
@@ -45,8 +45,8 @@ def parse_description(body: bytes, *, base: str) -> list[Media]:
     """Parse the media of a session description.
 
     Args:
-        body: SDP.
-        base: the URL that relative controls belong to.
+        body: the session description.
+        base: the URL to which relative control URLs are appended.
     """
     media: list[Media] = []
     kind, control, payload_types = "", "", list[int]()

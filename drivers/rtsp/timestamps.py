@@ -1,7 +1,7 @@
-"""RTP's timestamps into presentation and decoding times that a recording can rely on. Pure.
+"""Conversion of RTP timestamps to presentation and decoding times that a recording can rely on. Pure.
 
-What cameras send wraps, repeats, jumps and runs backwards, while no picture is missing. So a step that cannot be true
-is replaced by the time that passed between the arrivals; the pictures stay.
+Cameras send timestamps that wrap, repeat, jump and run backwards although no picture is missing. So an implausible
+step is replaced by the time between the arrivals, and no picture is dropped.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import heapq
 from drivers.rtsp.frames import TICKS_PER_SECOND
 
 _EARLIEST_TICKS = TICKS_PER_SECOND
-"""A picture may come late at will, but not this much earlier than its timestamp says: that is a jump."""
+"""A picture may come late. If it comes earlier than its timestamp says by more than this, the timestamp jumped."""
 _LONGEST_BACK_TICKS = 2 * TICKS_PER_SECOND
 _LONGEST_SLIP_TICKS = TICKS_PER_SECOND // 2
-"""A count that is off by more, or stays off for longer, is a new count."""
+"""Timestamps that are off by more than this, or for longer, belong to a new count."""
 _LONGEST_FORWARD_TICKS = 10 * TICKS_PER_SECOND
 _JUDGED_SECONDS = 20.0
-"""The pace of a count is judged over so long. Below half the pace of the arrivals it counts in another unit than the
-camera announced."""
+"""The time over which the pace of the timestamps is judged.
+
+Below half the pace of the arrivals, the camera counts in another unit than it announced.
+"""
 _ASSUMED_STEP = TICKS_PER_SECOND // 25
 
 
@@ -26,7 +28,7 @@ class Timestamps:
     """The times of one connection's pictures, in decoding order.
 
     Args:
-        reordering: how many pictures may be decoded before one and shown after it.
+        reordering: how many pictures may be decoded before one and shown after it; 0 when both orders are the same.
     """
 
     def __init__(self, *, reordering: int = 0) -> None:
@@ -49,17 +51,17 @@ class Timestamps:
         self._first_pts = 0
         self._last_dts: int | None = None
         self.repaired = 0
-        """Timestamps that could not be true."""
+        """The number of implausible timestamps that were replaced."""
 
     def times(self, raw: int, arrived: float, *, clock: int = TICKS_PER_SECOND) -> tuple[int, int]:
         """Return the presentation and decoding time of the next picture.
 
-        Decoding times grow, and none is after its presentation time.
+        Decoding times always grow, and none is after its presentation time.
 
         Args:
             raw: the RTP timestamp, 32 bits.
-            arrived: monotonic seconds.
-            clock: units of `raw` in a second.
+            arrived: when the picture arrived, in monotonic seconds.
+            clock: the rate of the RTP clock.
         """
         pts = self._presentation(raw, arrived, clock)
         if not self._reordering:
@@ -88,14 +90,14 @@ class Timestamps:
                 self.repaired += 1
                 if self._slipped_at is None:
                     self._slipped_at = arrived
-                # A count that slips once runs on at its pace: a picture that came late must shift none after it.
+                # After a single slip the camera's count goes on: then a late picture must not shift the next ones.
                 is_single_slip = not self._is_repaired and abs(ticks) <= _LONGEST_SLIP_TICKS
                 passed = 0 if is_single_slip else int((arrived - self._arrived) * TICKS_PER_SECOND)
-                self._pts += passed or self._step  # what came in one piece follows as pictures did before
+                self._pts += passed or self._step  # pictures that arrive together are as far apart as earlier ones
                 self._is_repaired = True
                 off_for = (arrived - self._slipped_at) * TICKS_PER_SECOND
                 if max(abs(self._pts - self._by_camera), off_for) > _LONGEST_SLIP_TICKS:
-                    self._by_camera = self._pts  # not a slip, after which the old count goes on, but a new count
+                    self._by_camera = self._pts  # the camera began a new count: go on from here
                     self._slipped_at = None
         self._raw = raw
         self._arrived = arrived
@@ -103,7 +105,7 @@ class Timestamps:
         return self._pts
 
     def _judge(self, ticks: int, arrived: float) -> None:
-        """Note a step, and judge the pace of the count now and then. Jumps and pauses say nothing about it."""
+        """Note a step, and judge the pace of the timestamps every 20 s. Jumps and pauses do not count."""
         if -_LONGEST_BACK_TICKS <= ticks <= _LONGEST_FORWARD_TICKS:
             self._counted += ticks
         else:
@@ -125,7 +127,7 @@ class Timestamps:
         return (arrived - self._first_arrived) * TICKS_PER_SECOND - (pts - self._first_pts)
 
     def _decoding(self, pts: int) -> int:
-        """Return the n-th smallest presentation time: the decoding time of an encoder that reorders by n."""
+        """Return a decoding time: the presentation times in rising order, delayed by `reordering` pictures."""
         heapq.heappush(self._waiting, pts)
         self._seen += 1
         if self._seen <= self._reordering:

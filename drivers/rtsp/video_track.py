@@ -1,7 +1,8 @@
-"""Frames of one video stream that a recording can rely on, made from packets as they come. Pure.
+"""Conversion of one video stream's packets to frames that a recording can rely on. Pure.
 
-Only whole pictures come out, beginning at a keyframe with its parameter sets, in growing times; losses are reported.
-Where a stream has had no entry point for LONGEST_GROUP_SECONDS, its next picture counts as one (Entry.NONE).
+Only complete pictures come out, with growing decoding times. The first is a keyframe with its parameter sets. Losses
+are reported. When a stream has had no entry point for LONGEST_GROUP_SECONDS, its next picture counts as one
+(Entry.NONE).
 """
 
 from __future__ import annotations
@@ -21,27 +22,27 @@ from drivers.rtsp.timestamps import Timestamps
 _CODECS = {"H264": VideoCodec.H264, "H265": VideoCodec.H265, "HEVC": VideoCodec.H265}
 _ASSUMED_REORDERING = 2
 _LOOKED_AT = 4
-"""Pictures looked at before the first is handed on, where the camera does not say whether it reorders them."""
+"""How many pictures to hold back at the begin, where the camera does not say whether it reorders pictures."""
 _LONGEST_HOLE_SECONDS = 1.0
 LONGEST_DAMAGED_SECONDS = 30.0
-"""A connection on which no picture comes through whole for so long is given up."""
+"""A connection is given up when no complete picture came for this long."""
 LONGEST_GROUP_SECONDS = 10.0
-"""A stream without an entry point for so long is cut by time: what may be damaged is better than nothing."""
+"""A stream without an entry point for this long is cut by time: damaged pictures are better than none."""
 
 
 @dataclass(frozen=True, slots=True)
 class FootageLost:
-    """Pictures are missing between the frame before and the keyframe that follows.
+    """A report that pictures are missing between the last frame and the keyframe that follows.
 
     Attributes:
-        by_network: they were lost on the way; otherwise the camera never sent them.
+        by_network: True when the network lost them, False when the camera never sent them.
     """
 
     by_network: bool
 
 
 def recordable(media: Iterable[Media]) -> Media:
-    """Find the first video that can be recorded, with those of its encodings that can be.
+    """Return the first video medium that can be recorded, with only those of its encodings that can be.
 
     Raises:
         CameraRefused: there is no video, or none in a codec that is recorded.
@@ -57,12 +58,12 @@ def recordable(media: Iterable[Media]) -> Media:
 
 
 class VideoTrack:
-    """One connection's video.
+    """The video of one connection.
 
     Args:
-        encodings: what its payload types mean, at least one; all of codecs that are recorded.
-        lossy: whether what is missing was lost on the way; over TCP only the camera itself can have left it out.
-        now: when the connection was made, monotonic seconds.
+        encodings: the encodings of its payload types, at least one, all of codecs that can be recorded.
+        lossy: whether the network may lose packets; over TCP only the camera itself can leave pictures out.
+        now: when the connection was made, in monotonic seconds.
     """
 
     def __init__(self, *, encodings: Mapping[int, Encoding], lossy: bool, now: float) -> None:
@@ -81,31 +82,31 @@ class VideoTrack:
         self._entered_pts = 0
         self._looked_at: list[tuple[Picture, float]] | None = []
         self.latest: PictureTime | None = None
-        """The times of the frame that came through last."""
+        """The times of the last frame that came out."""
         self.has_output = False
-        """Whether a frame came through yet."""
+        """True once a frame came out."""
         self.received_at = now
-        """When the last picture came, whole or not."""
+        """When the last picture came, complete or not."""
         self.came_through_at = now
-        """When a frame came through last."""
+        """When the last frame came out."""
         self.keeps_time = True
-        """Whether all timestamps so far could be true."""
+        """True while all timestamps were plausible."""
         self.damaged = 0
-        """Pictures given up since a part of them or what they refer to was lost; places where whole ones were lost."""
+        """The number of pictures dropped because they or their references were damaged, and of losses between them."""
         self._turn_to(next(iter(encodings)))
 
     @property
     def format(self) -> VideoFormat | None:
-        """The format as it was announced or last sent in-band."""
+        """The format as announced, or as last sent in-band; None when neither came yet."""
         return self._format
 
     @property
     def waits_for_keyframe(self) -> bool:
-        """True while no picture can be shown until the camera sends a keyframe."""
+        """True while pictures are dropped until the camera sends a keyframe."""
         return self._waits_for_keyframe
 
     def frames(self, packets: list[bytes | memoryview], now: float) -> Iterator[EncodedFrame | FootageLost]:
-        """Return the frames that are whole with these packets, which arrived `now`."""
+        """Iterate over the frames that these packets complete. `now` is when they arrived, in monotonic seconds."""
         for picture in self._pictures(packets):
             self.received_at = now
             if self._looked_at is None:
@@ -129,7 +130,7 @@ class VideoTrack:
             yield from self._packets.push(packet)
 
     def _turn_to(self, payload_type: int) -> None:
-        """Begin the stream, or go on in another encoding."""
+        """Begin the stream, or continue it in another encoding, for which a keyframe is needed."""
         self._payload_type = payload_type
         encoding = self._encodings[payload_type]
         codec = _CODECS[encoding.name]
@@ -142,7 +143,7 @@ class VideoTrack:
         self._take_sets([unit for name in names for unit in encoding.sets(name)])
 
     def _take_sets(self, units: list[bytes] | tuple[bytes, ...]) -> bool:
-        """Remember the parameter sets among these; return whether all that a keyframe needs are among them."""
+        """Keep the parameter sets among these units; return whether all that a keyframe needs are among them."""
         codec = self._packets.codec
         kind_of = h265.nal_type if codec is VideoCodec.H265 else h264.nal_type
         wanted = (h265.VPS, h265.SPS, h265.PPS) if codec is VideoCodec.H265 else (h264.SPS, h264.PPS)
@@ -153,7 +154,7 @@ class VideoTrack:
             try:
                 in_band = formats.of_units(codec, data)
             except ProtocolViolation:
-                return False  # rubbish in place of a parameter set; those known before stay
+                return False  # an invalid parameter set: the ones known before stay in use
             self._sets = sets
             if in_band is not None:
                 self._format = in_band
@@ -170,7 +171,7 @@ class VideoTrack:
             self._waits_for_keyframe = True
 
     def _knows_order(self, looked_at: list[tuple[Picture, float]]) -> bool:
-        """Return whether it is clear by now how far the camera reorders its pictures."""
+        """Return whether these pictures show how far the camera reorders its pictures, or enough were examined."""
         for picture, _ in looked_at:
             self._take_sets(picture.units)
         if self._reordering is None and any(picture.bidirectional for picture, _ in looked_at):

@@ -1,9 +1,9 @@
-"""The media half of a WebRTC session: ICE, DTLS and SRTP by aiortc, up to its packets; what follows there, jitter
-buffer and decoder, has no part in a recording. Belongs to one event loop.
+"""The media half of a WebRTC session: ICE, DTLS and SRTP by aiortc, up to its packets. Belongs to one event loop.
 
-Besides the public classes, what aiortc's own connection does with them is done here too; the version is held to 1.16.
+aiortc's jitter buffer and decoder are not used, because a recording needs neither. So this module does with aiortc's
+transports what aiortc's own peer connection does, private attributes included. Its version is pinned to 1.16 for that.
 """
-# ruff: noqa: SLF001  # see above: the classes were made for it, their names were not
+# ruff: noqa: SLF001  # see above: private attributes of aiortc's transports are needed
 
 from __future__ import annotations
 
@@ -46,29 +46,29 @@ from drivers.rtsp.rtp_reception import RtpReception
 from drivers.webrtc.whep_dialogue import Answered, Fingerprint, IceAccount, offer
 
 _RECEIVE_BUFFER = 2_097_152
-"""A keyframe comes at once, and may be hundreds of packets."""
+"""Bytes of the sockets' receive buffers: a keyframe comes in one burst of perhaps hundreds of packets."""
 _REPORT_SECONDS = 1.0
 _KEYFRAME_SECONDS = 0.5
 _LONGEST_KEYFRAME_SECONDS = 8.0
-"""Between two requests for a keyframe, as long as none comes through: each one more is a burst on a network that may
-be losing packets for being full."""
+"""The longest pause between two requests for a keyframe. Pauses double, because each keyframe is a burst of packets
+on a network that may be losing packets because it is full."""
 _FIRST_KEYFRAME_SECONDS = 0.2
-"""So long a camera has to begin with one by itself, as most do."""
+"""The time for a camera to begin with a keyframe by itself, as most do, before one is requested."""
 _GATHERING_SECONDS = 0.01
-"""What comes within it is handed on together: a picture's packets, mostly."""
+"""Packets that come within this time are returned together: mostly those of one picture."""
 _CLOSING_SECONDS = 1.0
 _RESOLVING_SECONDS = 2.0
 _MEDIA = range(128, 192)
-"""The first byte of what is neither STUN nor DTLS (RFC 7983)."""
+"""First bytes of RTP and RTCP packets; STUN and DTLS have others (RFC 7983)."""
 
 
 class WebRtcLine:
-    """One session: `offer`, `connect`, then `receive` until it raises; `close` in the end, whatever came before."""
+    """One session: call `offer`, `connect`, `receive` until it raises, and in any case `close`."""
 
     def __init__(self, *, monotonic: Callable[[], float], local: tuple[str, ...] = ()) -> None:
-        """`local`: loopback addresses to use too, for a camera on this machine; the library leaves them out."""
+        """Prepare a session. `local`: loopback addresses to offer too, for a camera on this machine."""
         self._local = local
-        self._gatherer = RTCIceGatherer(iceServers=[])  # none but the two sides: nobody else hears of a site's cameras
+        self._gatherer = RTCIceGatherer(iceServers=[])  # no STUN servers: no third party learns of a site's cameras
         self._ice = RTCIceTransport(self._gatherer)
         self._dtls = RTCDtlsTransport(self._ice, [RTCCertificate.generateCertificate()])
         self._packets = RtpReception(payload_types=())
@@ -82,10 +82,10 @@ class WebRtcLine:
         self._ask_again_seconds = _KEYFRAME_SECONDS
 
     async def offer(self) -> str:
-        """Make the offer, with all addresses of this end.
+        """Return the offer (SDP), with all addresses of this machine.
 
         Raises:
-            CameraUnreachable: this machine has none.
+            CameraUnreachable: this machine has no network address.
         """
         connection = self._gatherer._connection
         gather = connection.get_component_candidates
@@ -111,16 +111,16 @@ class WebRtcLine:
         )
 
     async def connect(self, answered: Answered) -> None:
-        """Find a way to the camera and agree on keys.
+        """Connect to one of the camera's addresses (ICE) and agree on keys (DTLS).
 
         Raises:
-            CameraUnreachable: there is none, or they do not agree.
+            CameraUnreachable: none of the addresses answers, or the DTLS handshake fails.
         """
         self._ice._connection.ice_controlling = True
         self._dtls._set_role("server" if answered.calls else "client")
         for candidate in answered.candidates:
             for resolved in await _resolved(candidate):
-                with contextlib.suppress(ValueError):  # one address that makes no sense; another may
+                with contextlib.suppress(ValueError):  # skip an invalid address; another may be valid
                     await self._ice.addRemoteCandidate(candidate_from_sdp(resolved))
         await self._ice.addRemoteCandidate(None)
         await self._ice.start(
@@ -145,7 +145,9 @@ class WebRtcLine:
         self._asked_at = self._reported_at - _KEYFRAME_SECONDS + _FIRST_KEYFRAME_SECONDS
 
     async def receive(self, seconds: float, *, wants_keyframe: bool) -> list[bytes | memoryview]:
-        """Wait for the next packets, in order; none when `seconds` pass in silence.
+        """Wait for the next packets and return them in order; none when `seconds` pass in silence.
+
+        While `wants_keyframe`, the camera is asked for a keyframe again and again.
 
         Raises:
             CameraEnded: the camera ended the session.
@@ -174,14 +176,14 @@ class WebRtcLine:
         return packets
 
     async def close(self) -> None:
-        """Close the connection and notify the camera by DTLS."""
+        """Notify the camera by DTLS and close the connection, within 1 s."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSING_SECONDS):
                 await self._dtls.stop()
                 await self._ice.stop()
 
     async def _send(self, packet: AnyRtcpPacket) -> None:
-        with contextlib.suppress(ConnectionError):  # whether the session is over, its packets tell
+        with contextlib.suppress(ConnectionError):  # the end of the session is noticed where packets arrive
             await self._dtls._send_rtp(bytes(packet))
 
     async def _ask_for_keyframe(self, *, wanted: bool) -> None:
@@ -210,7 +212,7 @@ class WebRtcLine:
         await self._send(RtcpRrPacket(ssrc=self._ssrc, reports=[report]))
 
     def _take_from(self, protocol: Any) -> None:
-        """Take media where its datagrams arrive: the way through aiortc's queues would cost several times as much."""
+        """Take media datagrams where they arrive, because aiortc's own queues would cost several times as much."""
         others = protocol.datagram_received
 
         def received(data: bytes, address: tuple[Any, ...]) -> None:
@@ -229,7 +231,7 @@ class WebRtcLine:
                     self._heed(packet)
                 return
             self._packets.push(keys.unprotect(data), self._monotonic())
-        except (SrtpError, ValueError):  # a stranger's, a repetition, or rubbish
+        except (SrtpError, ValueError):  # a packet with a wrong key, a repeated or an invalid one
             return
         self._came.set()
 
@@ -249,13 +251,13 @@ class WebRtcLine:
 
 
 async def _resolved(candidate: str) -> list[str]:
-    """Resolve the candidate's host: one candidate for each address of a host given by its name."""
+    """Return the candidate with its host name resolved, once for each address; empty when that fails."""
     fields = candidate.split(" ")
     host = fields[4]
     with contextlib.suppress(ValueError):
         ipaddress.ip_address(host)
         return [candidate]
-    if host.lower().endswith(".local"):  # by multicast DNS, which the library does itself
+    if host.lower().endswith(".local"):  # the library resolves these names by multicast DNS
         return [candidate]
     try:
         async with asyncio.timeout(_RESOLVING_SECONDS):

@@ -1,4 +1,4 @@
-"""WHEP (draft-ietf-wish-whep) as a viewer speaks it: the offer of a WebRTC session and the camera's answer. Pure."""
+"""WHEP (draft-ietf-wish-whep) on the viewer's side: the offer of a WebRTC session and the camera's answer. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from drivers.rtsp.sdp import Encoding, parse_description
 
 _FIRST_PAYLOAD_TYPE = 96
 _H264_PROFILES = ("42e034", "4d0034", "640034")
-"""Baseline, main and high, up to the highest level: nothing is decoded here, so nothing needs to be turned down."""
+"""Baseline, main and high at level 5.2: nothing is decoded here, so no stream needs to be refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Hash of a side's certificate (RFC 8122)."""
+    """The hash of one side's certificate (RFC 8122)."""
 
     algorithm: str
     value: str
@@ -23,7 +23,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class IceAccount:
-    """Credentials of a side's connectivity checks (RFC 8445)."""
+    """The credentials of one side's connectivity checks (RFC 8445)."""
 
     user: str
     password: str
@@ -34,13 +34,13 @@ class Answered:
     """The camera's answer.
 
     Attributes:
-        encodings: what its payload types mean.
-        retransmits: payload types of retransmission (RFC 4588), each with the one it repeats.
-        ice: the camera's account.
-        is_lite: it answers checks and makes none.
-        fingerprints: of its certificate.
+        encodings: the encodings of its payload types.
+        retransmits: the payload types of retransmissions (RFC 4588), each with the one that it repeats.
+        ice: the credentials of the camera's connectivity checks.
+        is_lite: whether the camera only answers connectivity checks (ICE lite).
+        fingerprints: the hashes of its certificate.
         calls: whether the camera begins the DTLS handshake.
-        candidates: its addresses for UDP, each in the form of RFC 8839, 5.1.
+        candidates: its UDP addresses, each in the form of RFC 8839, 5.1.
     """
 
     encodings: Mapping[int, Encoding]
@@ -53,13 +53,13 @@ class Answered:
 
 
 def offer(*, ice: IceAccount, fingerprints: Sequence[Fingerprint], candidates: Sequence[str], session: int) -> str:
-    """Write an offer to receive one video, H.264 or H.265, with retransmissions and all candidates.
+    """Return an offer (SDP) to receive one video, H.264 or H.265, with retransmissions and all candidates.
 
     Args:
-        ice: our account.
-        fingerprints: of our certificate.
-        candidates: our addresses.
-        session: a number that tells this session from others.
+        ice: the credentials of the gateway's connectivity checks.
+        fingerprints: the hashes of the gateway's certificate.
+        candidates: the gateway's addresses.
+        session: a number that distinguishes this session from others.
     """
     codecs = [
         ("H264/90000", f"level-asymmetry-allowed=1;packetization-mode=1;profile-level-id={profile}")
@@ -103,7 +103,7 @@ def parse_answer(body: bytes) -> Answered:
     """Parse the camera's answer.
 
     Raises:
-        ProtocolViolation: it is none, or not one that a session can be made of.
+        ProtocolViolation: ICE credentials or fingerprints are missing, so that no session is possible.
     """
     attributes: dict[str, str] = {}
     candidates: list[str] = []
@@ -122,7 +122,7 @@ def parse_answer(body: bytes) -> Answered:
                 candidates.append(value.strip())
             case _:
                 continue
-    # one line, its port 0, may be there to refuse the video
+    # an answer that refuses the video may have nothing but a media line with port 0
     if not attributes.get("ice-ufrag") or not attributes.get("ice-pwd") or not fingerprints:
         raise ProtocolViolation("the camera's answer is none to a WebRTC offer")
     video = next((medium for medium in parse_description(body, base="") if medium.kind == "video"), None)
@@ -145,7 +145,7 @@ def parse_answer(body: bytes) -> Answered:
 
 
 def _is_usable(candidate: str) -> bool:
-    """Return whether this is the address of an RTP component over UDP."""
+    """Return whether this candidate is an RTP address (component 1) over UDP."""
     fields = candidate.split()
     return (
         len(fields) >= 8

@@ -1,4 +1,4 @@
-"""The HTTP half of WHEP: an offer is posted, the answer comes back, and the session is deleted in the end. Blocking."""
+"""The HTTP half of WHEP: it posts an offer, returns the answer, and deletes the session in the end. Blocking."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ SCHEMES: Final = {"whep": "http", "wheps": "https"}
 class WhepSession:
     """One session at the camera. Only `interrupt` may be called from another thread.
 
-    `url` (`whep://` or `wheps://`) may hold an account, or a token in place of the password with no user name; both go
-    to the camera's own host alone, and into no error.
+    `url` (`whep://` or `wheps://`) may hold an account, or a token as the password without a user name. Both are sent
+    to the URL's own host only, and appear in no error.
     """
 
     def __init__(self, *, url: str, seconds: float) -> None:
-        """`seconds`: how long connecting, and each answer, may take."""
+        """Set up a session. `seconds` is how long connecting and each answer may take."""
         parts = urlsplit(url)
         self._user = unquote(parts.username or "")
         self._password = unquote(parts.password or "")
         self._home = (parts.hostname, parts.port)
         self.host = parts.hostname or ""
-        """The camera's host, as the address names it."""
+        """The camera's host, as the URL names it."""
         bare = parts._replace(scheme=SCHEMES[parts.scheme.lower()], netloc=parts.netloc.rpartition("@")[2])
         self._url = bare.geturl()
         self._seconds = seconds
@@ -46,7 +46,7 @@ class WhepSession:
         self._interrupted = False
 
     def interrupt(self) -> None:
-        """End `begin` in the thread that waits in it."""
+        """End `begin` in the thread that waits in it; callable from any thread."""
         self._interrupted = True
         connection = self._connection
         if connection is not None and isinstance(connection.sock, socket.socket):
@@ -77,7 +77,7 @@ class WhepSession:
         raise AccountRefused("the camera refused the account (user name or password)")
 
     def end(self) -> None:
-        """Tell the camera, as far as it listens, that the session is over."""
+        """Delete the session at the camera, if it answers within a second; errors are ignored."""
         url, self._session_url = self._session_url, ""
         if url:
             with contextlib.suppress(CameraUnreachable):
@@ -119,7 +119,7 @@ class WhepSession:
         return (parts.hostname, parts.port) == self._home
 
     def _prove(self, challenge: str, url: str, method: str = "POST") -> bool:
-        """Make the proof that the camera asks for; whether another try makes sense."""
+        """Make the `Authorization` header that the camera demands; return whether another attempt makes sense."""
         offered = parse_challenges(challenge)
         if not self._user or not offered or not self._is_home(urlsplit(url)):
             return False

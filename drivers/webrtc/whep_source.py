@@ -1,6 +1,6 @@
 """A video source over WebRTC: pictures as the camera encoded them, never decoded. Blocking; belongs in a thread.
 
-The session's event loop is the source's own, and runs only while the thread waits for packets.
+The session has an event loop of its own, which runs only while the thread waits for packets.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from drivers.webrtc.whep_dialogue import parse_answer
 from drivers.webrtc.whep_session import WhepSession
 
 _POLL_SECONDS = 0.25
-"""A camera that heeds no request for a keyframe may be this late with the next; a new session begins with one."""
+"""The longest wait for packets in one `receive`; after it, time limits and requests for keyframes are checked."""
 
 T = TypeVar("T")
 
 
 class WhepSource:
-    """One session with one camera, to be opened once and read until it raises.
+    """One session with one camera, to be opened once and read until it raises (`drivers.video_sources.Source`).
 
-    `url` may hold credentials: it goes to the session alone, and into no error and no log. Only `interrupt` may be
-    called from another thread.
+    `url` may hold credentials, which are sent to the camera only and appear in no error and no log. Only `interrupt`
+    may be called from another thread.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class WhepSource:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._interrupted = False
         self.sound: AudioFormat | None = None
-        """None: WebRTC's sound is Opus, which is not recorded."""
+        """Always None: the offer asks for video only."""
         self.why_silent = "sound is recorded from cameras that are read by RTSP alone"
 
     def open(self) -> VideoFormat | None:
-        """Connect and start the stream; None: WebRTC announces no format, it comes with the first keyframe.
+        """Connect and start the stream; return the announced format, or None when it comes with the first keyframe.
 
         Raises:
-            CameraUnreachable: no answer, no way for its packets, or not within `open_seconds`.
+            CameraUnreachable: no answer, no connection for packets, or not within `open_seconds`.
             CameraRefused: the camera refused, has no video, or sends a codec that is not recorded.
         """
         self._loop = self._runner.get_loop()
@@ -80,12 +80,12 @@ class WhepSource:
         return self._track.format
 
     def frames(self) -> Iterator[EncodedFrame | FootageLost]:
-        """Yield whole access units as they arrive, in decoding order, beginning at a keyframe.
+        """Iterate over complete access units as they arrive, in decoding order from a keyframe on.
 
-        A keyframe is asked for whenever a picture was lost.
+        A keyframe is requested whenever a picture was lost.
 
         Raises:
-            CameraStalled: nothing came within `stall_seconds`, or nothing whole within half a minute.
+            CameraStalled: no picture came within `stall_seconds`, or no complete one within half a minute.
             CameraEnded: the camera ended the session.
             CameraUnreachable: `interrupt` was called.
         """
@@ -114,7 +114,7 @@ class WhepSource:
         """Do nothing: WebRTC's library reads each packet as it comes."""
 
     def interrupt(self) -> None:
-        """End `open` or `frames` in the thread that waits in them; callable from any other."""
+        """End `open` or `frames` in the thread that waits in them; callable from any thread."""
         self._interrupted = True
         self._session.interrupt()
         if self._loop is not None:
@@ -122,7 +122,7 @@ class WhepSource:
                 self._loop.call_soon_threadsafe(self._stop_waiting)
 
     def close(self) -> None:
-        """Leave the camera. Call it from the thread that reads."""
+        """End the session and close the connection. Call it from the thread that reads."""
         line, self._line = self._line, None
         if line is not None:
             self._runner.run(line.close())
@@ -164,7 +164,7 @@ class WhepSource:
 
 
 async def _local_addresses(host: str) -> tuple[str, ...]:
-    """Return the loopback addresses that a camera is reached at; none for one on another machine."""
+    """Return the loopback addresses of a camera's host; none for a camera on another machine."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):  # reported when connecting

@@ -1,1 +1,1 @@
-"""The RTSP client: reads one camera over TCP or UDP. Blocking; belongs in a thread. Nothing here serves."""
+"""The RTSP client, which reads a camera over TCP or UDP. Blocking; belongs in a thread."""

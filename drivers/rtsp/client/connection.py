@@ -1,6 +1,7 @@
-"""The socket of a camera: requests and answers, and packets interleaved with them. Blocking; belongs in a thread.
+"""The TCP connection to a camera: requests and answers, and interleaved packets. Blocking; belongs in a thread.
 
-The socket is read in large pieces: a call of the system per picture, where one per packet would cost most of all.
+The socket is read in large pieces, about one system call for each picture. One for each packet would be most of the
+cost of a camera.
 """
 
 from __future__ import annotations
@@ -38,19 +39,19 @@ _DOLLAR = 0x24
 _FRAMING = struct.Struct("!BBH")
 
 Packets = list[tuple[int, list[bytes | memoryview]]]
-"""Channels, each with the packets that came on it one after the other, in order."""
+"""Runs of packets in order of arrival: a channel, and the packets that came on it one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Account with which the gateway signs in to the camera."""
+    """The account with which the gateway signs in to the camera."""
 
     user: str = ""
     password: str = field(default="", repr=False)
 
 
 class RtspConnection:
-    """One TCP connection. Only `interrupt` may be called from another thread."""
+    """One TCP connection to a camera. Only `interrupt` may be called from another thread."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class RtspConnection:
         seconds: float,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`seconds`: how long connecting, and each answer, may take."""
+        """Set up a connection, which `open` opens. `seconds` is how long connecting and each answer may take."""
         self._host = host
         self._port = port
         self._encrypted = encrypted
@@ -81,7 +82,7 @@ class RtspConnection:
         self._interrupted = threading.Event()
         self._enough: Callable[[], object] | None = None
         self.channels: set[int] = set()
-        """The channels that packets may come on; all else is rubbish."""
+        """The channels on which packets may come; bytes on other channels are skipped as noise."""
         self.local_host = ""
         self.remote_host = ""
 
@@ -89,7 +90,7 @@ class RtspConnection:
         """Connect.
 
         Raises:
-            CameraUnreachable: nobody listens there, or not in time.
+            CameraUnreachable: nothing listens at the address, or it did not answer in time.
         """
         try:
             plain = socket.create_connection((self._host, self._port), timeout=self._seconds)
@@ -117,14 +118,14 @@ class RtspConnection:
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(self._seconds) or 1, 0))
 
     def gather(self, size: int, seconds: float) -> None:
-        """Read no sooner than when so many bytes are there, or so many seconds have passed: fewer wakes, later.
+        """Make `read` wait until `size` bytes are there or `seconds` have passed, to save work at the cost of delay.
 
-        Without effect on an encrypted connection, whose records have sizes of their own.
+        This has no effect on an encrypted connection, whose records have sizes of their own.
         """
         if self._socket is None or self._encrypted:
             return
-        with contextlib.suppress(OSError):  # a hint; a socket that is gone is found by reading
-            # more than a part of what the kernel holds must not be waited for: the camera would be held up
+        with contextlib.suppress(OSError):  # only a hint; the next read reports a lost socket
+            # wait for no more than a part of the kernel's buffer: once that is full, the camera cannot send
             room = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 4
             least = max(1, min(size, _PIECE, room))
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
@@ -132,7 +133,7 @@ class RtspConnection:
             self._enough = _waiting_for(self._socket, seconds) if least > 1 else None
 
     def _tick(self, seconds: float) -> None:
-        """Limit each read to `seconds`. The kernel keeps this time-out; Python's costs a poll before every call."""
+        """Limit each read to `seconds`, by the kernel's time-out. Python's own would cost a poll before every call."""
         if self._socket is not None:
             whole, part = divmod(round(seconds * 1_000_000), 1_000_000)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", whole, part))
@@ -142,7 +143,7 @@ class RtspConnection:
         return -1 if self._socket is None else self._socket.fileno()
 
     def interrupt(self) -> None:
-        """Make whatever waits on this connection end now; callable from any thread."""
+        """End all waits on this connection at once; callable from any thread."""
         self._interrupted.set()
         if self._socket is not None:
             with contextlib.suppress(OSError):
@@ -154,10 +155,10 @@ class RtspConnection:
             self._socket.close()
 
     def ask(self, method: str, url: str, headers: Mapping[str, str] | None = None) -> RtspResponse:
-        """Send a request and wait for its answer; the account is proven as the camera wants it.
+        """Send a request and wait for its answer. Authenticate as the camera demands.
 
         Raises:
-            CameraRefused: it does not accept the account.
+            AccountRefused: the camera does not accept the account.
             CameraUnreachable: the connection broke, or no answer came in time.
             CameraEnded: the camera hung up.
         """
@@ -169,7 +170,7 @@ class RtspConnection:
                 if not refused or self._interrupted.is_set() or self.channels:
                     raise
                 refused = (
-                    False  # some hang up on whoever has not proven its account yet, and hear the proof on the next
+                    False  # some cameras hang up after the challenge, and accept the account on the next connection
                 )
                 self.close()
                 self._from = self._until = 0
@@ -183,18 +184,18 @@ class RtspConnection:
         raise AccountRefused("the camera refused the account (user name or password)")
 
     def challenged(self, answer: RtspResponse) -> bool:
-        """Take a 401's challenge; whether another try makes sense."""
+        """Take the challenge of a 401; return whether another attempt makes sense."""
         offered = parse_challenges(answer.headers.get("www-authenticate", ""))
         before = self._challenge
         if self._account is None or not offered:
             return False
         self._challenge = replace(offered[0], stale=False)
         self._proofs = 0
-        # a second refusal is the account's, unless the camera says that only its nonce is old
+        # a second refusal means a wrong account, unless the camera says that only the nonce was old
         return before is None or offered[0].stale
 
     def send(self, method: str, url: str, headers: Mapping[str, str] | None = None) -> int:
-        """Send a request without waiting; its sequence number."""
+        """Send a request without waiting for the answer; return its sequence number (CSeq)."""
         self._sequence += 1
         lines = dict(headers or {})
         if self._challenge is not None and self._account is not None:
@@ -212,10 +213,10 @@ class RtspConnection:
         return self._sequence
 
     def send_bytes(self, data: bytes) -> None:
-        """Send as it is.
+        """Send bytes as they are.
 
         Raises:
-            CameraUnreachable: the connection broke, or the camera takes nothing any more.
+            CameraUnreachable: the connection broke, or the camera does not take them in time.
         """
         try:
             if self._socket is None:
@@ -225,18 +226,18 @@ class RtspConnection:
             raise CameraUnreachable(f"the connection broke ({system_words(error)})") from None
 
     def send_packet(self, channel: int, packet: bytes) -> None:
-        """Send a packet interleaved."""
+        """Send a packet on an interleaved channel."""
         self.send_bytes(bytes((_DOLLAR, channel)) + len(packet).to_bytes(2, "big") + packet)
 
     def answers(self) -> list[RtspResponse]:
-        """Take the answers that came since the last call."""
+        """Return the answers that came since the last call."""
         parsed, self._answers = self._answers, []
         return parsed
 
     def read(self) -> Packets:
-        """Read the next packets; empty when only answers came, or nothing for 0.1 s (see `gather`).
+        """Return the next packets; empty when only answers came, or nothing for 0.1 s (see `gather`).
 
-        They are good until the next call.
+        The packets are views of a buffer, valid until the next call.
 
         Raises:
             CameraEnded: the camera closed the connection.
@@ -290,14 +291,14 @@ class RtspConnection:
                     break
                 at = after
                 continue
-            # rubbish, or a request of the camera's own: on to what may be a packet or an answer
+            # noise, or a request from the camera: skip to the next possible packet or answer
             found = (buffer.find(b"$", at + 1, until), buffer.find(b"RTSP/", at + 1, until))
             at = min((place for place in found if place > 0), default=until)
         self._from = at
         return packets
 
     def _answer(self, at: int, until: int) -> int | None:
-        """Take the answer that begins here; where it ends, None while it is not whole."""
+        """Take the answer that begins at `at`; return the place after it, None while it is incomplete."""
         end = self._buffer.find(b"\r\n\r\n", at, until)
         if end < 0:
             return None if until - at < _LARGEST_ANSWER else at + 4
@@ -314,7 +315,9 @@ class RtspConnection:
         return end + 4 + length
 
     def wait_for(self, sequence: int, *, seconds: float | None = None) -> RtspResponse:
-        """Wait for the answer to a request; `seconds` at most, or as long as every answer may take.
+        """Wait for the answer to the request with this number, for at most `seconds` or the connection's usual limit.
+
+        Packets that come meanwhile are kept for `read`.
 
         Raises:
             CameraUnreachable: the connection broke, or no answer came in time.
@@ -333,9 +336,9 @@ class RtspConnection:
 
 
 def _waiting_for(connection: socket.socket, seconds: float) -> Callable[[], object]:
-    """Wait until SO_RCVLOWAT bytes are there, or so many seconds have passed.
+    """Return a function that waits until SO_RCVLOWAT bytes are there, or `seconds` have passed.
 
-    A read that waits by itself takes out what is there already, and then waits for as many bytes again.
+    A blocking read would take the bytes that are there already, and then wait for as many again.
     """
     ready = select.poll()
     ready.register(connection, select.POLLIN)

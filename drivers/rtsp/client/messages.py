@@ -1,4 +1,4 @@
-"""RTSP 1.0 (RFC 2326) as a viewer speaks it: requests, answers, basic and digest (RFC 7616). Pure."""
+"""RTSP 1.0 (RFC 2326) on the client's side: requests, answers, basic and digest authentication (RFC 7616). Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HASHES = {"MD5": hashlib.md5, "SHA-256": hashlib.sha256}
 
 @dataclass(frozen=True, slots=True)
 class RtspResponse:
-    """One answer; header names in lower case, repeated ones joined by a comma."""
+    """One answer. Header names are in lower case; repeated headers are joined by commas."""
 
     status: int
     headers: Mapping[str, str]
@@ -25,14 +25,14 @@ class RtspResponse:
 
     @property
     def sequence(self) -> int:
-        """Number of the request that this answers; -1 when it has none."""
+        """The number (CSeq) of the request that this answers; -1 when it has none."""
         value = self.headers.get("cseq", "")
         return int(value) if value.isdecimal() else -1
 
 
 @dataclass(frozen=True, slots=True)
 class SessionHeader:
-    """A session's name, and how many seconds of silence end it."""
+    """A session's id, and the seconds without a request after which the camera ends it."""
 
     name: str
     timeout: float
@@ -40,7 +40,7 @@ class SessionHeader:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """Authentication scheme that the camera asks for."""
+    """An authentication challenge of the camera."""
 
     scheme: str
     realm: str = ""
@@ -50,14 +50,14 @@ class Challenge:
     quality: bool = False
     """Whether `qop=auth` is offered."""
     stale: bool = False
-    """The account was right, only the nonce is old."""
+    """Whether the account was right and only the nonce was old."""
 
 
 def parse_response_head(head: bytes) -> RtspResponse:
-    """Parse an answer's head, without the empty line.
+    """Parse the head of an answer, without the empty line behind it.
 
     Raises:
-        ProtocolViolation: it is none.
+        ProtocolViolation: the bytes are no RTSP answer.
     """
     lines = head.decode("utf-8", "replace").splitlines()
     parts = lines[0].split(None, 2) if lines else []
@@ -87,7 +87,7 @@ def parse_session(value: str) -> SessionHeader:
 
 
 def parse_rtp_info(value: str) -> dict[str, int]:
-    """Read the RTP time at which each stream begins (RFC 2326, 12.33), by the last part of the stream's address."""
+    """Return the RTP time at which each stream begins (RFC 2326, 12.33), by the last part of the stream's URL."""
     found: dict[str, int] = {}
     for entry in value.split(","):
         fields = {name.strip().lower(): text for name, _, text in (part.partition("=") for part in entry.split(";"))}
@@ -97,12 +97,12 @@ def parse_rtp_info(value: str) -> dict[str, int]:
 
 
 def last_part(url: str) -> str:
-    """Return the last part of an address, which tells the streams of one camera apart."""
+    """Return the last part of a URL's path, which tells the streams of one camera apart."""
     return url.strip().rstrip("/").rpartition("/")[2]
 
 
 def parse_challenges(value: str) -> list[Challenge]:
-    """List the schemes that `WWW-Authenticate` offers and the client can do, the strongest first."""
+    """Return the challenges in `WWW-Authenticate` that this client supports, the strongest first."""
     found = []
     matches = list(_CHALLENGE.finditer(value))
     for match, following in zip(matches, [*matches[1:], None], strict=False):
@@ -128,7 +128,7 @@ def parse_challenges(value: str) -> list[Challenge]:
 def authorization(  # noqa: PLR0917  # the parts that go into one hash
     challenge: Challenge, user: str, password: str, method: str, url: str, count: int, client_nonce: str
 ) -> str:
-    """Compute the `Authorization` header that answers a challenge."""
+    """Compute the `Authorization` header that answers a challenge. `count` counts the uses of its nonce from 1."""
     if challenge.scheme == "basic":
         return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 

@@ -1,7 +1,7 @@
 """A video source over RTSP: pictures as the camera encoded them, never decoded. Blocking; belongs in a thread.
 
-RTP is taken apart here and not by libavformat: that reads a socket byte by byte, which is most of its cost, and hides
-what was lost, and why.
+RTP is parsed here and not by libavformat, which reads a socket byte by byte at great cost, and does not tell what was
+lost and why.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _LITTLE = 65_536
 
 
 class RtspSource:
-    """One connection to one camera, to be opened once and read until it raises.
+    """One connection to one camera, to be opened once and read until it raises (`drivers.video_sources.Source`).
 
-    `url` may hold credentials: it goes to the connection alone, and into no error and no log. Only `interrupt` may be
-    called from another thread.
+    `url` may hold credentials, which are sent to the camera only and appear in no error and no log. Only `interrupt`
+    may be called from another thread.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class RtspSource:
         self._at_once = False
         self._wanted = 1
         self.why_silent = ""
-        """Why a camera that was opened with `audio` has none, in one sentence."""
+        """The reason, in one sentence, why no sound comes; "" when it does, and before `open`."""
 
     def open(self) -> VideoFormat | None:
-        """Connect and start the stream; the format as the camera announced it, or None when it comes in-band only.
+        """Connect and start the stream; return the announced format, or None when it comes in-band only.
 
         Raises:
             CameraUnreachable: no connection, or no answer within `open_seconds`.
@@ -75,14 +75,14 @@ class RtspSource:
 
     @property
     def sound(self) -> AudioFormat | None:
-        """Format of the sound that comes with the frames, once it is open; None without sound."""
+        """The format of the sound that comes with the frames; None without sound, and before `open`."""
         return None if self._sound is None else self._sound.format
 
     def frames(self) -> Iterator[EncodedFrame | EncodedAudio | FootageLost]:
-        """Yield whole access units as they arrive, in decoding order, beginning at a keyframe; sound among them.
+        """Iterate over complete access units as they arrive, in decoding order from a keyframe on, and over the sound.
 
         Raises:
-            CameraStalled: nothing came within `stall_seconds`, or nothing whole within half a minute.
+            CameraStalled: no picture came within `stall_seconds`, or no complete one within half a minute.
             CameraEnded: the camera ended the stream.
             CameraUnreachable: the connection broke.
         """
@@ -109,7 +109,10 @@ class RtspSource:
                 raise CameraStalled("no picture came through whole for half a minute")
 
     def gather(self, size: int) -> None:
-        """See `Source.gather`."""
+        """Deliver frames in batches of `size` bytes, at most half a second late; 1 delivers each at once.
+
+        With sound, batches are small. While only times of arrival can be trusted, there are none.
+        """
         self._wanted = size
         if self._at_once:
             self._viewing.gather(1, _SOON_SECONDS)
@@ -118,9 +121,9 @@ class RtspSource:
         self._viewing.gather(size if gathers else min(size, _LITTLE), _GATHER_SECONDS if gathers else _SOON_SECONDS)
 
     def _read_at_once(self, track: VideoTrack) -> None:
-        """Read whatever has come, as long as the times of arrival are all there is to go by.
+        """Switch batches off while times of arrival count, because a batch would falsify them.
 
-        That holds for pictures whose timestamps make no sense, and for sound that the camera's reports do not place.
+        They count for pictures with implausible timestamps, and for sound that the camera's reports do not place.
         """
         at_once = not track.keeps_time or (self._sound is not None and self._sound.clock.goes_by_arrival)
         if at_once is not self._at_once:
@@ -128,9 +131,9 @@ class RtspSource:
             self.gather(self._wanted)
 
     def interrupt(self) -> None:
-        """End `open` or `frames` in the thread that waits in them; callable from any other."""
+        """End `open` or `frames` in the thread that waits in them; callable from any thread."""
         self._viewing.interrupt()
 
     def close(self) -> None:
-        """Leave the camera. Call it from the thread that reads."""
+        """End the session and close the connection. Call it from the thread that reads."""
         self._viewing.close()

@@ -1,4 +1,4 @@
-"""The two UDP ports that a camera sends to: packets on the even one, its reports on the odd one. Blocking."""
+"""A pair of UDP ports that a camera sends to: packets to the even one, reports to the odd one. Never waits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _PACKET_SSRC_AT, _REPORT_SSRC_AT = 8, 4
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """The port and SSRC that the camera named in its answer to SETUP (RFC 2326, 12.39).
+    """The ports and the SSRC that the camera named in its answer to SETUP (RFC 2326, 12.39).
 
     Attributes:
-        port: it sends packets from it; 0: not named.
-        reports_port: it sends and takes reports there; 0: not named.
-        ssrc: four bytes; empty: not named.
+        port: the port from which it sends packets; 0 when it named none.
+        reports_port: the port from which it sends reports and on which it takes them; 0 when it named none.
+        ssrc: the four bytes of its SSRC; empty when it named none.
     """
 
     port: int = 0
@@ -32,10 +32,10 @@ class Sender:
 
 
 class RtpPorts:
-    """A pair of ports that takes datagrams of one sender; all others are passed over.
+    """A pair of local ports that accepts datagrams of one sender only.
 
-    The host alone does not tell the channels of one recorder apart, so the ports and the SSRC count too as far as the
-    camera names them.
+    A sender is known by its host, and by its ports and its SSRC as far as the camera names them. The host alone would
+    not tell the channels of one recorder apart.
     """
 
     def __init__(self, *, local_host: str, remote_host: str) -> None:
@@ -46,13 +46,13 @@ class RtpPorts:
         self._reports: socket.socket | None = None
         self.first = 0
         self.passed_over = 0
-        """Datagrams of the camera's host that came from another port or with another SSRC than it named."""
+        """The number of datagrams dropped because the camera named another port or another SSRC."""
 
     def open(self) -> None:
-        """Find a free pair.
+        """Bind a free pair of ports.
 
         Raises:
-            CameraUnreachable: there is none.
+            CameraUnreachable: no free pair was found.
         """
         family = socket.AF_INET6 if ":" in self._local_host else socket.AF_INET
         for _ in range(_TRIES):
@@ -79,11 +79,11 @@ class RtpPorts:
         return self._packets.fileno(), self._reports.fileno()
 
     def expect(self, sender: Sender) -> None:
-        """Take datagrams of this sender only, and send reports to it."""
+        """Accept datagrams of this sender only, and send reports to it."""
         self._sender = sender
 
     def receive(self) -> tuple[list[bytes], list[bytes]]:
-        """Return the packets and the reports that have come. Never waits."""
+        """Return the packets and the reports that have come."""
         sender = self._sender
         return (
             self._drain(self._packets, port=sender.port, ssrc_at=_PACKET_SSRC_AT),
@@ -91,7 +91,7 @@ class RtpPorts:
         )
 
     def report(self, packet: bytes) -> None:
-        """Send a receiver's report; a network that does not take it now gets the next one."""
+        """Send a receiver report. It is dropped when the network does not take it now."""
         if self._reports is not None and self._sender.reports_port:
             try:
                 self._reports.sendto(packet, (self._remote_host, self._sender.reports_port))
@@ -99,7 +99,7 @@ class RtpPorts:
                 return
 
     def close(self) -> None:
-        """Give the ports back."""
+        """Close the ports."""
         for each in (self._packets, self._reports):
             if each is not None:
                 each.close()
@@ -112,7 +112,7 @@ class RtpPorts:
                 data, sender = local.recvfrom(_LARGEST)
             except BlockingIOError:
                 break
-            except OSError:  # an ICMP error of what was sent; what comes next may be well
+            except OSError:  # an ICMP error about an earlier report; later datagrams may be valid
                 continue
             if sender[0] != self._remote_host:
                 continue

@@ -1,4 +1,4 @@
-"""One viewing of a camera by RTSP: from DESCRIBE to TEARDOWN, kept alive, over TCP or UDP. Blocking."""
+"""One RTSP session with a camera, from DESCRIBE to TEARDOWN, kept alive, over TCP or UDP. Blocking."""
 
 from __future__ import annotations
 
@@ -32,23 +32,27 @@ _SENDER_REPORT = struct.Struct("!4xIQI")
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """Packets of one medium, in order; good until the next ones are asked for."""
+    """Packets of one medium in order, valid until the next `receive`. `medium` is its place in the list of `play`."""
 
     medium: int
     packets: list[bytes | memoryview]
     report: SenderReport | None = None
-    """What the camera said of this medium's clock; over UDP it may have said it after these packets."""
+    """The camera's sender report of this medium, None for none; over UDP it may be newer than these packets."""
 
 
 class RtspViewing:
-    """One viewing of a camera. `receive` returns packets until it raises. Only `interrupt` may be called from
-    other threads.
+    """One session with a camera: call `describe`, `play`, `receive` until it raises, and `close`.
+
+    Only `interrupt` may be called from other threads.
     """
 
     def __init__(
         self, *, url: str, transport: Transport, seconds: float, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """`url` may hold credentials; it goes into no error. `seconds`: how long each answer may take."""
+        """Set up a session. `url` may hold credentials, which appear in no error.
+
+        `seconds` is how long connecting and each answer may take.
+        """
         self._parts = urlsplit(url)
         self._transport: Transport = transport
         self._seconds = seconds
@@ -66,16 +70,16 @@ class RtspViewing:
         self._keepalive_at = 0.0
         self._ssrc = secrets.token_bytes(4)
         self.begins: tuple[int | None, ...] = ()
-        """The RTP time of each medium at which the camera said it begins to play; None where it did not say."""
+        """For each medium, the RTP time at which the camera says that it begins to play; None when it does not say."""
 
     @property
     def over(self) -> Transport:
-        """Transport in use; the camera may have chosen another than it was asked for."""
+        """The transport in use, which is another than asked for when the camera refused that one."""
         return self._transport
 
     @property
     def why_nothing_came(self) -> str:
-        """Return a likely cause of missing packets, as the end of a sentence; "" without one."""
+        """A likely cause of missing packets, as the end of a sentence; "" when none is known."""
         if self._transport == "tcp":
             return ""
         if any(ports.passed_over for ports in self._ports):
@@ -83,13 +87,13 @@ class RtspViewing:
         return "; a firewall may hold up its UDP"
 
     def interrupt(self) -> None:
-        """End whatever waits."""
+        """End all waits in the thread that reads; callable from any thread."""
         self._interrupted = True
         if self._connection is not None:
             self._connection.interrupt()
 
     def describe(self) -> list[Media]:
-        """Connect and hear what the camera offers; redirects are followed.
+        """Connect and return the media that the camera offers. Redirects are followed.
 
         Raises:
             CameraUnreachable: no connection, or no answer in time.
@@ -113,9 +117,9 @@ class RtspViewing:
         raise CameraRefused("the camera sends us from one address to the next")
 
     def play(self, media: list[Media]) -> int:
-        """Start these media; their places in the list are their numbers. How many play: only the first one must.
+        """Start these media; return how many of them play. If the camera refuses one, those from it on are left out.
 
-        Raises: as `describe`.
+        The first medium must play. Raises as `describe`.
         """
         connection = self._open_connection()
         playing = 0
@@ -142,12 +146,12 @@ class RtspViewing:
         return playing
 
     def gather(self, size: int, seconds: float) -> None:
-        """Receive no sooner than when so many bytes are there, or so many seconds have passed; over TCP alone."""
+        """Make `receive` wait until `size` bytes are there or `seconds` have passed. No effect over UDP."""
         if self._connection is not None and not self._ports:
             self._connection.gather(size, seconds)
 
     def receive(self) -> list[Arrived]:
-        """Wait for what comes next; return an empty list after a tenth of a second, or after `gather`'s time.
+        """Wait for the next packets; return an empty list when none came within 0.1 s, or the time set by `gather`.
 
         Raises:
             CameraEnded: the camera ended the session.
@@ -163,14 +167,14 @@ class RtspViewing:
         return arrived
 
     def close(self) -> None:
-        """Tell the camera, as far as it listens, so that its session does not stay; leave."""
+        """End the session at the camera, if it still answers, and close the connection and the ports."""
         connection, self._connection = self._connection, None
         if connection is not None:
             if self._session is not None and not self._interrupted:
                 with contextlib.suppress(CameraUnreachable, CameraEnded):
                     sent = connection.send("TEARDOWN", self._url, self._session_header())
-                    # Who closes a connection with bytes unread resets it (RFC 2525, 2.17), and a reset takes with it
-                    # what the camera has not read yet: this very word. Its session would stay, and fill the camera.
+                    # Closing a connection with unread bytes resets it (RFC 2525, 2.17), and then the camera may never
+                    # read the TEARDOWN. Its session would stay and use up the camera's viewers. So wait for the answer.
                     connection.wait_for(sent, seconds=_LEAVE_SECONDS)
             connection.close()
         for ports in self._ports:
@@ -235,7 +239,7 @@ class RtspViewing:
         return connection.ask("SETUP", medium.control, {"Transport": wanted, **self._session_header()})
 
     def _interleaved(self, packets: Packets) -> list[Arrived]:
-        """Return what came in the order in which it came: it says which sound belongs to which pictures."""
+        """Return packets and reports in order of arrival, which may have to show which sound belongs to a picture."""
         arrived: list[Arrived] = []
         for channel, same in packets:
             number = self._channels.get(channel)
@@ -293,7 +297,10 @@ class RtspViewing:
 
 
 def _heed_report(report: bytes | memoryview, *, medium: int) -> SenderReport | None:
-    """Read the camera's reports: its clock, and the BYE of the first medium (RFC 3550, 6.4 and 6.6)."""
+    """Return the newest sender report in an RTCP packet (RFC 3550, 6.4); None when there is none.
+
+    Raises CameraEnded for a BYE of the first medium (6.6).
+    """
     at = 0
     newest: SenderReport | None = None
     while at + 4 <= len(report) and report[at] & 0xC0 == 0x80:
@@ -324,7 +331,7 @@ def _moved(before: SplitResult, location: str) -> SplitResult:
     after = urlsplit(location)
     if after.scheme.lower() not in ("rtsp", "rtsps"):
         raise CameraRefused("the camera sends us to an address that is not RTSP")
-    # the account stays with the camera it was given for
+    # the account is kept only for the same host
     account, at, _ = before.netloc.rpartition("@")
     if at and "@" not in after.netloc and after.hostname == before.hostname:
         after = after._replace(netloc=f"{account}@{after.netloc}")
@@ -336,7 +343,7 @@ def _fields(transport: str) -> dict[str, str]:
 
 
 def _ssrc(value: str) -> bytes:
-    """Read the eight hexadecimal digits of an SSRC; "" if there are none or all are 0."""
+    """Return the four bytes of an SSRC in hexadecimal; empty when it is invalid or 0."""
     try:
         number = int(value, 16)
     except ValueError:

@@ -1,1 +1,1 @@
-"""The RTSP server: gives encoded frames to viewers, on the event loop. Nothing here reads a camera."""
+"""The RTSP server, which sends encoded frames to viewers, on the event loop. It reads no camera itself."""

@@ -1,4 +1,7 @@
-"""One stream to many viewers: the same frame object for all, a bounded queue for each. Belongs to the loop."""
+"""Distribution of one stream to many viewers: all share the frame objects; each has a bounded queue.
+
+Belongs to the event loop.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ MOST_QUEUED = 150
 
 
 class Subscription:
-    """One viewer's frames: they begin at a keyframe, and after a loss go on at one."""
+    """The frames of one viewer. They begin at a keyframe, and go on at a keyframe after a loss."""
 
     def __init__(self, *, most_queued: int) -> None:
         self._most_queued = most_queued
@@ -24,10 +27,10 @@ class Subscription:
         self._waits_for_keyframe = True
         self._ended = False
         self.dropped = 0
-        """Frames this viewer was too slow for."""
+        """The number of frames dropped because this viewer was too slow."""
 
     def offer(self, frame: EncodedFrame) -> None:
-        """Queue a frame, or drop it and all that depends on it."""
+        """Queue a frame. When the queue is full, drop everything up to the next keyframe."""
         if self._waits_for_keyframe and not frame.keyframe:
             return
         if len(self._frames) >= self._most_queued:
@@ -45,7 +48,7 @@ class Subscription:
         self._arrived.set()
 
     async def frames(self) -> AsyncIterator[EncodedFrame]:
-        """Yield frames in order, until the stream ends."""
+        """Iterate over frames in order until the stream ends."""
         while True:
             while self._frames:
                 yield self._frames.popleft()
@@ -56,7 +59,7 @@ class Subscription:
 
 
 class Fanout:
-    """Distributor of one stream's frames to its viewers. The format is known from the first keyframe on."""
+    """The distributor of one stream's frames to its viewers. The format is known from the first keyframe on."""
 
     def __init__(self, *, most_queued: int = MOST_QUEUED) -> None:
         self._most_queued = most_queued
@@ -66,16 +69,16 @@ class Fanout:
 
     @property
     def viewers(self) -> int:
-        """Number of subscriptions."""
+        """The number of subscriptions."""
         return len(self._subscriptions)
 
     @property
     def sound(self) -> AudioFormat | None:
-        """None: it carries pictures alone."""
+        """Always None: this feed has no sound."""
         return None
 
     async def format(self) -> VideoFormat:
-        """Wait for the format."""
+        """Wait for the first keyframe with parameter sets; return the format."""
         while self._format is None:
             await self._known.wait()
         return self._format
@@ -84,7 +87,7 @@ class Fanout:
         """Hand a frame to every viewer; never blocks.
 
         Raises:
-            ProtocolViolation: a keyframe's parameter sets make no sense; the frame goes to nobody.
+            ProtocolViolation: a keyframe's parameter sets are invalid; the frame is dropped.
         """
         if frame.keyframe:
             found = formats.told_by(frame, known=self._format)
@@ -105,7 +108,7 @@ class Fanout:
             self._subscriptions.discard(subscription)
 
     def end_all(self) -> None:
-        """End every viewer's stream; new ones may come."""
+        """End the stream of every present viewer. New viewers can still subscribe."""
         for subscription in self._subscriptions:
             subscription.end()
 

@@ -40,27 +40,27 @@ _DIGEST_PART = re.compile(r'(\w+)="?([^",]*)"?')
 
 @dataclass(frozen=True, slots=True)
 class RtspRequest:
-    """One request; header names in lower case."""
+    """One request. Header names are in lower case."""
 
     method: str
     url: str
     path: str
-    """The stream's path: the URL's, without query and without the track's name."""
+    """The stream's path: the URL's path without the track's name."""
     headers: Mapping[str, str]
     is_sound: bool = False
-    """Whether the URL names the track of sound."""
+    """Whether the URL names the sound track."""
 
 
 @dataclass(frozen=True, slots=True)
 class RtspAnswer:
-    """One answer; sequence number and session are added when it is written."""
+    """One answer, without its sequence number and session, which are added when it is written."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
 
     def to_bytes(self, sequence: str) -> bytes:
-        """Encode the answer to the request with that CSeq."""
+        """Encode the answer. `sequence` is the CSeq of the request."""
         lines = [f"RTSP/1.0 {self.status} {_REASONS.get(self.status, 'Refused')}", f"CSeq: {sequence}"]
         lines += [f"{name}: {value}" for name, value in self.headers.items()]
         if self.body:
@@ -70,7 +70,7 @@ class RtspAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """User and password that viewers of the server need."""
+    """The user name and password that viewers need."""
 
     user: str
     password: str = field(repr=False)
@@ -78,7 +78,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class AskedTransport:
-    """Transport that a viewer asks for: a pair of interleaved channels, or a pair of its UDP ports."""
+    """The transport that a viewer asks for: a pair of interleaved channels, or a pair of its UDP ports."""
 
     interleaved: bool
     first: int
@@ -86,10 +86,10 @@ class AskedTransport:
 
 
 def parse_request(head: bytes) -> RtspRequest:
-    """Parse a request's head, up to and without the empty line.
+    """Parse the head of a request, without the empty line behind it.
 
     Raises:
-        ProtocolViolation: it is none.
+        ProtocolViolation: the bytes are no RTSP request.
     """
     lines = head.decode("utf-8", "replace").split("\r\n")
     parts = lines[0].split(" ")
@@ -110,7 +110,7 @@ def parse_request(head: bytes) -> RtspRequest:
 
 
 def parse_transport(value: str) -> AskedTransport | None:
-    """Choose the first transport of a SETUP that this server can do, or None."""
+    """Return the first transport in a SETUP that this server supports; None when there is none."""
     for option in value.split(","):
         fields = [part.strip() for part in option.split(";")]
         named = dict(part.split("=", 1) for part in fields if "=" in part)
@@ -126,7 +126,7 @@ def parse_transport(value: str) -> AskedTransport | None:
 
 
 def session_description(described: VideoFormat, *, host: str, sound: AudioFormat | None = None) -> bytes:
-    """Write the SDP of a stream that carries this video, and this AAC."""
+    """Return the SDP of a stream with this video and, if given, this AAC."""
     name, parameters = _encoding(described)
     lines = (
         "v=0",
@@ -146,9 +146,7 @@ def session_description(described: VideoFormat, *, host: str, sound: AudioFormat
 
 
 def _sound_description(sound: AudioFormat) -> tuple[str, ...]:
-    """Describe sound by RFC 3640, 4.1 and 3.3.6. Raises KeyError for a rate without an index (ISO/IEC 14496-3,
-    1.6.3.4).
-    """
+    """Return the SDP lines of AAC (RFC 3640, 3.3.6 and 4.1). It must pass `may_be_served`."""
     config = sound.object_type << 11 | _RATES[sound.rate] << 7 | sound.channels << 3
     parameters = f"mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config={config:04x}"
     return (
@@ -160,7 +158,7 @@ def _sound_description(sound: AudioFormat) -> tuple[str, ...]:
 
 
 def may_be_served(sound: AudioFormat | None) -> bool:
-    """Return whether a stream can carry this sound: AAC-LC of a usual rate."""
+    """Return whether a stream can carry this sound: AAC of a usual rate, with 1 to 7 as its channels; None cannot."""
     return (
         sound is not None
         and sound.codec is AudioCodec.AAC
@@ -171,7 +169,7 @@ def may_be_served(sound: AudioFormat | None) -> bool:
 
 
 def _encoding(described: VideoFormat) -> tuple[str, str]:
-    """Return the encoding's name and parameters (RFC 6184, 8.1; RFC 7798, 7.1)."""
+    """Return the name and the SDP parameters of a video's encoding (RFC 6184, 8.1; RFC 7798, 7.1)."""
     vps, sps, pps = (base64.b64encode(unit).decode() for unit in (described.vps, described.sps, described.pps))
     if described.kind is VideoCodec.H265:
         return "H265", f"sprop-vps={vps};sprop-sps={sps};sprop-pps={pps}"
@@ -193,7 +191,7 @@ def may_view(request: RtspRequest, credentials: Credentials, *, realm: str, nonc
 
 
 def _md5(text: str) -> str:
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()  # what RTSP's digest is made of
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()  # RTSP's digest authentication requires MD5
 
 
 def _pair(value: str, *, most: int) -> tuple[int, int] | None:

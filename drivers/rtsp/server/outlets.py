@@ -1,4 +1,4 @@
-"""Outlets for a viewer's packets: its RTSP connection, or UDP. They belong to the loop."""
+"""Outlets for a viewer's packets: its RTSP connection, or UDP. They belong to the event loop."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from drivers.rtsp.server.messages import AskedTransport
 
 
 class Outlet(Protocol):
-    """One track's way to its viewer."""
+    """The way of one track's packets to its viewer."""
 
     async def send(self, packets: list[bytes]) -> None:
-        """Send these RTP packets."""
+        """Send RTP packets; may wait until a slow viewer takes them."""
         ...
 
     def report(self, packet: bytes) -> None:
-        """Send this RTCP packet."""
+        """Send an RTCP packet, without waiting."""
         ...
 
     def close(self) -> None:
-        """Close the ports: nothing follows."""
+        """Close the outlet's own ports, if it has any."""
         ...
 
 
 class Interleaved:
-    """Packets inside the RTSP connection (RFC 2326, 10.12)."""
+    """The outlet inside the RTSP connection (RFC 2326, 10.12)."""
 
     def __init__(self, *, writer: asyncio.StreamWriter, channel: int, control: int) -> None:
         self._writer = writer
@@ -34,21 +34,21 @@ class Interleaved:
         self._control = control
 
     async def send(self, packets: list[bytes]) -> None:
-        """See Outlet."""
+        """Send RTP packets, and wait until the connection takes them."""
         mark = bytes((0x24, self._channel))
         self._writer.write(b"".join(mark + len(packet).to_bytes(2, "big") + packet for packet in packets))
         await self._writer.drain()
 
     def report(self, packet: bytes) -> None:
-        """See Outlet."""
+        """Send an RTCP packet on the control channel."""
         self._writer.write(bytes((0x24, self._control)) + len(packet).to_bytes(2, "big") + packet)
 
     def close(self) -> None:
-        """Do nothing: the connection's owner closes it."""
+        """Do nothing: the session closes the connection."""
 
 
 class Datagrams:
-    """Packets over UDP to the viewer's port."""
+    """The outlet over UDP, to the viewer's pair of ports."""
 
     def __init__(self, *, transport: asyncio.DatagramTransport, control: asyncio.DatagramTransport, port: int) -> None:
         self._transport = transport
@@ -56,22 +56,25 @@ class Datagrams:
         self.port = port
 
     async def send(self, packets: list[bytes]) -> None:
-        """See Outlet."""
+        """Send RTP packets, without waiting."""
         for packet in packets:
             self._transport.sendto(packet)
 
     def report(self, packet: bytes) -> None:
-        """See Outlet."""
+        """Send an RTCP packet."""
         self._control.sendto(packet)
 
     def close(self) -> None:
-        """See Outlet."""
+        """Close both ports."""
         self._transport.close()
         self._control.close()
 
 
 async def open_datagrams(local: str, remote: str, asked: AskedTransport) -> Datagrams:
-    """Bind a pair of neighbouring ports, the even one for packets (RFC 3550, 11)."""
+    """Bind a free pair of neighbouring ports, the even one for packets (RFC 3550, 11).
+
+    Raises ConnectionAbortedError when none is found.
+    """
     loop = asyncio.get_running_loop()
     for _ in range(50):
         port = random.randrange(20_000, 60_000, 2)  # noqa: S311  # a port, no secret

@@ -1,4 +1,4 @@
-"""A small RTSP server: re-serves streams on the site's network. Many viewers share one feed; none can slow another."""
+"""A small RTSP server for streams on the site's network. Many viewers share one feed; none can slow down another."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MOST_VIEWERS = 64
 
 
 class ServedStream:
-    """One path of the server: a feed, and the faults that a camera of this kind may have.
+    """One stream of the server, with the faults of cameras that it can imitate for demonstrations and tests.
 
     Attributes:
-        feed: where frames are published.
-        credentials: what viewers must know; None: nothing.
-        refuse_with: an RTSP status that answers every DESCRIBE and SETUP; None: none.
-        stalled: connections stay up, and no frame is sent.
-        loses_keyframes: a part of every other keyframe is lost on the way.
+        feed: the source of the stream's frames.
+        credentials: the account that viewers need; None for none.
+        refuse_with: the RTSP status that answers every DESCRIBE and SETUP; None to serve normally.
+        stalled: whether to send no frames while connections stay up.
+        loses_keyframes: whether to leave out a part of every other keyframe.
     """
 
     def __init__(self, *, feed: Feed, credentials: Credentials | None = None) -> None:
@@ -38,7 +38,7 @@ class ServedStream:
 
     @property
     def viewers(self) -> int:
-        """Number of viewers that are served now."""
+        """The number of viewers that are served now."""
         return self.feed.viewers
 
     def drop_viewers(self) -> None:
@@ -47,21 +47,21 @@ class ServedStream:
             session.abort()
 
     def joined(self, session: RtspSession) -> None:
-        """Note a connection that asks for this stream."""
+        """Note that a session has set up this stream."""
         self._sessions.add(session)
 
     def left(self, session: RtspSession) -> None:
-        """Note that a connection is gone."""
+        """Note that a session has ended."""
         self._sessions.discard(session)
 
 
 class RtspServer:
-    """Serves streams by path. `async with` it; `port` is known inside.
+    """The server. It listens inside its `async with` block, where `port` is the port in use.
 
     Args:
-        streams: path (`/gate1`) to stream; may change while serving.
+        streams: the streams by path (`/gate1`); may change while serving.
         host: the address to listen on.
-        port: 0 chooses a free one.
+        port: the port to listen on; 0 takes a free one.
     """
 
     def __init__(self, *, streams: Mapping[str, ServedStream], host: str = "127.0.0.1", port: int = 0) -> None:
@@ -88,7 +88,7 @@ class RtspServer:
         await asyncio.gather(*tasks)
 
     def url(self, path: str) -> str:
-        """Return the address of a stream."""
+        """Return the URL of the stream at this path."""
         return f"rtsp://{self._host}:{self.port}{path}"
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

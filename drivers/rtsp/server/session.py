@@ -1,4 +1,4 @@
-"""One viewer's RTSP connection: answers its requests while one task sends its packets."""
+"""One viewer's RTSP connection: it answers requests while a second task sends packets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from drivers.rtsp.server.outlets import Interleaved, Outlet, open_datagrams
 
 _REPORT_TICKS = 5 * TICKS_PER_SECOND
 _BEGIN_SECONDS = 1_600_000_000
-"""The reports' clock at presentation time 0: the same for both tracks, and no wall time."""
+"""The time in sender reports at presentation time 0, the same for both tracks. It is no wall time."""
 
 _REALM = "edge-gateway"
 _FORMAT_SECONDS = 5.0
@@ -39,7 +39,7 @@ _LONGEST_HEAD = 16_384
 
 
 class Track:
-    """Pictures, or with `sound` that. Belongs to the loop."""
+    """One track of a viewer: pictures, or the sound of this format. Belongs to the event loop."""
 
     def __init__(self, *, outlet: Outlet, sound: AudioFormat | None) -> None:
         self._outlet = outlet
@@ -54,13 +54,13 @@ class Track:
 
     @property
     def next_sequence(self) -> int:
-        """The sequence number of the packet that comes next."""
+        """The sequence number of the next packet."""
         return self._pictures.next_sequence if self._sound is None else self._sounds.next_sequence
 
     async def send(self, item: EncodedFrame | EncodedAudio, *, lost: bool = False) -> None:
-        """Send one of its kind; of sound of another format than was set up nothing is sent.
+        """Send a frame or a piece of sound. Sound of another format than the track's is dropped.
 
-        `lost`: its second packet is lost on the way.
+        `lost` leaves out its second packet, as if the network had lost it.
         """
         if isinstance(item, EncodedFrame):
             packets, timestamp = self._pictures.packets(item), self._pictures.timestamp(item.pts)
@@ -84,46 +84,46 @@ class Track:
         self._octets += sum(map(len, packets)) - 12 * len(packets)
 
     def close(self) -> None:
-        """Close the outlet: nothing follows."""
+        """Close the outlet."""
         self._outlet.close()
 
 
 class Frames(Protocol):
-    """One viewer's frames."""
+    """The frames of one viewer."""
 
     def frames(self) -> AsyncIterator[EncodedFrame | EncodedAudio]:
-        """Yield frames in order, and the sound between them, until the stream ends."""
+        """Iterate over frames in order, and the sound between them, until the stream ends."""
         ...
 
 
 class Feed(Protocol):
-    """Source of a stream's frames; `Fanout` is one."""
+    """The source of a stream's frames, for example a `Fanout`."""
 
     @property
     def viewers(self) -> int:
-        """Number of subscriptions."""
+        """The number of subscriptions."""
         ...
 
     @property
     def sound(self) -> AudioFormat | None:
-        """The AAC that comes with its frames, None for none."""
+        """The format of the sound that comes with the frames, None for none."""
         ...
 
     async def format(self) -> VideoFormat:
-        """Wait for the format."""
+        """Wait until the format is known, and return it."""
         ...
 
     def subscribe(self) -> AbstractContextManager[Frames]:
-        """Return one viewer, for the length of the block."""
+        """Add a viewer for the length of the block."""
         ...
 
 
 class Stream(Protocol):
-    """Stream as a session uses it; `ServedStream` is one."""
+    """A stream as a session uses it; see `ServedStream`, also for the attributes."""
 
     @property
     def feed(self) -> Feed:
-        """Source of its frames."""
+        """The source of the stream's frames."""
         ...
 
     credentials: Credentials | None
@@ -132,16 +132,16 @@ class Stream(Protocol):
     loses_keyframes: bool
 
     def joined(self, session: RtspSession) -> None:
-        """Note a connection that asks for this stream."""
+        """Note that a session has set up this stream."""
         ...
 
     def left(self, session: RtspSession) -> None:
-        """Note that a connection is gone."""
+        """Note that a session has ended."""
         ...
 
 
 class RtspSession:
-    """Serves one connection until the viewer ends it, falls silent over UDP, or does not take its packets."""
+    """The session of one connection. It lasts until the viewer ends it, asks nothing for 75 s or takes no packets."""
 
     def __init__(
         self,
@@ -166,14 +166,14 @@ class RtspSession:
         self._ended = False
 
     def abort(self) -> None:
-        """Break the connection."""
+        """Break the connection at once."""
         self._writer.transport.abort()
 
     async def run(self) -> None:
-        """Serve to the end.
+        """Serve the viewer until it ends the session with TEARDOWN.
 
         Raises:
-            ConnectionError, TimeoutError, asyncio.IncompleteReadError: the viewer is gone.
+            ConnectionAbortedError: the viewer is gone, silent or too slow, or broke the protocol.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -200,7 +200,7 @@ class RtspSession:
         return f"{self._identity};timeout={_SESSION_TIMEOUT}"
 
     async def _request(self) -> RtspRequest:
-        """Read the next request; interleaved packets from the viewer (its reports) are passed over."""
+        """Read the next request; skip interleaved packets from the viewer (its reports)."""
         async with asyncio.timeout(_IDLE_SECONDS):
             while (first := await self._reader.readexactly(1)) in (b"$", b"\r", b"\n"):
                 if first == b"$":

@@ -1,6 +1,6 @@
-"""A moving picture with a running time code, encoded as a camera would: for demonstrations, and to test a line.
+"""A moving test picture with a running time code, encoded as by a camera, for demonstrations and tests.
 
-It is cheap, because what stands still costs an encoder nothing: a bar wanders and the digits change.
+Only a bar and the digits change, because the still parts of a picture cost the encoder almost nothing.
 """
 
 from __future__ import annotations
@@ -71,20 +71,24 @@ _BAR_WIDTH = 16
 
 
 def rows(character: str) -> tuple[int, ...]:
-    """Return seven rows of five bits, the leftmost dot highest. Small letters become capitals, unknown ones a dash."""
+    """Return a character's dots: seven rows of five bits, the leftmost dot in the highest bit.
+
+    Small letters become capitals, and unknown characters a dash.
+    """
     return tuple(bytes.fromhex(_ROWS.get(character.upper(), _ROWS["-"])))
 
 
 class TestCard:
-    """One encoder. `encode` is blocking and belongs to one caller at a time; `run` feeds a fan-out at the right pace.
+    """The source of one test picture. `encode` blocks and has one caller at a time; `run` feeds a fan-out in real time.
 
     Args:
-        name: shown in the picture.
-        time_code: what is written below it, asked for each frame, e.g. `12:34:56.7`; at most 16 characters are shown.
-        width: pixels, a multiple of 32.
-        height: pixels, even.
+        name: the name shown in the picture, up to 24 characters.
+        time_code: a function called for each frame that returns the text below the name, e.g. `12:34:56.7`. What does
+            not fit into the width is cut off.
+        width: the width in pixels, a multiple of 32.
+        height: the height in pixels, an even number.
         rate: frames per second.
-        keyframe_seconds: at least this much between two keyframes.
+        keyframe_seconds: the interval between two keyframes, rounded up to whole frames.
         monotonic: the clock that paces and stamps frames.
     """
 
@@ -114,7 +118,7 @@ class TestCard:
         self._canvas.text(name[:24], x=24, y=height // 8, scale=max(1, width // 320) + 1)
 
     def encode(self) -> list[EncodedFrame]:
-        """Draw and encode the next frame; none depends on a later one."""
+        """Draw and encode the next frame. No frame refers to a later one."""
         if self._encoder is None:
             self._encoder = _encoder(self._width, self._height, self._rate, self._keyframe_ticks)
         self._draw()
@@ -126,7 +130,7 @@ class TestCard:
         return list(self._frames(self._encoder, frame))
 
     async def run(self, feed: Fanout) -> None:
-        """Feed frames at their pace until cancelled; encoding is done in a thread."""
+        """Publish frames at the frame rate until cancelled. Frames are encoded in a thread."""
         begun = self._monotonic() - float(self._index / self._rate)
         while True:
             for frame in await asyncio.to_thread(self.encode):
@@ -171,7 +175,7 @@ def _encoder(width: int, height: int, rate: Fraction, keyframe_ticks: int) -> Vi
 
 
 class _Canvas:
-    """Three planes of a 4:2:0 picture. Only brightness changes after `stripes`."""
+    """The three planes of a 4:2:0 picture. After `stripes`, only the brightness plane changes."""
 
     def __init__(self, *, width: int, height: int) -> None:
         self._width = width
@@ -181,7 +185,7 @@ class _Canvas:
         self._still = b""
 
     def stripes(self) -> None:
-        """Draw colour bars, and a dark band at the foot for the time code."""
+        """Draw colour bars, and a dark band at the bottom for the time code."""
         for plane in range(3):
             width = self._width if plane == 0 else self._width // 2
             rows = self._height if plane == 0 else self._height // 2
@@ -209,19 +213,19 @@ class _Canvas:
                     self._planes[0][start : start + len(line)] = line
 
     def bar(self, x: int, width: int) -> None:
-        """Draw the moving bar, in the middle of the picture."""
+        """Draw the moving bar at half the picture's height."""
         for row in self._band:
             start = row * self._width + x
             self._planes[0][start : start + width] = bytes((_BAR if row % 2 else _WHITE,)) * width
 
     def restore(self, x: int, width: int) -> None:
-        """Draw what was behind the bar."""
+        """Restore the colour bars where the moving bar was."""
         for row in self._band:
             start = row * self._width + x
             self._planes[0][start : start + width] = self._still[x : x + width]
 
     def copy_to(self, frame: VideoFrame) -> None:
-        """Fill a frame; its lines may be longer than the picture's."""
+        """Copy the planes into a frame, whose lines may be padded."""
         for plane, pixels in zip(frame.planes, self._planes, strict=True):
             width = plane.width
             if plane.line_size == width:
