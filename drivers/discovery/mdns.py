@@ -1,4 +1,4 @@
-"""What announces itself on the network by mDNS: cameras, converters, devices with a page."""
+"""Discovery of cameras, converters and devices with a web page that announce themselves by mDNS."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ASK_MILLISECONDS = 1500
 
 @dataclass(frozen=True, slots=True, order=True)
 class Announced:
-    """A service: its kind as `rtsp`, its name, and where it is."""
+    """An announced service: its kind (as in `rtsp`), name, IPv4 address and port."""
 
     kind: str
     name: str
@@ -33,7 +33,7 @@ class Announced:
 
 
 async def announced(interfaces: Iterable[str], *, seconds: float) -> tuple[Announced, ...]:
-    """Return what announces itself within so many seconds on the interfaces with these addresses."""
+    """Return the services that announce themselves within `seconds` on the interfaces with these addresses."""
     addresses = list(interfaces)
     if not addresses:
         return ()

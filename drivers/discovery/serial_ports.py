@@ -1,4 +1,4 @@
-"""The serial ports of this machine, under names that stay when cables change places."""
+"""The serial ports of this machine, under names that stay the same when cables are plugged in elsewhere."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ BY_ID = Path("/dev/serial/by-id")
 
 @dataclass(frozen=True, slots=True)
 class SerialPort:
-    """A port: its lasting name, and the device that it is now."""
+    """A serial port: its lasting name, and the device file that it is at present."""
 
     path: str
     device: str
 
 
 def serial_ports(folder: Path = BY_ID) -> tuple[SerialPort, ...]:
-    """Return the ports of adapters by their ids, in order; none when there are no adapters."""
+    """Return the ports of USB adapters, sorted by name; none when there are no adapters."""
     try:
         names = sorted(folder.iterdir())
-    except OSError:  # no adapter: the folder is not even made
+    except OSError:  # without an adapter the system does not make the folder
         return ()
     return tuple(SerialPort(str(name), str(name.resolve())) for name in names)

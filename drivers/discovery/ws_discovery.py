@@ -1,6 +1,6 @@
-"""ONVIF cameras by WS-Discovery: a probe to the multicast group on each interface, and the answers for a while.
+"""Discovery of ONVIF cameras by WS-Discovery: a probe to the multicast group on each interface collects answers.
 
-Answers are untrusted: small, without a DOCTYPE, and counted only when they name the probe that they answer.
+Answers are untrusted. They must be small, have no DOCTYPE, and name the probe that they answer.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class OnvifCamera:
     """A camera as it announces itself.
 
     Attributes:
-        address: its host on the network.
-        service: the address of its ONVIF service.
-        name: what it is called, "" when it does not say.
-        hardware: its model, "" when it does not say.
+        address: the host name or IP address of its ONVIF service.
+        service: the URL of its ONVIF service.
+        name: its name, "" when it gives none.
+        hardware: its model, "" when it gives none.
     """
 
     address: str
@@ -51,12 +51,12 @@ class OnvifCamera:
 
 
 def probe(message: str) -> bytes:
-    """Return a probe for cameras, with this id."""
+    """Return a probe for cameras with this message id."""
     return _PROBE.format(message=message).encode()
 
 
 def camera_of(answer: bytes, *, message: str) -> OnvifCamera | None:
-    """Return the camera that answers this probe; None for anything else."""
+    """Return the camera that answers the probe with the id `message`; None for any other bytes."""
     try:
         texts = read_xml(answer).first
     except ProtocolViolation:
@@ -77,7 +77,7 @@ def camera_of(answer: bytes, *, message: str) -> OnvifCamera | None:
 async def onvif_cameras(
     interfaces: Iterable[str], *, seconds: float, group: str = GROUP, port: int = PORT
 ) -> tuple[OnvifCamera, ...]:
-    """Ask on the interfaces with these addresses, and return the cameras that answer within so many seconds."""
+    """Ask on the interfaces with these addresses, and return the cameras that answer within `seconds`."""
     message = f"urn:uuid:{uuid.uuid4()}"
     found: dict[str, OnvifCamera] = {}
     loop = asyncio.get_running_loop()
@@ -99,7 +99,7 @@ async def onvif_cameras(
 
 
 class _Listener(asyncio.DatagramProtocol):
-    """Collector of the answers at one interface."""
+    """The collector of the answers at one interface."""
 
     def __init__(self, message: str, found: dict[str, OnvifCamera]) -> None:
         self._message = message
@@ -111,7 +111,7 @@ class _Listener(asyncio.DatagramProtocol):
             self._found[camera.service] = camera
 
     def error_received(self, exc: Exception) -> None:
-        """Pass over a report that nobody listens somewhere."""
+        """Ignore an ICMP error: some host does not listen on the port."""
 
 
 def _socket(address: str) -> socket.socket:
@@ -128,7 +128,7 @@ def _socket(address: str) -> socket.socket:
 
 
 def _scope(scopes: list[str], key: str) -> str:
-    """Return the value of a scope, as `onvif://www.onvif.org/name/Yard%20camera`."""
+    """Return the decoded value of a scope, as in `onvif://www.onvif.org/name/Yard%20camera`; "" for none."""
     for scope in scopes:
         head, found, value = scope.partition(f"/{key}/")
         if found and head.endswith("onvif.org"):

@@ -39,26 +39,27 @@ from drivers.http_session import (
 )
 
 _REFUSED_WAIT = 30.0
-"""Between polls after a refused password: the device locks an account that keeps trying."""
+"""Seconds between polls after a refused password, because the device locks an account that keeps trying."""
 
 
 class HikvisionBarrier:
-    """`drivers.contract.Gate` over ISAPI.
+    """A `drivers.contract.Gate` over ISAPI.
 
-    The barrier reports where it stands and not that it moves, so `OPENING` and `CLOSING` are never reported. It has no
+    The barrier reports its end positions and no movement, so `OPENING` and `CLOSING` are never reported. It has no
     command to stop.
 
-    A command is one request on a line of its own. Only an attempt with the right credentials has an effect; when the
-    barrier's challenge has changed, there is one attempt before it that the barrier turns down. What forbids a close is
-    asked before each attempt.
+    A command is one request on a connection of its own. When the barrier's digest challenge has changed, the first
+    attempt is turned down without effect, and a second one with the right credentials follows. `forbidden` is called
+    before each attempt.
 
     Args:
         device_id: the id that its reports carry.
-        url: `http://host:port` of the barrier's controller or of the camera that it hangs on.
-        account: who the gateway is to it.
-        channel: its parking channel.
-        poll_seconds: between questions for its position; at most 1.
-        answer_seconds: how long it may take to answer a command, from the first byte on; then its connection is reset.
+        url: `http://host:port` of the barrier's controller, or of the camera that it is connected to.
+        account: the gateway's account at the barrier.
+        channel: the barrier's parking channel.
+        poll_seconds: the interval between two polls of the position; at most 1.
+        answer_seconds: how long an answer to a command may take, from the first byte sent; after that the connection is
+            reset.
         monotonic: the clock of deadlines and stamps.
     """
 
@@ -110,11 +111,11 @@ class HikvisionBarrier:
                 await self._pace.rest(until=due)
 
     async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
-        """Command the barrier to open; returns once it answered OK, as a locked barrier does, too."""
+        """Command the barrier to open. Returns once it answered OK, which a locked barrier does too."""
         await self._command(Control.OPEN, deadline, forbidden)
 
     async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
-        """Command the barrier to close; returns once it answered OK."""
+        """Command the barrier to close. Returns once it answered OK, which a locked barrier does too."""
         await self._command(Control.CLOSE, deadline, forbidden)
 
     async def stop(
@@ -123,15 +124,15 @@ class HikvisionBarrier:
         deadline: MonotonicSeconds,  # noqa: ARG002 (the contract's signature)
         forbidden: Forbidden | None = None,  # noqa: ARG002 (the contract's signature)
     ) -> None:
-        """Raise DeviceFault: the interface has no such command."""
+        """Raise DeviceFault, because ISAPI has no command to stop."""
         raise DeviceFault("a Hikvision barrier has no command to stop")
 
     async def lock(self, *, deadline: MonotonicSeconds) -> None:
-        """Lock the barrier: from now on it answers OK to open and close, and obeys neither."""
+        """Lock the barrier: until it is unlocked, it answers OK to open and close but does not move."""
         await self._command(Control.LOCK, deadline)
 
     async def unlock(self, *, deadline: MonotonicSeconds) -> None:
-        """Let the barrier obey again."""
+        """Unlock the barrier, so that it obeys open and close again."""
         await self._command(Control.UNLOCK, deadline)
 
     async def _command(self, control: Control, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
@@ -210,7 +211,10 @@ class HikvisionBarrier:
 
 
 async def _judge(response: aiohttp.ClientResponse) -> None:
-    """Judge the answer to a command: DeviceFault when refused, LinkError when its outcome is unknown."""
+    """Raise unless the answer to a command is OK: DeviceFault for a refusal, LinkError for a server error.
+
+    An unreadable answer raises ProtocolViolation.
+    """
     body = await read_answer(response)
     if response.status == 200:
         isapi.check_answer(body)

@@ -1,4 +1,4 @@
-"""Requests to a barrier and its answers, pure (ISAPI, vehicle access control)."""
+"""Requests to a barrier and its answers (ISAPI, vehicle access control). Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _POSITIONS = {"0": GatePosition.UNKNOWN, "1": GatePosition.CLOSED, "2": GatePosi
 
 
 class Control(StrEnum):
-    """A `ctrlMode`. Locked, the barrier answers OK to open and close and obeys neither."""
+    """A command (`ctrlMode`). A locked barrier answers OK to open and close but does not move."""
 
     OPEN = "open"
     CLOSE = "close"
@@ -22,17 +22,17 @@ class Control(StrEnum):
 
 
 def control_path(channel: int) -> str:
-    """Return where a command is put."""
+    """Return the path to which a command is sent by PUT."""
     return f"/ISAPI/Parking/channels/{channel}/barrierGate"
 
 
 def status_path(channel: int) -> str:
-    """Return where the position is read."""
+    """Return the path from which the position is read."""
     return f"/ISAPI/Parking/channels/{channel}/barrierGate/barrierGateStatus"
 
 
 def control_body(control: Control) -> bytes:
-    """Write the document of a command."""
+    """Return the XML document of a command."""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>'
         '<BarrierGate version="2.0" xmlns="http://www.isapi.org/ver20/XMLSchema">'
@@ -41,7 +41,10 @@ def control_body(control: Control) -> bytes:
 
 
 def read_position(body: bytes) -> GatePosition:
-    """Read the position in a status: 0 no signal, 1 closed, 2 open. It never shows movement."""
+    """Return the position in a status document: 0 no signal, 1 closed, 2 open; there is no value for movement.
+
+    Raises ProtocolViolation when there is none.
+    """
     said = read_xml(body).first.get("barrierGateStatus")
     if said not in _POSITIONS:
         raise ProtocolViolation("a status without a known position")
@@ -49,7 +52,7 @@ def read_position(body: bytes) -> GatePosition:
 
 
 def check_answer(body: bytes) -> None:
-    """Raise DeviceFault for an answer to a command other than OK, ProtocolViolation for an unreadable one."""
+    """Raise DeviceFault for an answer to a command that is not OK, ProtocolViolation for an unreadable one."""
     answer = read_xml(body)
     if answer.root != "ResponseStatus":
         raise ProtocolViolation(f"a {answer.root[:40]} instead of an answer")

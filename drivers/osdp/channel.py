@@ -1,4 +1,4 @@
-"""The bytes of a line for libosdp: never waiting, all or nothing, with a copy for the parser of replies."""
+"""The bytes of a line for libosdp. Reads and writes never wait; a frame is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PARITIES = {"none": serial.PARITY_NONE, "even": serial.PARITY_EVEN, "odd": seri
 
 @dataclass(frozen=True, slots=True)
 class LastReply:
-    """The last reply of a reader: the time of its first bytes, and its code."""
+    """The last reply of a reader: the instant when it was complete, and its code."""
 
     at: float
     code: int
@@ -39,7 +39,7 @@ class LastReply:
 
 @dataclass(slots=True)
 class _Asked:
-    """The request that is not answered yet: whom, what and when, and what has come since."""
+    """The request that is not answered yet: its reader, bytes and instant, and the bytes received since."""
 
     address: int
     request: bytes
@@ -48,7 +48,7 @@ class _Asked:
 
 
 class Line:
-    """An open line: a serial port or a TCP connection, neither of which ever waits."""
+    """An open line: a serial port or a TCP connection in non-blocking mode."""
 
     def __init__(self, port: serial.Serial | socket.socket) -> None:
         self._port = port
@@ -62,7 +62,7 @@ class Line:
         return bool(self._hang_up.poll(0))
 
     def read(self, size: int) -> bytes:
-        """Read what has come, b"" for nothing. OSError when the line is gone."""
+        """Return up to `size` bytes that have come, b"" for none. Raises OSError when the line is lost."""
         try:
             data = os.read(self._fd, size)
         except BlockingIOError:
@@ -72,13 +72,14 @@ class Line:
         return data
 
     def write(self, data: bytes) -> bool:
-        """Send all bytes or, if the line takes none, nothing. Raises OSError when the line is gone or took only a
-        part.
+        """Send all bytes; return False when the line takes none now, and drop them.
+
+        Raises OSError when the line is lost, or took only a part of them.
         """
         try:
             sent = os.write(self._fd, data)
         except BlockingIOError:
-            # Old polls would go out in a burst when the line moves again.
+            # Unsent polls would go out in a burst once the line takes bytes again.
             self._drop_unsent()
             return False
         if sent < len(data):
@@ -86,7 +87,7 @@ class Line:
         return True
 
     def close(self) -> None:
-        """Close the descriptor; what was not sent is dropped, since a serial port would wait for it."""
+        """Close the descriptor. Drop unsent bytes first, since a serial port would wait until they are sent."""
         with contextlib.suppress(OSError, serial.SerialException, termios.error):  # a lost line counts as closed
             self._drop_unsent()
         with contextlib.suppress(OSError, serial.SerialException):
@@ -98,7 +99,7 @@ class Line:
 
 
 def open_line(setup: Setup) -> Line:
-    """Open the line by its name, within 3 s. LinkError when it does not open."""
+    """Open the line within 3 s. Raises LinkError when it does not open."""
     try:
         return Line(_serial_port(setup) if setup.url.startswith("serial:") else _tcp_connection(setup.url))
     except (OSError, serial.SerialException, termios.error, ValueError) as error:
@@ -106,10 +107,10 @@ def open_line(setup: Setup) -> Line:
 
 
 class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
-    """`osdp.Channel` on a line.
+    """An `osdp.Channel` on a line.
 
-    libosdp calls it from C, where an exception has no effect: a lost line carries nothing, and `lost` has the
-    reason.
+    libosdp calls it from C, where an exception has no effect. So a lost line reads and writes nothing, and `lost` has
+    the reason; "" while it is up.
     """
 
     def __init__(self, line: Line, *, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -123,14 +124,17 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
         self.lost = ""
 
     def taken_outcomes(self) -> Iterator[tuple[int, tuple[float | Failure, ...]]]:
-        """Take how the readers answered since the last time, by address: milliseconds, or how a request failed."""
+        """Iterate over the readers' outcomes since the last call, by address, and clear them.
+
+        An outcome is the time of an answer in milliseconds, or how a request failed.
+        """
         for address, outcomes in self._outcomes.items():
             if outcomes:
                 yield address, tuple(outcomes)
                 outcomes.clear()
 
     def read(self, max_bytes: int) -> bytes:
-        """Read the reply to the last command once it is whole, else nothing. It fits libosdp's buffer."""
+        """Return the reply to the last command once it is whole, cut to `max_bytes`; b"" before. Called by libosdp."""
         try:
             data = b"" if self.lost else self._line.read(_READ_SIZE)
         except OSError as error:
@@ -149,7 +153,7 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
         return reply.frame[:max_bytes]
 
     def write(self, buf: bytes) -> int:
-        """Send a frame: its length, or -1 when the line did not take it."""
+        """Send a frame; return its length, or -1 when the line did not take it. Called by libosdp."""
         data = bytes(buf)
         if self._asked is not None:
             failure = failure_of(self._asked.request, self._asked.received, TimeoutError())
@@ -169,7 +173,7 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
         self._outcomes.setdefault(address, deque(maxlen=MOST_OUTCOMES)).append(outcome)
 
     def flush(self) -> None:
-        """Drop what has come."""
+        """Drop the bytes that have come and were not read. Called by libosdp."""
         with contextlib.suppress(OSError):  # the next read raises it
             for _ in range(_MOST_STALE_READS):
                 if self.lost or not self._line.read(_READ_SIZE):

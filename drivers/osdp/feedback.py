@@ -1,4 +1,4 @@
-"""Commands of libosdp for the lamp and buzzer of a reader, by feedback. Pure."""
+"""Commands of libosdp that show feedback with a reader's lamp and buzzer. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ _TONE = 2
 
 
 def orders(feedback: Feedback) -> tuple[tuple[int, Order], ...]:
-    """List the commands in order, each with the capability that a reader needs for it.
+    """Return the commands for this feedback in order, each with the capability that a reader needs for it.
 
-    Granted is 3 s of green and one tone, denied 3 s of blinking red and three tones, awaiting 3 s of slowly blinking
-    amber and two short tones. Ready ends each early, and the reader shows again what it shows by itself.
+    - Granted: green for 3 s and one tone.
+    - Denied: blinking red for 3 s and three short tones.
+    - Awaiting: slowly blinking amber for 3 s and two short tones.
+    - Ready: ends the lamp's feedback early, so that the reader shows its own idle state again.
     """
     match feedback:
         case Feedback.GRANTED:

@@ -1,4 +1,4 @@
-"""The gateway's side of an OSDP line: it owns the line's process, and passes its messages to the readers."""
+"""The gateway's side of an OSDP line: the owner of the line's process, which passes its messages to the readers."""
 
 from __future__ import annotations
 
@@ -37,25 +37,28 @@ log = structlog.get_logger(__name__)
 Listener = Callable[[Happening], None]
 
 SILENT_SECONDS = 6.0
-"""Longer than a TCP connection takes to fail in the process, which says nothing meanwhile."""
+"""Seconds without a message after which the process counts as hung.
+
+Longer than opening a TCP connection may take, because the process sends no heartbeat meanwhile.
+"""
 
 END_SECONDS = 3.0
-"""A killed process may hang in the port's driver: its readers are told as lost before it is gone."""
+"""The longest wait for the end of a killed process, which may hang in the port's driver."""
 _STEADY_SECONDS = 10.0
 _REPLY_SECONDS = 0.2
-"""So long libosdp waits for a reply, as the OSDP standard has it."""
+"""The seconds that libosdp waits for a reply, as the OSDP standard prescribes."""
 _UNSENT_LIMIT = 4 * 1024
 _NOT_HANDED_ON = ("EDGE_GATEWAY_SECRET_", "CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
 
 
 class OsdpLine:
-    """Up to 32 readers on one line, served by a process that is started again when it dies or falls silent.
+    """One line of up to 32 readers, served by a process that is started again when it ends or falls silent.
 
     Args:
-        name: what logs call the line.
-        spec: the line; nobody else may use it.
-        keys: 16 bytes for each address. They are handed to the process alone.
-        install: whether a reader may be reached with the key that every new reader knows, to be given its own.
+        name: the line's name in logs.
+        spec: the line's address and settings; nothing else may use the line.
+        keys: the 16-byte key of the reader at each address. Only the process gets them.
+        install: whether to connect with the default key that every new reader knows, to give the reader its own key.
         monotonic: the clock.
     """
 
@@ -88,7 +91,7 @@ class OsdpLine:
             self._answers.polled(address, allowed=_REPLY_SECONDS)
 
     def quality(self) -> LineQuality:
-        """Return how the line and its readers do."""
+        """Return the line's state, and statistics of how its readers answer."""
         told = self._answers.quality(down_reason=self._down, now=self._monotonic())
         units = tuple(
             replace(unit, unsecured=self._unsecured(unit.unit), is_tampered=unit.unit in self._tampered)
@@ -98,11 +101,11 @@ class OsdpLine:
 
     @property
     def pid(self) -> int:
-        """Process id of the line's process, 0 while there is none."""
+        """The id of the line's process, 0 while there is none."""
         return self._process.pid if self._process else 0
 
     async def run(self) -> None:
-        """Keep the line's process going until cancelled, which ends it at once."""
+        """Keep the line's process running until cancelled; then kill it."""
         failures = 0
         while True:
             started_at = self._monotonic()
@@ -119,8 +122,9 @@ class OsdpLine:
 
     @contextlib.contextmanager
     def attached(self, address: int, listener: Listener) -> Iterator[None]:
-        """Report the reader at this address to `listener` inside the context, at once its state. Runs on the
-        loop's thread.
+        """Inside this context, pass messages about the reader at this address to `listener`, on the loop's thread.
+
+        If the reader's state is known, `listener` is called with it at once.
         """
         self._listeners[address] = listener
         if address in self._standing:
@@ -153,13 +157,13 @@ class OsdpLine:
             yield process
         finally:
             self._process = None
-            process.kill()  # it holds nothing that must be finished first
+            process.kill()  # it has no unfinished work that would be lost
             process.close()
             if await process.ended(within=END_SECONDS) is None:
                 log.error("osdp_line_process_does_not_die", line=self._name, pid=process.pid)
 
     async def _listen(self, process: ChildProcess) -> None:
-        """Pass on the process's messages until it ends or falls silent, which is a LinkError."""
+        """Pass on the process's messages. Raises LinkError when it ends or falls silent."""
         assert process.stdout is not None  # noqa: S101 (it was asked for)
         while True:
             try:

@@ -1,7 +1,7 @@
-"""The process of one OSDP line: it polls the readers, reports on stdout and takes orders from stdin.
+"""The process of one OSDP line: it polls the readers, reports on stdout and takes messages from stdin.
 
-`python -m drivers.osdp.line_process`, started by `line.OsdpLine` alone. The setup is the first line of stdin, so that
-keys are in no argument and no environment. It ends when stdin does, and keeps nothing.
+`line.OsdpLine` starts it as `python -m drivers.osdp.line_process`. The setup is the first line of stdin, so that keys
+stand in no argument and no environment variable. The process ends when stdin ends, and stores nothing.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _TURN_SECONDS = 0.01
 _BEAT_SECONDS = 1.0
 _LONGEST_REOPEN = 2.0
 _DEAF_SECONDS = 60.0
-"""Seconds without a reply after which the line is opened anew: a converter may have lost the connection."""
+"""Seconds without a reply after which the line is opened again: a converter may have lost the connection."""
 
 _MOST_OPENINGS = 200
-"""Then the process ends, to be started anew: libosdp loses some kilobytes with each panel."""
+"""Openings of the line after which the process ends and is started again: libosdp leaks some kilobytes with each."""
 
 _MOST_UNHANDLED = 64 * 1024
 
 
 class _ParentGone(Exception):
-    """The parent is gone."""
+    """The parent has closed its side of the pipes, or sends lines that are too long."""
 
 
 class Conversation:
-    """Stdin and stdout, line by line. Writing waits for the parent; reading does not."""
+    """The pipes to the parent, line by line. Writing blocks until the parent reads; reading does not block."""
 
     def __init__(self, *, hears: int, says: int) -> None:
         self._hears = hears
@@ -46,13 +46,13 @@ class Conversation:
         os.set_blocking(hears, False)
 
     def setup(self) -> Setup:
-        """Wait for the first line. Raises ValidationError, without the line's text, when it is no setup."""
+        """Wait for the first line and parse it. Raises ValidationError, which does not show the keys, for no setup."""
         while not (lines := self.lines(wait=None)):
             pass
         return Setup.model_validate_json(lines[0])
 
     def lines(self, *, wait: float | None) -> list[bytes]:
-        """Return the lines that came within `wait` seconds, at the first bytes that come."""
+        """Wait up to `wait` seconds for bytes, None for ever; return the lines that they complete, perhaps none."""
         ready, _, _ = select.select([self._hears], [], [], wait)
         if not ready:
             return []
@@ -72,14 +72,14 @@ class Conversation:
                 raise _ParentGone from error
 
     def beat(self, now: float) -> None:
-        """Send the heartbeat once a second."""
+        """Send a heartbeat if the last one was a second ago. Called often."""
         if now >= self._next_beat:
             self._next_beat = now + _BEAT_SECONDS
             self.say(Beat())
 
 
 def serve(conversation: Conversation) -> None:
-    """Keep the line open and poll its readers. Ends after many openings, to be started anew."""
+    """Keep the line open and poll its readers. Returns after 200 openings, so that the process is started again."""
     setup = conversation.setup()
     reason_reported = ""
     failures = openings = 0
@@ -104,11 +104,11 @@ def serve(conversation: Conversation) -> None:
         until = opened_at + reconnect_wait(failures, longest=_LONGEST_REOPEN)
         while (left := until - time.monotonic()) > 0:
             conversation.beat(time.monotonic())
-            conversation.lines(wait=min(left, _BEAT_SECONDS))  # no reader can show it now
+            conversation.lines(wait=min(left, _BEAT_SECONDS))  # dropped: no reader is connected to show anything
 
 
 def _go_round(setup: Setup, line: Line, conversation: Conversation) -> None:
-    """Poll the readers of an open line until it is lost, which is a LinkError, or no reader answers."""
+    """Poll the readers of an open line. Returns when no reader answers for long; raises LinkError when it is lost."""
     channel = LineChannel(line)
     panel = Panel(setup=setup, channel=channel)
     opened_at = next_told = time.monotonic()
@@ -134,7 +134,7 @@ def _go_round(setup: Setup, line: Line, conversation: Conversation) -> None:
 
 
 def main() -> None:
-    """Serve stdin and stdout. libosdp's own logger is shut out: it cannot be turned off, and writes to both streams."""
+    """Serve the parent. The standard streams lead nowhere, since libosdp's logger writes to them and cannot be off."""
     hears, says = os.dup(0), os.dup(1)
     last_words = os.dup(2)
     silence = os.open(os.devnull, os.O_RDWR)
@@ -144,7 +144,7 @@ def main() -> None:
     try:
         serve(Conversation(hears=hears, says=says))
     except _ParentGone:
-        # The line is closed. Ending the interpreter in order would take many times as long.
+        # The line is closed already, and a regular end of the interpreter would take many times as long.
         os._exit(0)
     except ValidationError as error:
         raise SystemExit(f"the parent said what nobody understands: {error.title}") from None

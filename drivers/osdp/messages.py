@@ -22,7 +22,7 @@ Address = Annotated[int, Field(ge=0, le=HIGHEST_ADDRESS)]
 
 
 class _Message(BaseModel):
-    # An error must not show what was refused: a setup holds keys.
+    # An error must not show the refused input, because a setup holds keys.
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     def to_line(self) -> bytes:
@@ -31,16 +31,16 @@ class _Message(BaseModel):
 
 
 class ReaderSetup(_Message):
-    """One reader of the line, and its key as 32 hexadecimal digits."""
+    """A reader of the line: its address, and its key as 32 hexadecimal digits."""
 
     address: Address
     key: str = Field(pattern=r"^[0-9a-f]{32}$", repr=False)
 
 
 class Setup(_Message):
-    """The first line to the child.
+    """The first message to the child: the line's settings and its readers.
 
-    `install` lets the reader be reached with the key that every new reader knows, to be given its own. Never else.
+    `install` connects with the default key that every new reader knows, only to give the reader its own key.
     """
 
     url: str
@@ -52,21 +52,24 @@ class Setup(_Message):
 
 
 class Show(_Message):
-    """To the child: show feedback at a reader."""
+    """A message to the child: show this feedback at a reader."""
 
     address: Address
     feedback: Feedback
 
 
 class Connected(_Message):
-    """The reader answers in a secure channel under its own key."""
+    """A message from the child: the reader answers in a secure channel under its own key."""
 
     kind: Literal["connected"] = "connected"
     address: Address
 
 
 class Lost(_Message):
-    """The reader does not answer so, for this reason; it may answer in another way."""
+    """A message from the child: the reader has no secure channel under its own key, for this reason.
+
+    `answers` is True when it still answers, but with another key or without a secure channel.
+    """
 
     kind: Literal["lost"] = "lost"
     address: Address
@@ -75,7 +78,7 @@ class Lost(_Message):
 
 
 class CardRead(_Message):
-    """A card: bits, most significant first, or text."""
+    """A card that a reader read: bits, most significant first, or text."""
 
     kind: Literal["card"] = "card"
     address: Address
@@ -85,7 +88,7 @@ class CardRead(_Message):
 
 
 class KeysTyped(_Message):
-    """Keys of the keypad: digits, `*`, `#`."""
+    """Keys typed on a reader's keypad: digits, `*`, `#`."""
 
     kind: Literal["keys"] = "keys"
     address: Address
@@ -101,7 +104,7 @@ class TamperSeen(_Message):
 
 
 class Polled(_Message):
-    """How a reader answered since it was last told: milliseconds for each answer, or how the request failed."""
+    """A reader's outcomes since the last such message: the time of an answer in milliseconds, or how it failed."""
 
     kind: Literal["polled"] = "polled"
     address: Address
@@ -109,14 +112,14 @@ class Polled(_Message):
 
 
 class LineSeen(_Message):
-    """The line is open, or does not open for this reason."""
+    """The state of the line: `down` is the reason why it does not open, "" when it is open."""
 
     kind: Literal["line"] = "line"
     down: str = Field(max_length=300)
 
 
 class Beat(_Message):
-    """The child's heartbeat, every second."""
+    """The child's heartbeat, sent every second."""
 
     kind: Literal["beat"] = "beat"
 

@@ -1,11 +1,10 @@
 """libosdp's control panel for one open line, and the choice of the readers to poll.
 
-libosdp 3.2.9 asks a silent reader eight times, once a second, and then leaves it alone for five minutes. Here a reader
-counts as lost once it is silent for 3 s, and one absent reader at a time is asked again, in turn, every 2 s: that takes
-at most a fifth of the line, however many are away.
+libosdp 3.2.9 asks a silent reader eight times, once a second, and then leaves it alone for five minutes. That is too
+slow. Here a reader counts as lost once it is silent for 3 s and 0.25 s for each reader on the line. Absent readers are
+asked again in turn, one every 2 s, which takes at most a fifth of the line's time.
 
-Events are taken out of a queue after each refresh: inside libosdp's callbacks a command would wait for itself for
-ever.
+Events are taken out of a queue after each refresh, because a command inside libosdp's callbacks would deadlock.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from drivers.osdp.replies import why_absent
 
 _SILENT_SECONDS = 3.0
 _SLOWER_PER_READER = 0.25
-"""Each reader that goes silent takes the line for 200 ms a second until it is given up."""
+"""Added to the silence for each reader: until it counts as lost, a silent reader takes 200 ms of each second."""
 
 _ASK_EVERY = 2.0
 _ASK_SECONDS = 1.0
@@ -52,7 +51,10 @@ _HANDSHAKE_SECONDS = 3.0
 _REST_SECONDS = 0.2
 
 _STALE_SECONDS = 0.5
-"""Seconds after a reader came back in which its readings may be old ones: another vehicle may stand there now."""
+"""Seconds after a reader came back in which its readings are dropped.
+
+They may be old ones, while another vehicle stands there now.
+"""
 
 _KEYS = {0x0D: "#", 0x7F: "*"}
 _LOCAL_STATUS = {"command": Command.Status, "type": StatusReportType.Local, "report": b""}
@@ -70,7 +72,7 @@ class _Stage(Enum):
 
 @dataclass(slots=True)
 class _ReaderState:
-    """The state of one reader. `offset` is libosdp's number for it."""
+    """The state of one reader. `offset` is the number by which libosdp knows it."""
 
     offset: int
     address: int
@@ -83,11 +85,11 @@ class _ReaderState:
 
 
 class Panel:
-    """The panel of an open line; every address of `setup` has its key, and only `install` lets one in without.
+    """The panel of an open line. Each reader must prove its own key; only `setup.install` allows the default key.
 
     Args:
-        setup: the readers.
-        channel: the bytes.
+        setup: the line's settings and its readers.
+        channel: the channel of the line's bytes.
         monotonic: the clock.
     """
 
@@ -110,7 +112,7 @@ class Panel:
         )
 
     def turn(self) -> tuple[Happening, ...]:
-        """Refresh the panel once without waiting, and return what happened. Call it every 10 ms."""
+        """Refresh the panel once, without waiting, and return the messages due. Call it every 10 ms."""
         return tuple(self._turn())
 
     def _turn(self) -> Iterator[Happening]:
@@ -129,7 +131,7 @@ class Panel:
         self._ask_next(now, online)
 
     def show(self, address: int, feedback: Feedback) -> None:
-        """Show feedback at a connected reader, as far as it can."""
+        """Show feedback at a connected reader, as far as it has a lamp and a buzzer."""
         for reader in self._readers:
             if reader.address == address and reader.stage is _Stage.CONNECTED:
                 for capability, order in orders(feedback):
@@ -138,7 +140,7 @@ class Panel:
                         self._panel.ctx.submit_command(reader.offset, dict(order))
 
     def close(self) -> None:
-        """Free the panel's memory: it and libosdp's context refer to each other, which Python cannot see."""
+        """Break the reference cycle between panel and libosdp's context, which Python's collector cannot free."""
         self._panel.ctx.set_event_callback(_ignored)
         self._panel.ctx.set_command_completion_callback(_ignored)
 
@@ -167,7 +169,7 @@ class Panel:
                     reader.lost_reported = why_absent(None)
                     yield Lost(address=reader.address, reason="stopped answering")
                 elif not is_in:
-                    # One wrong bit does that. It counts as lost only if it does not answer the next request, at once.
+                    # One wrong bit ends a secure channel: ask again at once; only without an answer is it lost.
                     self._rest(reader, now)
                     self._next_ask = now
                 else:
@@ -180,9 +182,10 @@ class Panel:
         reader.stage, reader.since = _Stage.RESTING, now
 
     def _ask_next(self, now: float, online: int) -> None:
-        """Ask the reader that has rested longest, unless one is being asked or was just now.
+        """Ask the reader that has rested longest, unless another is being asked, or was asked within the last 2 s.
 
-        libosdp takes a reader out only when its exchange has ended; until then it would seem to be in again at once.
+        A reader that libosdp still counts as online is left out: libosdp disables it only when its exchange has ended,
+        so it would seem to be connected again at once.
         """
         if now < self._next_ask or any(reader.stage is _Stage.ASKED for reader in self._readers):
             return

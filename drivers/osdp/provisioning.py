@@ -1,8 +1,8 @@
-"""Setting a reader's own key, once.
+"""Setting of a reader's own key, once.
 
-A new reader, or one that was put into its install mode, opens a secure channel with the key that every reader knows. In
-it the new key is set; whoever listens on the cable at that moment can learn the key, so it is done by a person who
-stands there, and never by the gateway itself.
+A new reader, or one in its install mode, opens a secure channel with the default key that every reader knows. The new
+key is set over that channel, and anyone who listens on the cable meanwhile can learn it. So a person on site does this,
+and never the gateway by itself.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _WITHIN_SECONDS = 12.0
 
 
 async def set_key(*, spec: LinkSpec, address: int, key: bytes) -> None:
-    """Set the reader's key, and check that it then opens a secure channel with it.
+    """Set the reader's key (16 bytes), and check that the reader then opens a secure channel with it.
 
-    A reader that has the key already is left as it is, so that this can be done again after it was interrupted.
-    Nobody else may use the line meanwhile. Raises LinkError with the reason when the reader does not take the key.
+    A reader that has the key already keeps it, so an interrupted run can be repeated. Nothing else may use the line
+    meanwhile. Raises LinkError with the reason when the reader does not take the key.
     """
     for install in (True, False):
         line = OsdpLine(name="provisioning", spec=spec, keys={address: key}, install=install)
@@ -32,7 +32,7 @@ async def set_key(*, spec: LinkSpec, address: int, key: bytes) -> None:
 
 
 async def _reader_state(line: OsdpLine, address: int) -> Connected | Lost:
-    """Wait for the line's first report of the reader."""
+    """Wait for the line's first report of the reader, at most 12 s; Lost when none came."""
     found: asyncio.Future[Connected | Lost] = asyncio.get_running_loop().create_future()
 
     def take(happening: Happening) -> None:

@@ -21,14 +21,14 @@ from drivers.osdp.messages import CardRead, Connected, Happening, KeysTyped, Los
 
 
 class OsdpReader:
-    """`drivers.contract.ShowingReader` over a shared line, which is kept running elsewhere.
+    """A `drivers.contract.ShowingReader` over a shared line.
 
-    Connected means that the reader answers in a secure channel under its own key; there is no other way.
+    Connected means that the reader answers in a secure channel under its own key. A reader without one counts as lost.
 
     Args:
         device_id: the id that its reports carry.
-        line: its line.
-        address: the reader's own, 0 to 126.
+        line: the reader's line, which the caller runs.
+        address: the reader's address on the line, 0 to 126.
         monotonic: the clock of stamps.
     """
 
@@ -67,7 +67,7 @@ class OsdpReader:
             case KeysTyped():
                 reports(KeysPressed(self._device_id, happening.keys, now))
             case TamperSeen():
-                # A loss does not end it: whoever opens a reader may unplug it too.
+                # A loss does not end the tamper state: a person who opens a reader may unplug it too.
                 if happening.tampered is not self._is_tampered:
                     self._is_tampered = happening.tampered
                     reports(TamperChanged(self._device_id, happening.tampered, now))
@@ -81,4 +81,4 @@ class OsdpReader:
                 for report in self._loss.lost(happening.reason, at=now, answers=happening.answers):
                     reports(report)
             case _:
-                pass  # of the line as a whole
+                pass  # a message about the line as a whole

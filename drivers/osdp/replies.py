@@ -1,13 +1,13 @@
-"""Parsing of replies on the line: whole, once, with their sender. Pure.
+"""Parsing of replies on an OSDP line, before libosdp sees them. Pure.
 
-libosdp 3.2.9 loses a reply whose first bytes come by themselves, as they do at 9600 baud, leaves a reader alone for
-five minutes after one wrong bit, and says only that a reader is away. So replies are put together and checked here,
-before it sees them: a wrong one is silence. And their heads tell a technician why a reader is away: it is silent, it
-has another key, or it cannot or will not speak in a secure channel.
+libosdp 3.2.9 has three weaknesses. It loses a reply whose first bytes come alone, as they do at 9600 baud. It leaves a
+reader alone for five minutes after one wrong bit. And it says only that a reader is away. So replies are put together
+and checked here first, and a wrong one is dropped as if the reader were silent. The codes of replies tell a technician
+why a reader is away: it is silent, it has another key, or it opens no secure channel.
 
 A frame: 0x53, address (0x80 added in replies), length low, length high, control, a security block when control has
 0x08 set (its first byte is its length), then the code of the reply, which is never encrypted, and its data. At the end
-stands a CRC of two bytes when control has 0x04 set, else a sum.
+stands a CRC of two bytes when control has 0x04 set, otherwise a sum of one byte.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHORTEST = 7
 _LONGEST = 1440
 
 CRYPTOGRAM = 0x76
-"""The reader's proof of its key; when it is the last word, the proof did not hold."""
+"""The code of the reply that proves the reader's key. If no reply follows it, the proof was wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Reply:
 
 
 class ReplyFrames:
-    """The parser of the one reply to each command, from bytes in any pieces.
+    """The parser of the single reply to each command, from bytes in any pieces.
 
-    Noise before it and anything behind it is dropped; so are wrong replies, those of other readers, and the command
-    itself, which some two-wire adapters hear again.
+    Noise before the reply and all bytes behind it are dropped. So are wrong replies, those of other readers, and the
+    echo of the command, which some two-wire adapters return.
     """
 
     def __init__(self) -> None:
@@ -48,14 +48,14 @@ class ReplyFrames:
         self._address: int | None = None
 
     def expect(self, command: bytes) -> int | None:
-        """Note that this command goes out: bytes from now on are its reply. Return whose, None for nobody's."""
+        """Begin to parse the reply to this command; return the address that it asks, None when it has none."""
         self._held = b""
         head = command[command.find(_START) :]
         self._address = head[1] if len(head) > 1 else None
         return self._address
 
     def feed(self, data: bytes) -> Reply | None:
-        """Take bytes; return the reply once they complete it."""
+        """Take bytes; return the reply once it is complete, None before."""
         if self._address is None:
             return None
         self._held += data
@@ -79,7 +79,7 @@ class ReplyFrames:
 
 
 def reply_of(frame: bytes) -> Reply | None:
-    """Parse a frame; None when it is no reply or a wrong one."""
+    """Parse a frame; None when it is no reply, or its check value is wrong."""
     if len(frame) < _SHORTEST or not frame[1] & _IS_REPLY:
         return None
     if frame[4] & _HAS_CRC:
@@ -93,7 +93,7 @@ def reply_of(frame: bytes) -> Reply | None:
 
 
 def why_absent(code: int | None) -> str:
-    """Return the reason why a reader is away, by the code of its last reply; None: it did not reply."""
+    """Return the reason why a reader is away, by the code of its last reply (None when it did not reply)."""
     if code is None:
         return "no reply comes from it"
     if code == CRYPTOGRAM:

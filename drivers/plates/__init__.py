@@ -1,5 +1,5 @@
-"""Plate cameras over HTTP: those whose stream is pulled, and those that push to a listener.
+"""Plate cameras over HTTP: some have a stream that the gateway pulls, others push to a listener.
 
-Messages of cameras are parsed by pure functions, one file per make. Which vehicle stands on a loop, and whether its
-plate may pass, is not decided here.
+Pure functions parse the messages of cameras, in one module for each make. Which vehicle stands on a loop, and whether
+its plate may pass, is not decided here.
 """

@@ -1,10 +1,10 @@
 """Axis License Plate Verifier, which pushes one JSON object per change of a car in view.
 
 Rules:
-- A car is `new`, then `update`d, then `lost`, all under one carID. When it is new its direction is not known yet, and
-  its plate may flip within 150 ms: each message is a reading of its own.
-- `lost` comes when the car is gone. It is no reading, whatever plate it bears: the next car may stand there already.
-- Numbers come as texts. Pictures come as Base64 inside the object, and are not looked at.
+- A car is first `new`, then `update` any number of times, then `lost`, all under one carID. In `new` the direction is
+  not known yet, and the plate may change within 150 ms. So each of these messages is a reading of its own.
+- `lost` comes when the car is gone. It is no reading, even with a plate: the next car may stand there already.
+- Numbers come as texts. Pictures come as Base64 inside the object, and are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DIRECTIONS: dict[str, Direction] = {"in": "approaching", "out": "leaving"}
 
 
 def read_part(part: Part) -> tuple[PlateReading, ...]:
-    """Parse the reading in a message, or that its car is gone."""
+    """Return the reading in a message, or one with `left` when its car is gone; none for a message without a plate."""
     if part.is_picture:
         return ()
     said = read_object(part)

@@ -1,10 +1,10 @@
 """Dahua's snapshot stream: `snapManager.cgi?action=attachFileProc`, parts of `key=value` lines and pictures.
 
 Rules (HTTP API 3.x, "Subscribe to Snapshot" and "TrafficJunction"):
-- Keys are `Events[n].Field`; a part may hold several events. Only TrafficJunction is a reading.
-- The word Heartbeat comes alone in a part, as often as was asked for (5 s).
-- Pictures of one vehicle share a GroupID; each repeats the event's text.
-- An object's confidence is 0 to 255.
+- Keys are `Events[n].Field`; a part may hold several events. Only TrafficJunction events are readings.
+- The heartbeat is a part with the word Heartbeat alone. The path asks for one every 5 s.
+- Several pictures of one vehicle share a GroupID, and the event's text comes again with each.
+- The confidence of an object is 0 to 255.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DIRECTIONS: dict[str, Direction] = {
 
 
 def read_part(part: Part) -> tuple[PlateReading, ...]:
-    """Parse the readings in a part."""
+    """Return the readings in a part; none for pictures and heartbeats. Raises ProtocolViolation for other parts."""
     if part.is_picture:
         return ()
     text = part.body.decode("utf-8", errors="replace").strip()

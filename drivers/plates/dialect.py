@@ -9,9 +9,9 @@ from drivers.plates.parts import Part
 from drivers.plates.readings import PlateReading
 
 ReadPart = Callable[[Part], tuple[PlateReading, ...]]
-"""The readings in one part of a body: pure, and fit for any thread.
+"""A pure function that returns the readings in one part of a body. It may be called from any thread.
 
-A part that is of its kind and no reading, as a heartbeat, gives none. One that is not raises ProtocolViolation.
+A valid part without a reading, such as a heartbeat, gives none. An invalid one raises ProtocolViolation.
 """
 
 
@@ -20,11 +20,11 @@ class Dialect:
     """The form of one make's messages.
 
     Attributes:
-        name: for people.
-        read: how its parts are read.
-        closing: what ends its texts whatever their length says; see `PartSplitter`.
+        name: the make's name, for people.
+        read: the function that parses its parts.
+        closing: the text that ends its text parts, even where their Content-Length differs; see `PartSplitter`.
         stream_path: path and query of its endless stream; "" for a make that only pushes.
-        silence_seconds: how long its stream may be silent, heartbeats included, until it counts as lost.
+        silence_seconds: the stream counts as lost when nothing came for so long, not even a heartbeat.
     """
 
     name: str

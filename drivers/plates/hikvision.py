@@ -1,11 +1,11 @@
 """Hikvision's EventNotificationAlert, by push or by its alert stream.
 
 Rules:
-- Only ANPR events are readings; every other part is a sign of life. The stream's own heartbeat is a videoloss that is
-  inactive.
-- Where an element comes twice, its first occurrence wins. A message that is sent again bears the same UUID.
-- Readings from while the camera's line was down are dropped: their vehicles are gone.
-- `forward` is a vehicle that drives towards the camera.
+- Only ANPR events are readings; all other parts only show that the camera is there. The stream's heartbeat is an
+  inactive videoloss event.
+- Where an element occurs twice, its first occurrence wins. A repeated message has the same UUID.
+- Readings that the camera kept while its connection was down are dropped, because their vehicles are gone.
+- `forward` means that the vehicle drives towards the camera.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DIRECTIONS: dict[str, Direction] = {"forward": "approaching", "reverse": "leavi
 
 
 def read_part(part: Part) -> tuple[PlateReading, ...]:
-    """Parse the reading in an alert, if it is one of a plate."""
+    """Return the reading in an alert; none when it is no plate's. Raises ProtocolViolation for other documents."""
     if part.is_picture or not part.body.strip():
         return ()
     alert = read_xml(part.body)
@@ -51,7 +51,7 @@ def _is_kept_back(said: Mapping[str, str]) -> bool:
 
 
 def _confidence(text: str | None) -> float:
-    """Return the confidence: percent by the interface, a fraction by some firmware."""
+    """Return the confidence, 0.0 to 1.0. The interface gives percent, but some firmware a fraction."""
     return fraction(text) if text and "." in text and text[:1] in "01" else fraction(text, of=100.0)
 
 

@@ -1,4 +1,4 @@
-"""JSON bodies that cameras push."""
+"""Parsing of JSON bodies that cameras push."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def as_object(value: object) -> Fields:
 
 
 def word(fields: Fields, name: str) -> str:
-    """Return a field as text, at most 120 characters; "" when it is missing, null, or no text or number."""
+    """Return a field as text, at most 120 characters; "" unless it is a text or a number."""
     value = fields.get(name)
     return str(value).strip()[:120] if isinstance(value, str | int | float) and not isinstance(value, bool) else ""

@@ -1,7 +1,7 @@
-"""The HTTP listener that cameras push to, shared by all that are set to one port.
+"""The HTTP listener that cameras push to, one for all cameras of a port.
 
-`POST /plates/<device id>`. The token, where a camera has one, is the query's `token` or the word after the scheme in
-Authorization. Every message is answered at once; none is stored or logged.
+Cameras send `POST /plates/<device id>`. The token, where a camera has one, is the query parameter `token` or the word
+after the scheme in Authorization. Every message is answered at once; its content is neither stored nor logged.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _LONGEST_WAIT = 5.0
 
 
 class PushListener:
-    """One port and the cameras that push to it. Run it like a bus, for as long as their drivers.
+    """The listener on one port. It must run for as long as the drivers of its cameras.
 
     Args:
         host: the address to listen on.
-        port: 0 takes a free one.
-        cameras: those that may push here.
+        port: the port to listen on; 0 takes a free one.
+        cameras: the cameras that may push here.
     """
 
     def __init__(self, *, host: str, port: int, cameras: Iterable[PushedPlates]) -> None:
@@ -52,7 +52,7 @@ class PushListener:
         return self._bound_port
 
     async def run(self) -> None:
-        """Listen until cancelled. While another program has the port, the cameras count as lost."""
+        """Listen until cancelled. While the port cannot be opened, the cameras count as lost."""
         failures = 0
         while True:
             try:
@@ -101,7 +101,7 @@ class PushListener:
     async def _answer(self, request: web.Request) -> web.Response:
         camera = self._cameras.get(request.match_info["device"])
         if camera is None or not camera.admits(address=request.remote or "", token=_token(request)):
-            # One answer for both: a stranger must not learn which cameras there are.
+            # The same answer for both, so that a stranger cannot learn which cameras there are.
             self._turned_away += 1
             log.warning("push_turned_away", source=request.remote, count=self._turned_away)
             return web.Response(status=403)
@@ -118,7 +118,10 @@ class PushListener:
 
 
 async def _parts(request: web.Request, camera: PushedPlates) -> list[Part]:
-    """Read the message's parts, never its pictures. ProtocolViolation when it has none or is too large."""
+    """Return the message's parts, those of a multipart message without the bytes of pictures.
+
+    Raises ProtocolViolation when it has no whole part or is too large.
+    """
     content_type = request.content_type.lower()
     if not content_type.startswith("multipart/"):
         whole = bytearray()
@@ -126,7 +129,7 @@ async def _parts(request: web.Request, camera: PushedPlates) -> list[Part]:
             whole += chunk
             if len(whole) > _LARGEST_WHOLE:
                 raise ProtocolViolation(f"a message of more than {_LARGEST_WHOLE} bytes")
-        # A body declared as bytes, or not at all, may be anything.
+        # A body declared as bytes, or not at all, may be text all the same, and must not be skipped as a picture.
         return [Part("" if content_type == _JUST_BYTES else content_type, bytes(whole))]
     splitter = PartSplitter(closing=camera.dialect.closing)
     parts: list[Part] = []
@@ -142,7 +145,7 @@ async def _parts(request: web.Request, camera: PushedPlates) -> list[Part]:
 
 
 async def _read(part: Part, camera: PushedPlates) -> tuple[PlateReading, ...]:
-    if len(part.body) > _READ_IN_THREAD:  # pictures inside JSON: too long for the loop
+    if len(part.body) > _READ_IN_THREAD:  # JSON with pictures inside would hold up the event loop
         return await asyncio.to_thread(camera.dialect.read, part)
     return camera.dialect.read(part)
 
@@ -153,7 +156,7 @@ def _token(request: web.Request) -> str:
 
 
 class _Full(asyncio.Protocol):
-    """A connection too many: closed at once."""
+    """The protocol of a connection beyond the limit, which is closed at once."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport.close()

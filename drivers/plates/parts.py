@@ -1,8 +1,9 @@
-"""Parsing of multipart bodies, pure: endless or whole, in any pieces, with the quirks of cameras.
+"""Parsing of multipart bodies, endless or whole, in any pieces, with the quirks of cameras. Pure.
 
-The delimiter is learned from the body, because what cameras declare in Content-Type is often not what they send, and
-some change it on the way. A part ends at the first of: its closing text, its Content-Length, the next delimiter. So a
-part is complete as soon as it has arrived, not when the next one begins. Pictures are skipped.
+The delimiter is learned from the body, because cameras often declare another one in Content-Type, and some change it
+on the way. A text part ends at its closing text, if its make has one, otherwise at its Content-Length; in either case
+at the next delimiter if that comes first. So a part is complete as soon as it has arrived, not only when the next one
+begins. Pictures are skipped.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _PICTURES = ("image/", "video/", "application/octet-stream")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part. The body of a picture is left out.
+    """One part of a multipart body.
 
     Attributes:
-        content_type: in lower case, without parameters; "" when not said.
-        body: the bytes of a text.
+        content_type: its Content-Type in lower case, without parameters; "" when there is none.
+        body: the bytes of a text; empty for a picture.
     """
 
     content_type: str
@@ -37,7 +38,7 @@ class Part:
 
     @property
     def is_picture(self) -> bool:
-        """True when this was a picture, whose body is left out."""
+        """True for a picture, a video or other binary data."""
         return self.content_type.startswith(_PICTURES)
 
 
@@ -45,7 +46,8 @@ class PartSplitter:
     """The splitter of a multipart body into parts.
 
     Args:
-        closing: the text that ends a text part whatever its length says, as `</EventNotificationAlert>`.
+        closing: the text that ends a text part, even where its Content-Length differs, as in
+            `</EventNotificationAlert>`; empty for none.
     """
 
     def __init__(self, *, closing: bytes = b"") -> None:
@@ -59,7 +61,10 @@ class PartSplitter:
         self._junk = 0
 
     def feed(self, data: bytes) -> tuple[Part, ...]:
-        """Return the parts that these bytes complete. ProtocolViolation for a body without parts or bounds."""
+        """Return the parts that these bytes complete.
+
+        Raises ProtocolViolation when no part begins within 64 KiB, or a header, text or picture is too large.
+        """
         self._buffer += data
         parts: list[Part] = []
         while step := self._step():
@@ -68,7 +73,7 @@ class PartSplitter:
         return tuple(parts)
 
     def _seek(self) -> bool:
-        """Take lines up to a delimiter."""
+        """Skip a line, and go on to the header if it is a delimiter; return False when more bytes are needed."""
         end = self._buffer.find(b"\n")
         if end < 0 and len(self._buffer) <= _LONGEST_LINE:
             return False
@@ -82,7 +87,7 @@ class PartSplitter:
         return True
 
     def _head(self) -> bool:
-        """Take a part's header."""
+        """Take a part's header, and go on to its body; return False when more bytes are needed."""
         if self._buffer.startswith((b"\r\n", b"\n")):
             head = self._taken(self._buffer.index(b"\n") + 1)
         elif found := _HEAD_END.search(self._buffer, 0, _LONGEST_HEAD):
@@ -102,7 +107,10 @@ class PartSplitter:
         return True
 
     def _body(self) -> Part | bool:
-        """Take a part's body, or as much of a picture as is there."""
+        """Take a part's body and return the part; return False when more bytes are needed.
+
+        The bytes of an incomplete picture are dropped.
+        """
         picture = self._content_type.startswith(_PICTURES)
         end = self._body_end(is_text=not picture)
         if end is not None:
@@ -113,7 +121,7 @@ class PartSplitter:
             if len(self._buffer) > LARGEST_TEXT:
                 raise ProtocolViolation(f"a part's text is longer than {LARGEST_TEXT} bytes")
             return False
-        # The tail may be the begin of a delimiter.
+        # Keep the last bytes: they may be the begin of a delimiter.
         passed = max(0, len(self._buffer) - len(self._delimiter) - 2)
         del self._buffer[:passed]
         self._passed_over += passed
@@ -122,7 +130,7 @@ class PartSplitter:
         return False
 
     def _body_end(self, *, is_text: bool) -> int | None:
-        """Return where in the buffer the body ends, or None while that is not known."""
+        """Return the place in the buffer where the body ends; None while that is not known."""
         ends: list[int] = []
         delimiter = self._buffer.find(b"\n" + self._delimiter)
         if delimiter >= 0:

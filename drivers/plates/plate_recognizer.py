@@ -1,10 +1,10 @@
 """Messages of Plate Recognizer Stream's webhook: JSON, alone or in a form with a picture.
 
 Rules:
-- `data.results` holds one object per plate in the picture. `plate` is the best of its `candidates`; the others are
-  guesses at the same plate, not readings of their own.
-- Other hook events than recognition, as its heartbeat, are signs of life.
-- Its direction is in degrees of the picture, which says nothing about a lane.
+- `data.results` holds one object for each plate in the picture. `plate` is the best of its `candidates`; the others
+  are guesses at the same plate, not readings of their own.
+- Other hook events than recognition, such as its heartbeat, only show that the camera is there.
+- Its direction is an angle in the picture, which says nothing about the lane, and is ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_RESULTS = 16
 
 
 def plate_recognizer(*, camera: str = "") -> Dialect:
-    """Make the dialect; `camera` limits it to that camera_id, when several post to one address."""
+    """Make the dialect. `camera` limits it to that camera_id, where several cameras post to one address; "" for all."""
 
     def read_part(part: Part) -> tuple[PlateReading, ...]:
         return () if part.is_picture else _read(read_object(part), camera)

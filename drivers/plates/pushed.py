@@ -14,20 +14,20 @@ from drivers.plates.readings import PlateReading, Sightings
 
 
 class PushedPlates:
-    """`drivers.contract.Reader` for a camera that pushes; `listener.PushListener` hands its messages over.
+    """A `drivers.contract.Reader` for a camera that pushes; `listener.PushListener` hands it the camera's messages.
 
-    Such a camera has no line to watch. It counts as connected while the listener listens. With `silence_seconds` it
-    counts as lost when no message came for so long, until the next one.
+    Such a camera has no connection to watch, so it counts as connected while the listener listens. With
+    `silence_seconds` it counts as lost when no message came for so long, until the next one.
 
     Args:
-        device_id: the id that its reports carry, and the last part of the address that the camera pushes to.
-        dialect: its make.
-        source: the only address that it may push from; "" for any.
-        token: what it must show; "" for nothing.
-        silence_seconds: see above.
+        device_id: the id that its reports carry, and the last part of the URL path that the camera pushes to.
+        dialect: the camera's make.
+        source: the only IP address that it may push from; "" for any.
+        token: the secret that it must send; "" for none.
+        silence_seconds: the longest silence of a camera that counts as connected; None for no limit.
         monotonic: the clock of stamps.
 
-    Raises ValueError without a source and a token: then anyone could open the gate.
+    Raises ValueError when neither source nor token is given, since anyone could open the gate then.
     """
 
     def __init__(
@@ -67,18 +67,18 @@ class PushedPlates:
         return self._dialect
 
     def admits(self, *, address: str, token: str) -> bool:
-        """Return whether a message from this address that shows this token may be the camera's."""
+        """Return whether a message from this address with this token is accepted as the camera's."""
         if self._source is not None and _address(address) != self._source:
             return False
         return not self._token or hmac.compare_digest(token.encode(), self._token.encode())
 
     def listening(self, *, fault: str = "") -> None:
-        """Note that the listener runs; with a `fault`, that it does not."""
+        """Note that the listener listens; with a `fault`, that it cannot, for this reason."""
         self._listening, self._fault = not fault, fault
         self._changed.set()
 
     def take(self, readings: Iterable[PlateReading]) -> bool:
-        """Report a message's readings. Return False when the driver does not run."""
+        """Report the readings of a message; return False when the driver does not run."""
         if self._reports is None:
             return False
         self._heard_at = self._monotonic()
@@ -89,7 +89,7 @@ class PushedPlates:
         return True
 
     async def run(self, reports: Reports) -> None:
-        """Report until cancelled."""
+        """Report readings and losses until cancelled."""
         self._reports, self._online, self._heard_at = reports, None, self._monotonic()
         try:
             while True:
@@ -99,7 +99,10 @@ class PushedPlates:
             self._reports = None
 
     def _judge(self) -> float | None:
-        """Report whether the camera is connected; return how long that holds."""
+        """Report whether the camera is connected, if that changed.
+
+        Return the seconds until its silence makes it lost; None when no time limits its state.
+        """
         if self._fault:
             self._tell(online=False, reason=self._fault)
             return None

@@ -1,4 +1,4 @@
-"""Readings of plates, pure: how a plate is written, how sure a camera is, and which readings are new."""
+"""Readings of plates: normal form, confidence, and the filter of repeated readings. Pure."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ class PlateReading:
     """A camera's report of one vehicle.
 
     Attributes:
-        plate: as `normalised` writes it; never empty unless `left`.
+        plate: the plate as `normalised` returns it; empty only with `left`.
         confidence: 0.0 to 1.0.
-        vehicle: the camera's own name of the vehicle, "" for none.
-        direction: as far as the camera says.
-        occurrence: what makes this message different from others of the camera; "" when nothing does.
-        left: the camera lost the vehicle from view. That is no reading, and later ones of it are too late.
+        vehicle: the camera's own id of the vehicle, "" for none.
+        direction: the vehicle's direction, "" when the camera gives none.
+        occurrence: an id of this message, the same when it is sent again; "" when the camera gives none.
+        left: whether the camera has lost the vehicle from view. That is no reading, and later readings of the vehicle
+            are ignored.
     """
 
     plate: str
@@ -44,9 +45,9 @@ def normalised(text: str) -> str:
 
 
 def fraction(value: str | float | None, *, of: float = 1.0) -> float:
-    """Return the confidence as 0.0 to 1.0: `value` as a part of `of`.
+    """Return a confidence, 0.0 to 1.0: `value` divided by `of`, its greatest value.
 
-    1.0 when the camera says nothing, 0.0 when what it says is no number.
+    1.0 when the camera gives none, 0.0 when its value is no number or negative.
     """
     if value is None or value == "":
         return 1.0
@@ -54,19 +55,20 @@ def fraction(value: str | float | None, *, of: float = 1.0) -> float:
         number = float(value) / of
     except ValueError:
         return 0.0
-    return min(1.0, number) if number >= 0.0 else 0.0  # a NaN is not either
+    return min(1.0, number) if number >= 0.0 else 0.0  # 0.0 for NaN too, which compares as False
 
 
 def told_apart(plate: str, *words: str) -> str:
-    """Identify an occurrence by what a message bears besides its plate; "" when it bears nothing."""
+    """Return an id of a message, made of its plate and these other fields; "" when all of those are empty."""
     return " ".join((*words, plate)) if any(words) else ""
 
 
 class Sightings:
     """The filter of one camera's readings: it drops repeated ones, and those of a vehicle that has just left.
 
-    Cameras send a message again when its answer was late. A vehicle that has left must not be taken for the next one;
-    30 s later its name may belong to another, because cameras begin to count anew when they start.
+    Cameras send a message again when its answer was late. A vehicle that has left must not be taken for the next one.
+    That holds for 30 s; after that its id may belong to another vehicle, since cameras count from the begin when they
+    restart.
     """
 
     def __init__(self) -> None:
@@ -74,7 +76,7 @@ class Sightings:
         self._left: OrderedDict[str, float] = OrderedDict()
 
     def fresh(self, readings: Iterable[PlateReading], *, at: float) -> tuple[PlateReading, ...]:
-        """Return those of the `readings` of this instant that are to be reported."""
+        """Return those of the readings that must be reported. `at` is when they came."""
         return tuple(reading for reading in readings if self._is_fresh(reading, at))
 
     def _is_fresh(self, reading: PlateReading, at: float) -> bool:

@@ -1,4 +1,4 @@
-"""A plate camera whose endless stream of readings is pulled."""
+"""A plate camera with an endless stream of readings, which the gateway pulls."""
 
 from __future__ import annotations
 
@@ -38,20 +38,21 @@ log = structlog.get_logger(__name__)
 _LONGEST_WAIT = 5.0
 _STEADY_SECONDS = 10.0
 _REFUSED_WAIT = 30.0
-"""Cameras lock an account after a few wrong passwords, often for half an hour and for everybody."""
+"""The wait after a refused password. Cameras lock an account after a few, often for half an hour and for everybody."""
 
 
 class PlateStream:
-    """`drivers.contract.Reader` that pulls a camera's stream with digest authentication.
+    """A `drivers.contract.Reader` that pulls a camera's stream with digest authentication.
 
-    The camera counts as connected with the first whole part, and as lost when none came for its dialect's time.
+    The camera counts as connected from the first whole part on, and as lost when the stream ends or no part came for
+    `silence_seconds`.
 
     Args:
         device_id: the id that its reports carry.
         url: `http://host:port` of the camera.
-        dialect: its make; it must have a stream.
+        dialect: the camera's make, which must have a stream; otherwise ValueError.
         account: the gateway's account at the camera.
-        silence_seconds: instead of the dialect's.
+        silence_seconds: the longest silence; None for the dialect's.
         monotonic: the clock of stamps.
     """
 
@@ -85,11 +86,11 @@ class PlateStream:
 
     @property
     def refused_parts(self) -> int:
-        """The number of parts that were not of the camera's kind."""
+        """The number of parts that the dialect refused as invalid."""
         return self._refused_parts
 
     async def run(self, reports: Reports) -> None:
-        """Follow the stream and report plates until cancelled."""
+        """Keep the stream open and report plates until cancelled."""
         failures = 0
         self._online = None
         self._loss.over()
@@ -111,14 +112,14 @@ class PlateStream:
     async def _follow(
         self, session: aiohttp.ClientSession, digest: aiohttp.DigestAuthMiddleware, reports: Reports
     ) -> None:
-        """Read one stream to its end, which is always an error."""
+        """Read one stream until it ends or fails, which always raises a DriverError."""
         attempt = OneAttempt(name=self._dialect.name)
         try:
             async with asyncio.timeout(CONNECT_SECONDS * 2):
                 response = await session.get(self._url, middlewares=(digest, attempt), allow_redirects=False)
         except TimeoutError as error:
             raise LinkError("it does not answer in time") from error
-        except (aiohttp.ClientError, OSError) as error:  # as a challenge that is none
+        except (aiohttp.ClientError, OSError) as error:  # for example an authentication challenge that is invalid
             raise LinkError(f"it does not speak as expected: {reason_of(error)}") from error
         try:
             refuse_status(response.status, "it")

@@ -1,1 +1,1 @@
-"""Devices that speak lines of text over a serial port."""
+"""Gates and readers that speak lines of text or binary frames over a serial line, described by profiles."""

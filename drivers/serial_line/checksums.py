@@ -1,4 +1,4 @@
-"""Check values of serial frames, pure."""
+"""Check values of serial frames. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 
 
 class Algorithm(StrEnum):
-    """An algorithm of check values. The CRCs bear the names of the catalogue of parametrised CRC algorithms."""
+    """An algorithm of check values. The CRCs are named as in the catalogue of parametrised CRC algorithms."""
 
     SUM = "sum"
     SUM_COMPLEMENT = "sum-complement"
@@ -24,14 +24,15 @@ class Algorithm(StrEnum):
 
     @property
     def width(self) -> int:
-        """Bytes of the value."""
+        """The length of the value in bytes."""
         return 2 if self in _CRCS else 1
 
     def of(self, data: bytes) -> int:
         """Compute the check value of `data`.
 
         - `sum`: the low byte of the sum; `sum-complement`: its ones' complement; `sum-negated`: its two's complement.
-        - `xor`: of all bytes.
+        - `xor`: all bytes combined by exclusive or.
+        - `crc16-…`: the CRC of that name.
         """
         match self:
             case Algorithm.SUM:
@@ -48,7 +49,7 @@ class Algorithm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Crc16:
-    """Polynomial as written with the highest power first, start value, bit order, and what the result is XORed with."""
+    """A CRC: the polynomial (highest power first), start value, bit order, and the value XORed with the result."""
 
     polynomial: int
     start: int

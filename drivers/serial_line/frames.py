@@ -1,4 +1,4 @@
-"""Frames on a serial line, described by data, pure: building, finding among noise, and checking."""
+"""Frames on a serial line, as a profile describes them: building, finding among noise, and checking. Pure."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ FixedBytes = Annotated[bytes, PlainValidator(plain_bytes)]
 
 
 class Check(Part):
-    """A check value of a frame. Places count from 0; negative ones from the frame's end, -1 being the last byte.
+    """A check value of a frame. Places count from 0; negative ones count from the frame's end, -1 being the last byte.
 
     Attributes:
-        algorithm: how it is computed.
-        at: where it stands.
-        first: the first byte that it covers.
-        end: the place after the last byte that it covers; where the check itself stands if left out.
-        high_first: the order of a value of two bytes.
-        digits: it is sent as two (or four) hexadecimal digits, in capitals.
+        algorithm: the algorithm that computes it.
+        at: the place of its first byte.
+        first: the place of the first byte that it covers.
+        end: the place after the last byte that it covers; if left out, `at`.
+        high_first: whether the high byte of a two-byte value comes first.
+        digits: whether it is sent as two (or four) hexadecimal digits, in capitals.
     """
 
     algorithm: Algorithm
@@ -35,23 +35,23 @@ class Check(Part):
 
     @property
     def width(self) -> int:
-        """Bytes that it takes in the frame."""
+        """The number of bytes that it takes in the frame."""
         return self.algorithm.width * (2 if self.digits else 1)
 
     def of(self, frame: bytes) -> bytes:
-        """Compute the check's bytes as they should stand in this frame."""
+        """Compute the bytes that the check must have in this frame."""
         end = self.at if self.end is None else self.end
         value = self.algorithm.of(frame[_place(self.first, frame) : _place(end, frame)])
         raw = value.to_bytes(self.algorithm.width, "big" if self.high_first or self.digits else "little")
         return raw.hex().upper().encode("ascii") if self.digits else raw
 
     def span(self, frame: bytes) -> slice:
-        """Return where the check stands in this frame."""
+        """Return the places of the check's bytes in this frame."""
         begin = _place(self.at, frame)
         return slice(begin, begin + self.width)
 
     def fits(self, length: int) -> bool:
-        """Return whether a frame of that length has room for it and for what it covers."""
+        """Return whether a frame of that length has room for the check and for the bytes that it covers."""
         frame = bytes(length)
         places = (_place(self.first, frame), _place(self.at if self.end is None else self.end, frame))
         begin = _place(self.at, frame)
@@ -59,12 +59,12 @@ class Check(Part):
 
 
 class Size(Part):
-    """Length field of a frame.
+    """The length field of a frame.
 
     Attributes:
-        at: where the number stands, from the frame's begin.
-        adds: what the number leaves out: the frame is so much longer than it says.
-        again_at: where the number stands once more, counted as in `Check`.
+        at: the place of the field, counted from the frame's begin.
+        adds: how many bytes longer the frame is than the field says.
+        again_at: the place where the field is repeated, counted as in `Check`; None for no repetition.
     """
 
     at: int = Field(ge=0, le=15)
@@ -79,9 +79,9 @@ class Sealing(Part):
     checks: tuple[Check, ...] = ()
 
     def sealed(self, frame: bytes) -> bytes:
-        """Fill in the frame's size and checks, the checks in the order in which they are written down.
+        """Fill in the frame's size, and then its checks in the order of the profile.
 
-        Raises ValueError when it is too short or too long for them.
+        Raises ValueError when the frame is too short or too long for them.
         """
         sealed = bytearray(frame)
         if self.size is not None:
@@ -107,13 +107,13 @@ class Sealing(Part):
 
 
 class Framing(Sealing):
-    """The form of frames in a stream: exactly one of `length`, `terminator` and `size` says where each ends.
+    """The form of frames in a stream. Exactly one of `length`, `terminator` and `size` says where each frame ends.
 
     Attributes:
-        start: what each frame begins with; may be empty.
-        length: of every frame.
-        terminator: what each frame ends with; it is part of the frame.
-        longest: no frame is longer.
+        start: the bytes that each frame begins with; may be empty.
+        length: the length of every frame.
+        terminator: the bytes that each frame ends with, which are part of the frame.
+        longest: the greatest length of a frame.
     """
 
     start: FixedBytes = b""
@@ -135,20 +135,20 @@ class Framing(Sealing):
 
     @property
     def bears_only_ends(self) -> bool:
-        """True when the tail of a frame looks like a whole one."""
+        """True when only terminators separate frames, so that the tail of a torn frame looks like a whole one."""
         return self.terminator is not None and not self.start and not self.checks
 
 
 class FrameSplitter:
     """The finder of frames in bytes that come in any pieces, with noise between them.
 
-    Bytes that begin like a frame and are none are dropped one by one, so that a frame right behind noise, or one whose
-    begin looks like the end of another, is found. `dropped` counts the bytes that were part of no frame.
+    When bytes begin like a frame but are none, the search goes on one byte further. So a frame right behind noise is
+    found, and one whose begin looks like the end of another. `dropped` counts the bytes that were part of no frame.
 
     Args:
-        framing: what a frame looks like.
-        torn: what comes first may be the end of a frame whose begin nobody saw: where nothing but its end marks a
-            frame, all up to the first end is dropped.
+        framing: the form of a frame.
+        torn: whether the first bytes may be the end of a frame whose begin was missed. Where only terminators separate
+            frames, everything up to the first terminator is dropped then.
     """
 
     def __init__(self, framing: Framing, *, torn: bool = False) -> None:
@@ -160,12 +160,12 @@ class FrameSplitter:
 
     @property
     def is_mid_frame(self) -> bool:
-        """True when what comes next may belong to a frame that has begun."""
+        """True when the next bytes may belong to a frame that began before."""
         return self.is_pending or self._torn
 
     @property
     def is_pending(self) -> bool:
-        """True when what may be the begin of a frame waits for its end."""
+        """True when bytes that may begin a frame wait for its end."""
         return bool(self._pending) or self._overlong
 
     def feed(self, data: bytes) -> tuple[bytes, ...]:
@@ -201,12 +201,15 @@ class FrameSplitter:
         return tuple(frames)
 
     def forget(self) -> None:
-        """Drop the pending bytes of a line that hung up: they are no whole frame."""
+        """Drop the pending bytes, which are no whole frame, because the line hung up."""
         self._drop(len(self._pending))
         self._overlong = False
 
     def _length(self) -> int | None:
-        """Return how many bytes of what is pending may be a frame; 0 for none, None while more are needed to say."""
+        """Return the length of the frame that the pending bytes may begin with.
+
+        0 when they begin no frame, None while more bytes are needed.
+        """
         framing = self._framing
         start = self._pending[: len(framing.start)]
         if not framing.start.startswith(start):
@@ -243,13 +246,13 @@ class FrameSplitter:
             return None
         if framing.start:
             return 0
-        # Only as much is kept as may be the begin of a terminator.
+        # Keep only as many bytes as may be the begin of a terminator.
         self._overlong = True
         self._drop(len(self._pending) - (len(terminator) - 1))
         return None
 
     def _give_up(self, length: int) -> None:
-        """Drop a begin that is none: a frame begins later, or after the whole line where only ends are marked."""
+        """Drop pending bytes that begin no frame: up to the next possible start, or a whole line without starts."""
         whole = self._framing.terminator is not None and not self._framing.start
         self._overlong = False
         if whole:

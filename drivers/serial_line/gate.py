@@ -26,15 +26,15 @@ _SETTLE_SECONDS = 2.0
 
 
 class SerialGate(ProfiledGate[Command, Command]):
-    """`drivers.contract.Gate` over frames on a serial line.
+    """A `drivers.contract.Gate` over frames on a serial line.
 
-    A device that cannot be asked for its state counts as connected while its line is open, and its position is unknown.
+    A device that cannot be asked for its state counts as connected while its line is open; its position is UNKNOWN.
 
     Args:
         device_id: the id that its reports carry.
-        bus: the line; whoever wires runs it.
-        profile: what the controller looks like.
-        unit: its address on the line; without meaning for devices that have none.
+        bus: the line, which the caller runs.
+        profile: the description of the controller.
+        unit: the controller's address on the line; ignored for devices without addresses.
         monotonic: the clock of deadlines and stamps.
     """
 
@@ -61,7 +61,7 @@ class SerialGate(ProfiledGate[Command, Command]):
         self._stepped: tuple[GatePosition, MonotonicSeconds] | None = None
 
     async def run(self, reports: Reports) -> None:
-        """Poll and report until cancelled. A host's pulse still on then is ended first, if the line works."""
+        """Poll and report until cancelled. Before it ends, switch off outputs whose pulses the gateway must end."""
         watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
         try:
             with self._session.telling_interruptions(lambda: self._interrupted(watch, reports)):
@@ -80,7 +80,7 @@ class SerialGate(ProfiledGate[Command, Command]):
             await self._end_all_pulses()
 
     def _note_pulses_of_before(self, *, at: MonotonicSeconds) -> None:
-        """Note as due the outputs that may be on since before the device was lost."""
+        """Have all outputs with a release switched off at once: they may be on since before the device was lost."""
         for command in self._commands.values():
             if command.release is not None:
                 self._pulses.found_on(command, at=at)
@@ -94,7 +94,7 @@ class SerialGate(ProfiledGate[Command, Command]):
         forbidden: Forbidden | None,
     ) -> None:
         def stands_against() -> str:
-            """Return what forbids the step. Called right before the first byte: a step that is noted here goes out."""
+            """Return what forbids the command. If nothing does, note a step, which is sent right after this call."""
             reason = self._why_no_step(command)
             if not reason and forbidden is not None:
                 reason = forbidden()
@@ -109,7 +109,7 @@ class SerialGate(ProfiledGate[Command, Command]):
             await self._session.command(command, deadline=deadline, forbidden=asked)
 
     def _why_no_step(self, command: Command) -> str:
-        """Return why a command that is safe only from known positions cannot be sent now; "" when it can."""
+        """Return why a command that is safe only from certain positions must not be sent now; "" when it may."""
         if command.only_from and self._position not in command.only_from:
             places = " or ".join(command.only_from)
             return f"{self._profile.name} takes this command only when {places}; it is {self._position}"

@@ -1,30 +1,30 @@
-"""Splitting of a stream of bytes into lines, pure, with noise, missing terminators and endless lines."""
+"""Splitting of a stream of bytes into lines, in spite of noise, missing terminators and endless lines. Pure."""
 
 from __future__ import annotations
 
 LONGEST_LINE = 256
 QUIET_SECONDS = 0.2
-"""Silence after which a binary reader's frame that is not whole is given up."""
+"""Seconds of silence after which an incomplete frame of a binary reader is given up."""
 
 TORN_SECONDS = 5.0
-"""Silence after which the begin of a line is given up.
+"""Seconds of silence after which the begin of a line is given up.
 
-Long, because a serial server may hold back the rest of a line for as long as TCP takes to send it again; what is given
-up is never taken for a card, as half a number is another card's number.
+The time is long because a serial server may hold back the rest of a line for as long as TCP takes to send it again. A
+line that was given up never counts as a card, because half a number may be another card's number.
 """
 
 
 class LineSplitter:
-    """The splitter of a reader's bytes into lines.
+    """The splitter of a reader's bytes, which come in any pieces, into lines.
 
-    Bytes come in any pieces. Empty lines do not count. A line longer than `longest` is dropped whole, up to its end.
-    A line is whole when its terminator has come, and never before.
+    A line is complete only when its terminator has come. Empty lines are ignored. A line longer than `longest` is
+    dropped up to its end.
 
     Args:
-        terminator: what ends a line, one or two bytes.
-        longest: bytes that a line may have.
-        torn: what comes first may be the end of a line whose begin nobody saw: all up to the first terminator is
-            dropped, however long that takes.
+        terminator: the one or two bytes that end a line.
+        longest: the greatest length of a line in bytes.
+        torn: whether the first bytes may be the end of a line whose begin was missed. Everything up to the first
+            terminator is dropped then, however long that takes.
     """
 
     def __init__(self, *, terminator: bytes, longest: int = LONGEST_LINE, torn: bool = False) -> None:
@@ -39,12 +39,12 @@ class LineSplitter:
 
     @property
     def is_torn(self) -> bool:
-        """True when everything is dropped up to the next terminator, as `torn` says."""
+        """True while everything up to the first terminator is dropped, because of `torn`."""
         return self._torn
 
     @property
     def is_mid_line(self) -> bool:
-        """True when what comes next may belong to a line that has begun."""
+        """True when the next bytes may belong to a line that began before."""
         return self.is_pending or self._torn
 
     @property
@@ -63,20 +63,20 @@ class LineSplitter:
         lines = [line for line in (self._judged(line) for line in whole) if line]
         self._pending = bytearray(rest)
         if len(rest) > self._longest + len(self._terminator):
-            # Only as much is kept as may be the begin of a terminator.
+            # Keep only as many bytes as may be the begin of a terminator.
             self._overlong = True
             del self._pending[: len(rest) - (len(self._terminator) - 1)]
         return tuple(lines)
 
     def end_of_silence(self) -> bool:
-        """Drop the pending begin of a line after `TORN_SECONDS` of silence; return whether there was any."""
+        """Drop the begin of a line after a silence; return whether there was one. Call it after `TORN_SECONDS`."""
         torn = self.is_pending
         self.dropped += torn
         self.forget()
         return torn
 
     def forget(self) -> None:
-        """Drop the pending bytes of a line that hung up: they are no whole line."""
+        """Drop the pending bytes, which are no whole line, because the connection hung up."""
         self._pending.clear()
         self._overlong = False
 

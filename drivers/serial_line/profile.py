@@ -21,7 +21,7 @@ Written = Annotated[Template, PlainValidator(template_of)]
 
 
 class Acknowledgement(StrEnum):
-    """The acknowledgement of a command without a frame of its own."""
+    """The acknowledgement of a command by something else than a certain frame: nothing, or the command's echo."""
 
     NONE = "none"
     ECHO = "echo"
@@ -39,11 +39,11 @@ Answer = Annotated[Acknowledgement | Template, PlainValidator(_answer)]
 
 
 class Line(Part):
-    """The conditions before each frame.
+    """Conditions on the line before each frame.
 
     Attributes:
         break_us: microseconds for which the line is held in its break condition.
-        silence_ms: milliseconds for which the line must have been quiet.
+        silence_ms: milliseconds without a byte on the line.
     """
 
     break_us: int = Field(default=0, ge=0, le=5_000)
@@ -51,18 +51,18 @@ class Line(Part):
 
 
 class Command(Part):
-    """A frame that makes the gate do something.
+    """A frame that commands the gate.
 
     Attributes:
         send: the frame.
-        answer: what an acknowledgement begins with; `echo` when the device repeats the frame; `none` when it says
-            nothing, so that all that can be known is that the frame was sent.
-        idempotent: whether sending it twice does the same as sending it once. A step-by-step command is not.
-        only_from: where the gate must be seen to be. Needed for what is not idempotent: it is not sent from anywhere
-            else, and not again until the gate was seen elsewhere or 2 s passed.
-        release: for an output that the device does not switch off by itself: the frame that does, sent after
-            `pulse_ms`. The last resort, because a gateway that dies in between leaves the output on until it is back.
-        pulse_ms: length of that pulse.
+        answer: the bytes that an acknowledgement begins with; `echo` when the device repeats the frame; `none` when it
+            never answers, so that it is only known that the frame was sent.
+        idempotent: whether sending it twice has the same effect as sending it once. False for step-by-step commands.
+        only_from: the positions from which the command may be sent; empty for any. Required for a command that is not
+            idempotent, which is also not repeated until the gate has left that position or 2 s have passed.
+        release: the frame that switches the output off, for a device that does not do so by itself. It is sent after
+            `pulse_ms`. That is the last resort: a gateway that dies in between leaves the output on until it is back.
+        pulse_ms: the length of that pulse.
     """
 
     send: Written
@@ -86,7 +86,7 @@ class Command(Part):
 
 
 class Query(Part):
-    """A frame that asks, and what the answer begins with."""
+    """A frame that asks for something, and the bytes that the answer begins with."""
 
     send: Written
     answer: Written
@@ -99,13 +99,13 @@ class Query(Part):
 
 
 class Example(Part):
-    """Bytes on the line for one unit, so that a slip in the file is found.
+    """An example of bytes on the line for one unit. Loading the profile checks it, so that mistakes are found.
 
     Attributes:
-        of: which frame, by its place in the file: `status`, `poll`, `commands.open`.
-        unit: the address.
-        sends: the whole frame.
-        reply: a whole answer to a query.
+        of: the frame's place in the file: `status`, `poll`, `commands.open`.
+        unit: the unit's address.
+        sends: the whole frame that must be sent.
+        reply: a whole answer to a query, which must be recognised; None for none.
     """
 
     of: str
@@ -119,14 +119,14 @@ class DeviceProfile(Part):
 
     Attributes:
         family: always `serial-line`.
-        name: for people.
-        line: what goes before each frame.
+        name: the device's name for people.
+        line: the conditions on the line before each frame.
         reply_ms: how long an answer may take.
-        requests: what completes our frames.
-        replies: what the device's frames look like; left out for a device that never says anything.
-        refusals: what answers begin with that say no to any request.
-        examples: frames that must come out of this file.
-        unproven: what of this was never seen on a device, for people; "" for nothing.
+        requests: the size and the checks that complete the gateway's frames.
+        replies: the form of the device's frames; left out for a device that never answers.
+        refusals: the beginnings of answers that refuse a request.
+        examples: examples of frames, which are checked when the profile is loaded.
+        unproven: the parts of this profile that were never tried on a device, for people; "" for none.
     """
 
     family: Literal["serial-line"]
@@ -144,11 +144,11 @@ class DeviceProfile(Part):
         return self.requests.sealed(template.filled(unit=unit))
 
     def queries(self) -> Iterator[tuple[str, Query]]:
-        """Iterate over the queries that are asked again and again."""
+        """Iterate over the queries that are polled, each with its place in the file."""
         yield from ()
 
     def sends(self) -> Iterator[tuple[str, Template]]:
-        """Iterate over the frames that may be sent, by their place in the file."""
+        """Iterate over the frames that may be sent, each with its place in the file."""
         yield from ((name, query.send) for name, query in self.queries())
 
     @property
@@ -193,14 +193,14 @@ class DeviceProfile(Part):
 
 
 class GateProfile(DeviceProfile):
-    """A gate.
+    """A profile of a gate.
 
     Attributes:
-        poll_ms: from one status query to the next.
-        status: how to ask for the state; left out for a device that cannot be asked.
-        position: where the position stands in the answer; without it the position is unknown.
-        points: named inputs in the answer.
-        commands: what it can be told.
+        poll_ms: the interval between two status queries.
+        status: the query for the state; left out for a device that cannot be asked.
+        position: the place of the position in the answer; without it the position is UNKNOWN.
+        points: the named inputs in the answer.
+        commands: the commands that the device takes.
     """
 
     kind: Literal["gate"]
@@ -222,7 +222,7 @@ class GateProfile(DeviceProfile):
             yield "status", self.status
 
     def sends(self) -> Iterator[tuple[str, Template]]:
-        """Iterate over the frames that may be sent."""
+        """Iterate over the status query, the commands and their releases, each with its place in the file."""
         yield from super().sends()
         for name, command in self.commands.named():
             yield f"commands.{name}", command.send
@@ -230,7 +230,7 @@ class GateProfile(DeviceProfile):
                 yield f"commands.{name}.release", command.release
 
     def stale_seconds(self) -> dict[str, float]:
-        """Return the age limits of the points that set their own."""
+        """Return the age limits, in seconds, of the points that set their own."""
         return {name: point.stale_ms / 1000 for name, point in self.points.items() if point.stale_ms is not None}
 
     @model_validator(mode="after")
@@ -261,13 +261,13 @@ class GateProfile(DeviceProfile):
 
 
 class TagReaderProfile(DeviceProfile):
-    """A reader of cards or tags.
+    """A profile of a reader of cards or tags.
 
     Attributes:
-        poll_ms: from one query to the next.
-        poll: how to ask for tags; left out for a reader that speaks by itself.
-        readings: what frames with tags begin with; the others hold none.
-        tags: where they stand in it.
+        poll_ms: the interval between two queries.
+        poll: the query for tags; left out for a reader that sends by itself.
+        readings: the beginnings of frames that hold tags; other frames hold none.
+        tags: the places of the tags in such a frame.
     """
 
     kind: Literal["tag-reader"]
@@ -284,10 +284,10 @@ class TagReaderProfile(DeviceProfile):
 
 
 def load_gate_profile(path: Path) -> GateProfile:
-    """Read the profile file of a gate. Raises ProfileError with every fault of it."""
+    """Read the profile file of a gate. Raises ProfileError with every fault in it."""
     return profile_of(path, read_file(path), GateProfile)
 
 
 def load_tag_reader_profile(path: Path) -> TagReaderProfile:
-    """Read the profile file of a reader. Raises ProfileError with every fault of it."""
+    """Read the profile file of a reader. Raises ProfileError with every fault in it."""
     return profile_of(path, read_file(path), TagReaderProfile)

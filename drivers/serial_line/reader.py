@@ -24,7 +24,7 @@ _NOISE = "".join(chr(code) for code in (*range(0x20), 0x20, 0x7F))
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Bits (most significant first), text, or both."""
+    """The content of one line: bits (most significant first), text, or both. `bit_length` is 0 for text alone."""
 
     bit_length: int
     bits: int
@@ -32,15 +32,15 @@ class Reading:
 
 
 def read_line(line: bytes, *, form: Form, prefix: str = "") -> Reading:
-    """Parse the reading that a line carries.
+    """Parse the reading in a line of this form.
 
-    Control characters and blanks around it are noise, as is `prefix` where it stands.
+    Control characters and blanks around it are ignored, and so is `prefix` at its begin.
 
-    - `text`: the characters, printable ASCII.
-    - `hex`: 4 bits for each digit.
-    - `decimal`: a number of 32 bits, or 64 when it needs more, and its digits as text.
-    - `wiegand26`: `FFF,CCCCC` or `FFFCCCCC`, facility 0-255 and card 0-65535, always 3 and 5
-      digits, so that no torn line passes for another card: the 26 bits of H10301 with their parity.
+    - `text`: printable ASCII characters, kept as they are.
+    - `hex`: hexadecimal digits, 4 bits each, 256 bits at most.
+    - `decimal`: a decimal number. It gives 32 bits, or 64 when it needs more, and its digits as text.
+    - `wiegand26`: `FFF,CCCCC` or `FFFCCCCC`, with facility 0-255 and card 0-65535. It gives the 26 bits of H10301 with
+      their parity. All 3 and 5 digits are required, so that a torn line never passes for another card.
 
     Raises ProtocolViolation when the line is not of that form.
     """
@@ -87,22 +87,22 @@ def _wiegand26(text: str) -> Reading:
 
 
 def _h10301(facility: int, number: int) -> int:
-    """26 bits: even parity over the first 12 in front, odd parity over the last 12 behind."""
+    """Return the 26 bits: even parity over the first 12 data bits, the 24 data bits, odd parity over the last 12."""
     body = facility << 16 | number
     return (body >> 12).bit_count() % 2 << 25 | body << 1 | 1 - (body & 0xFFF).bit_count() % 2
 
 
 class SerialReader:
-    """`drivers.contract.Reader` over lines of text.
+    """A `drivers.contract.Reader` over lines of text.
 
-    Such a reader says nothing until a card comes: connected means that its port is open.
+    Such a reader sends nothing until it reads a card, so connected only means that its port is open.
 
     Args:
         device_id: the id that its reports carry.
-        spec: its line; nobody else may use it.
-        terminator: what ends each line.
-        prefix: what each line begins with and is no part of the card; it may be missing.
-        form: how the line carries the card; see `forms.read_line`.
+        spec: the reader's line, which nothing else may use.
+        terminator: the characters that end each line.
+        prefix: characters before the card in each line; a line without them is taken too.
+        form: the form of the card in a line; see `read_line`.
         monotonic: the clock of stamps.
     """
 
@@ -146,9 +146,9 @@ class SerialReader:
         )
 
     async def _read(self, connection: Connection, unsettled: Arrival | None, reports: Reports) -> None:
-        """Report cards until the line hangs up, which is a LinkError.
+        """Report cards until the connection is lost, which raises LinkError.
 
-        A line that is torn by that is dropped, with whatever comes of it later: half a number is another card's number.
+        A line of text that the loss cuts in two is dropped, both halves: half a number may be another card's number.
         """
         splitter = LineSplitter(terminator=self._terminator, torn=self._was_mid_line or unsettled is not None)
         if unsettled is not None:

@@ -1,4 +1,4 @@
-"""One unit on a shared line: frames out, answers or the error of a failure in."""
+"""Requests to one unit on a shared line. They return its answer or raise driver errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from drivers.serial_line.templates import Template
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A frame of the device, which may be a refusal. Empty for a device without answers."""
+    """A frame of the device, which may be a refusal; empty when the device never answers that request."""
 
     frame: bytes
     is_refusal: bool = False
@@ -40,11 +40,11 @@ class Session:
         return self._bus.down_reason
 
     def telling_interruptions(self, told: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call `told` whenever the line is lost; see `Bus.telling_interruptions`."""
+        """Inside this context, call `told` whenever an open line is lost, before it is opened again."""
         return self._bus.telling_interruptions(told)
 
     async def ask(self, query: Query, *, deadline: MonotonicSeconds) -> tuple[bytes, MonotonicSeconds]:
-        """Send a query, behind commands; return the answer and the time of the query: the answer is no older.
+        """Send a query behind waiting commands; return the answer and when it was asked for, so that it is no older.
 
         Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
         """
@@ -54,15 +54,18 @@ class Session:
     async def command(
         self, command: Command, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None
     ) -> None:
-        """Send a command, and return once the device acknowledged it, or at once when it never does. Goes before polls.
+        """Send a command before waiting polls, and return once the device acknowledged it.
 
-        Raises LinkError when the device does not answer or its answer is garbled (it may have obeyed), DeviceFault when
-        it refuses; LineDown, DeadlinePassed and, for what `forbidden` says, NotPermitted when nothing was sent.
+        For a device that acknowledges nothing, return once the frame was sent.
+
+        Raises LinkError when the device does not answer or its answer is garbled (it may have obeyed), and DeviceFault
+        when it refuses. Raises LineDown, DeadlinePassed or, when `forbidden` gave a reason, NotPermitted when nothing
+        was sent.
         """
         await self._command(command.send, command.answer, deadline, forbidden)
 
     async def release(self, command: Command, *, deadline: MonotonicSeconds) -> None:
-        """Switch off the output of a command that has a release. Raises as `command` does."""
+        """Send the command's release, which switches its output off; nothing without one. Raises as `command` does."""
         if command.release is not None:
             await self._command(command.release, command.answer, deadline, None)
 
@@ -110,7 +113,7 @@ def _parse(
     wanted: Template | Acknowledgement,
     received: bytes,
 ) -> Reply | None:
-    """Find the answer among all bytes since the request; noise and frames of others are passed over."""
+    """Find the answer in all bytes since the request; None while more are needed. Skip noise and other frames."""
     if wanted is Acknowledgement.NONE:
         return Reply(b"")
     frames = () if profile.replies is None else FrameSplitter(profile.replies).feed(received)

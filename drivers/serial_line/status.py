@@ -1,4 +1,4 @@
-"""Named points and the position of a gate from a status frame described by data, pure."""
+"""Derivation of points and position from a status frame, as a profile describes it. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drivers.profile_file import Part, numbers_for_keys
 
 
 class Shown(StrEnum):
-    """The positions that a number may mean: those of the contract, and `moving`, without a direction."""
+    """The positions that a number may mean: those of the contract, and `moving` where the direction is not given."""
 
     UNKNOWN = "unknown"
     CLOSED = "closed"
@@ -30,9 +30,9 @@ class Number(Part):
     """A number in a frame.
 
     Attributes:
-        at: its first byte, from the frame's begin.
-        width: its bytes, the highest first.
-        digits: the bytes are hexadecimal digits.
+        at: the place of its first byte, counted from the frame's begin.
+        width: the number of its bytes, the highest first.
+        digits: whether its bytes are hexadecimal digits as characters.
     """
 
     at: int = Field(ge=0, le=511)
@@ -40,7 +40,7 @@ class Number(Part):
     digits: bool = False
 
     def of(self, frame: bytes) -> int | None:
-        """Read the number; None if the frame is too short or has no digits there."""
+        """Read the number; None if the frame is too short, or has other characters than digits there."""
         raw = frame[self.at : self.at + self.width]
         if len(raw) < self.width:
             return None
@@ -54,10 +54,11 @@ class Point(Number):
     """A named input.
 
     Attributes:
-        mask: the point is on when any of these bits is. Left out together with `equals`, any bit counts.
-        equals: the point is on when the number is this.
-        inverted: on when the device says off, as with normally closed contacts.
-        stale_ms: the point is unknown when it was not read for so long; otherwise until the device counts as lost.
+        mask: the point is on when any of these bits is. With neither `mask` nor `equals`, any bit counts.
+        equals: the point is on when the number equals this.
+        inverted: whether the point is on when the device says off, as with normally closed contacts.
+        stale_ms: the age limit: the point is unknown when it was not read for so long. None: it keeps its state until
+            the device counts as lost.
     """
 
     mask: int | None = Field(default=None, gt=0)
@@ -72,7 +73,7 @@ class Point(Number):
         return self
 
     def state_in(self, frame: bytes) -> PointState:
-        """Read the point's state; UNKNOWN when the frame does not say."""
+        """Return the point's state; UNKNOWN when the frame has no number there."""
         number = self.of(frame)
         if number is None:
             return PointState.UNKNOWN
@@ -81,10 +82,10 @@ class Point(Number):
 
 
 class ValuePosition(Number):
-    """The device says its position by a number.
+    """The position of a gate whose device gives it as a number.
 
     Attributes:
-        values: what each number means; others are unknown positions.
+        values: the position that each number means; other numbers mean UNKNOWN.
     """
 
     values: dict[int, Shown] = Field(min_length=1)
@@ -103,11 +104,12 @@ def position_in(
     """Derive the position from a status frame.
 
     Args:
-        frame: the answer.
-        source: where the position comes from; None when the device has none.
+        frame: the status frame.
+        source: the profile's source of the position; None when the device gives none.
         points: the named points of the same frame.
         before: the position that the frame before showed.
-        commanded: what the last command acknowledged since then leads to.
+        commanded: the position to which the last command acknowledged since then leads: OPENING, CLOSING or STOPPED;
+            None when there was no command.
     """
     match source:
         case None:

@@ -1,4 +1,4 @@
-"""Readers of tags and cards with frames: polled, or sending by themselves."""
+"""Readers of tags and cards that speak frames: one driver for polled readers, one for those that send by themselves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 
 class _Presenter:
-    """The reports of one reader, made of its frames."""
+    """The maker of one reader's reports from its frames."""
 
     def __init__(self, *, device_id: int, profile: TagReaderProfile, unit: int, hold_seconds: float) -> None:
         self._device_id = device_id
@@ -32,9 +32,9 @@ class _Presenter:
         self._hold = TagHold(seconds=hold_seconds)
 
     def cards(self, frame: bytes, *, at: MonotonicSeconds) -> tuple[CardPresented, ...]:
-        """Return the new tags of a frame; none for a frame of another kind.
+        """Return the cards that a frame reports anew; none for a frame of another kind.
 
-        Raises ProtocolViolation for a frame that contradicts itself.
+        Raises ProtocolViolation for a frame whose tags do not fill it exactly, or are no characters where they must be.
         """
         if not any(reading.matches(frame, unit=self._unit) for reading in self._profile.readings):
             return ()
@@ -51,15 +51,15 @@ class _Presenter:
 
 
 class PolledTagReader:
-    """`drivers.contract.Reader` for a reader that is polled for tags.
+    """A `drivers.contract.Reader` for a reader that is polled for tags.
 
     Args:
         device_id: the id that its reports carry.
-        bus: the line; whoever wires runs it.
-        profile: what the reader looks like; with a `poll`.
+        bus: the line, which the caller runs.
+        profile: the description of the reader, with a `poll`.
         query: the profile's `poll`.
-        unit: its address on the line.
-        hold_seconds: for so long, one tag is presented once.
+        unit: the reader's address on the line.
+        hold_seconds: the seconds for which repeated readings of a tag are not reported again.
         monotonic: the clock of stamps.
     """
 
@@ -106,16 +106,16 @@ class PolledTagReader:
 
 
 class SpeakingTagReader:
-    """`drivers.contract.Reader` for a reader that sends a frame for each card by itself.
+    """A `drivers.contract.Reader` for a reader that sends a frame for each card by itself.
 
-    Such a reader says nothing until a card comes: connected means that its port is open.
+    Such a reader sends nothing until it reads a card, so connected only means that its port is open.
 
     Args:
         device_id: the id that its reports carry.
-        spec: its line; nobody else may use it.
-        profile: what the reader looks like; without a `poll`.
-        unit: its address, if its frames bear one.
-        hold_seconds: for so long, one tag is presented once.
+        spec: the reader's line, which nothing else may use.
+        profile: the description of the reader, without a `poll`.
+        unit: the reader's address, where its frames carry one.
+        hold_seconds: the seconds for which repeated readings of a tag are not reported again.
         monotonic: the clock of stamps.
     """
 

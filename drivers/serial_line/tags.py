@@ -1,4 +1,4 @@
-"""Tags in a reader's frames, pure, and how long one counts as the same reading."""
+"""Tags in a reader's frames, and the filter of repeated readings. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Tags(Part):
     """The places of tags in a frame.
 
     Attributes:
-        first: where the first one begins.
-        length: bytes of each; `prefixed` when a byte with its length goes before each; `rest` for one tag that takes
-            all up to the tail.
-        count_at: where the number of tags stands; one tag if left out.
-        after_each: bytes behind each tag that are none of it, such as the signal's strength.
-        tail: bytes at the frame's end that are no tags: checks and the like.
-        text: the tag is characters.
+        first: the place where the first tag begins.
+        length: the length of each tag in bytes; `prefixed` when a byte before each tag gives its length; `rest` for a
+            single tag that takes all bytes up to the tail.
+        count_at: the place of the byte that gives the number of tags; left out for one tag.
+        after_each: how many bytes follow each tag that are no part of it, such as the signal's strength.
+        tail: how many bytes at the frame's end are no tags, such as checks.
+        text: whether a tag is characters instead of bits.
     """
 
     first: int = Field(ge=0, le=511)
@@ -42,7 +42,7 @@ class Tags(Part):
         return self
 
     def of(self, frame: bytes) -> tuple[bytes, ...]:
-        """Read the tags of a frame. Raises ProtocolViolation when they do not fill it exactly."""
+        """Return the tags of a frame. Raises ProtocolViolation when they do not fill it exactly."""
         end = len(frame) - self.tail
         if self.count_at is not None and self.count_at >= end:
             raise ProtocolViolation(f"a frame of {len(frame)} bytes without the number of its tags")
@@ -60,7 +60,7 @@ class Tags(Part):
         return tuple(tags)
 
     def _length_at(self, place: int, frame: bytes, end: int) -> tuple[int, int]:
-        """Return the length of the tag at `place`, and where its own bytes begin."""
+        """Return the length of the tag at `place`, and the place where its own bytes begin."""
         match self.length:
             case "prefixed":
                 return (frame[place] if place < end else 0), place + 1
@@ -71,10 +71,10 @@ class Tags(Part):
 
 
 class TagHold:
-    """The filter of repeated readings: a tag is new at first, and again `seconds` after it was new last.
+    """The filter of repeated readings: a tag is reported once, and again when `seconds` have passed since then.
 
-    So a tag that stays before the reader is presented again from time to time: a reading from before the vehicle stood
-    on the arming loop is repeated.
+    A tag that stays before the reader must be reported again from time to time. Its first reading may not count,
+    because the vehicle did not stand on the arming loop yet.
     """
 
     def __init__(self, *, seconds: float) -> None:
@@ -82,7 +82,7 @@ class TagHold:
         self._presented: dict[bytes, MonotonicSeconds] = {}
 
     def is_news(self, tag: bytes, *, at: MonotonicSeconds) -> bool:
-        """Return whether this reading is to be presented."""
+        """Return whether this reading must be reported; if so, remember it."""
         presented_at = self._presented.get(tag)
         if presented_at is not None and at - presented_at < self._seconds:
             return False

@@ -1,4 +1,4 @@
-"""Frames as a profile file writes them, pure: bytes with open places, to fill in or to ignore."""
+"""Frames as a profile file writes them: bytes with open places, which are filled in or ignored. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Bytes, some of them open."""
+    """A sequence of bytes, some of which are left open."""
 
     parts: tuple[int | Slot, ...]
 
@@ -40,20 +40,20 @@ class Template:
 
     @property
     def names_unit(self) -> bool:
-        """True when the device's address is in it."""
+        """True when it contains the device's address."""
         return any(part in {Slot.UNIT, Slot.UNIT_HIGH_DIGIT, Slot.UNIT_LOW_DIGIT} for part in self.parts)
 
     @property
     def has_any(self) -> bool:
-        """True when some byte of it does not matter."""
+        """True when one of its bytes may have any value."""
         return Slot.ANY in self.parts
 
     def filled(self, *, unit: int) -> bytes:
-        """Fill in the unit; bytes that a framing fills in later, or that do not matter, are zero."""
+        """Fill in the unit's address. All other open bytes become zero; `Sealing` sets sizes and checks later."""
         return bytes(_byte(part, unit) or 0 for part in self.parts)
 
     def matches(self, frame: bytes, *, unit: int) -> bool:
-        """Return whether the frame begins like this. Sizes and checks are the framing's to judge."""
+        """Return whether the frame begins like this template. Sizes and checks match any value; see `Framing`."""
         if len(frame) < len(self.parts):
             return False
         wanted = (_byte(part, unit) for part in self.parts)
@@ -61,11 +61,11 @@ class Template:
 
 
 def template_of(written: object) -> Template:
-    """Parse a template as a file writes it.
+    """Parse a template as a profile file writes it.
 
-    - A string is bytes in hexadecimal, or words: `unit` (the address), `..` (any byte), `size` and `check` (the
-      framing's own; a check of two bytes is written twice): `"EB unit 40 00 check"`.
-    - A table `{ text = "…" }` is characters, with the places `{unit}` (two hexadecimal digits), `{check}` (two
+    - A string holds bytes in hexadecimal and words, as in `"EB unit 40 00 check"`. The words are `unit` (the address),
+      `..` (any byte), `size` and `check` (filled in later; a check of two bytes is written twice).
+    - A table `{ text = "…" }` holds characters, with the places `{unit}` (two hexadecimal digits), `{check}` (two
       characters) and `{any}` (one).
 
     Raises ValueError for anything else.

@@ -1,4 +1,4 @@
-"""A line that is kept open to a device that sends by itself."""
+"""Lines to devices that send by themselves: each is kept open, and read as long as it lasts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from drivers.losses import Loss
 _LONGEST_WAIT = 2.0
 _STEADY_SECONDS = 5.0
 SETTLED_SECONDS = 0.2
-"""Seconds after a line was opened in which bytes may be the rest of something that began before.
+"""Seconds after a line was opened in which bytes may be the rest of a message that began before.
 
-A port gives what arrives from the moment of its opening on, in the middle of a line too, and a serial server what it
-had kept. What is sent by itself is sent in one go, so that after so much silence only a begin can follow.
+A port that is opened in the middle of a message gives its rest, and a serial server gives what it had kept. Such
+devices send each message in one go, so after this much silence only the begin of a message can follow.
 """
 
 
@@ -29,8 +29,8 @@ async def listen(
 ) -> None:
     """Keep the line open until cancelled, and hand each connection to `hear`, which reads until LinkError.
 
-    Such a device counts as connected while its line is open, from the first silence of `SETTLED_SECONDS` on. `hear` is
-    also given what came before that, if anything did.
+    The device counts as connected while its line is open, from the first bytes or `SETTLED_SECONDS` after the opening,
+    whichever is first. `hear` is given those bytes too, which may be the rest of a message; None when none came.
     """
     loss = Loss(device_id=device_id)
     failures = 0
@@ -54,7 +54,7 @@ async def listen(
 
 
 async def next_arrival(connection: Connection, *, within: float | None) -> Arrival | None:
-    """Wait for the next bytes; return None when none come within so many seconds. None waits for ever."""
+    """Wait for the next bytes; return None when none come within `within` seconds. `within` None waits for ever."""
     try:
         async with asyncio.timeout(within):
             return await connection.read()
