@@ -1,1 +1,1 @@
-"""The camera worker process: ingest, segments, clips, thumbnails. It never sees the database."""
+"""The camera worker process: it reads cameras and makes segments, clips and thumbnails. It opens no database."""

@@ -1,6 +1,6 @@
-"""`python -m gateway.camera_worker --socket PATH [--parent PID]`.
+"""The command `python -m gateway.camera_worker --socket PATH [--parent PID]`.
 
-Light on purpose: the tie to the parent is made before anything slow is imported, so that a parent which dies at once
+It imports little at first: the process is tied to its parent before slow imports, so that a parent which dies at once
 leaves no orphan.
 """
 

@@ -1,4 +1,4 @@
-"""Encode G.711 and Opus as AAC, which players take. This takes time, so do it in the camera's reading thread."""
+"""Encoding of G.711 and Opus as AAC, which players support. It takes time, so it belongs in a reading thread."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from drivers.rtsp.frames import TICKS_PER_SECOND, AudioCodec, AudioFormat, Encod
 _BITS_OF_TELEPHONE = 32_000
 _BITS_OF_OPUS = 64_000
 _LEAST_RATE = 32_000
-"""A unit of fewer samples a second is so long that sound could only begin far from a clip's first picture."""
+"""The least sample rate. At lower rates an AAC unit lasts so long that sound would begin far from a clip's begin."""
 _DECODERS = {AudioCodec.PCMU: "pcm_mulaw", AudioCodec.PCMA: "pcm_alaw", AudioCodec.OPUS: "opus"}
 _UNIT = 1024
 _FLOAT = 4
 _BROKEN_TICKS = TICKS_PER_SECOND // 100
-"""Sound that does not follow within it does not belong to what is held."""
+"""A larger gap between two pieces of sound ends the unit that is being filled."""
 
 Decode = Callable[[bytes], bytes]
-"""Makes a piece of sound native floats, one channel."""
+"""A function that decodes a piece of sound to native floats of one channel."""
 
 
 class AacEncoder:
-    """One connection's sound into AAC-LC of one channel, with at least as many samples a second as it has.
+    """The encoder of one connection's sound to AAC-LC with one channel, at its own sample rate but at least 32 kHz.
 
     Raises (by its constructor):
-        DeviceFault: this build has no such encoder or decoder, or not for this rate.
+        DeviceFault: this build of FFmpeg lacks the encoder or decoder, or cannot use this rate.
     """
 
     def __init__(self, format_: AudioFormat) -> None:
@@ -59,7 +59,7 @@ class AacEncoder:
         self._encoder = encoder
 
     def encode(self, sound: EncodedAudio) -> Iterator[EncodedAudio]:
-        """Yield the units that this piece completes, mostly none or one."""
+        """Iterate over the AAC units that this piece completes, mostly none or one."""
         if not self._anchors or abs(sound.pts - self._pending_until()) > _BROKEN_TICKS:
             if self._pending:
                 yield from self._encoded(bytes(_UNIT * _FLOAT - len(self._pending)), sound.arrived)
@@ -67,7 +67,10 @@ class AacEncoder:
         yield from self._encoded(self._decode(sound.data), sound.arrived)
 
     def _pending_until(self) -> int:
-        """Return when the sound taken so far ends: a decoder may give more or less than the times of its pieces say."""
+        """Return when the sound taken so far ends, in ticks.
+
+        It follows from the samples, because a decoder may give more or fewer than the times of the pieces suggest.
+        """
         at, pts = self._anchors[-1]
         return pts + (self._samples - at) * TICKS_PER_SECOND // self.format.rate
 
@@ -92,7 +95,7 @@ class AacEncoder:
 
 
 def _decoder(format_: AudioFormat, rate: int) -> Decode:
-    """Decode sound of this format, at so many samples a second."""
+    """Return a function that decodes sound of this format to `rate` samples a second. Raises DeviceFault."""
     decoder = av.CodecContext.create(_DECODERS[format_.codec], "r")
     if not isinstance(decoder, AudioCodecContext):
         raise DeviceFault(f"this build of FFmpeg cannot decode {format_.codec.value}")
@@ -102,7 +105,7 @@ def _decoder(format_: AudioFormat, rate: int) -> Decode:
 
     def decode(data: bytes) -> bytes:
         samples = bytearray()
-        with contextlib.suppress(av.error.InvalidDataError):  # one that is damaged; the next may be whole
+        with contextlib.suppress(av.error.InvalidDataError):  # skip a damaged piece
             for frame in decoder.decode(av.Packet(data)):
                 for each in one_channel.resample(frame):
                     samples += bytes(each.planes[0])[: each.samples * _FLOAT]

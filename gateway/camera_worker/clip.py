@@ -1,7 +1,7 @@
-"""Segments into one MP4 that starts at once (`moov` first): remuxed, never decoded. Blocking.
+"""Remuxing of segments to one MP4 with `moov` first, so that players can start at once. Never decodes. Blocking.
 
-Each segment is read twice: first for the times of its pictures, since what a picture is shown after and how long it
-lasts depends on those that are decoded later; then to be copied.
+Each segment is read twice: first for the times of its pictures, because a picture's order and duration depend on
+pictures that are decoded later; then to copy them.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _HEAD_BYTES = 4 * 188
 _UNDECODED = {"codec_whitelist": "aac"}
 _LONGEST_SOUND_TICKS = TICKS_PER_SECOND
 _LEAST_SOUND_TICKS = 90
-"""Pieces of sound are longer: two that begin closer together are one and the same."""
+"""Two pieces of sound that begin closer together than this are the same one; a piece always lasts longer."""
 
 
 def end_at(file: Path, *, seconds: Fraction) -> None:
-    """Make every track end after so many seconds of the film at the latest: what comes later is not shown.
+    """Limit the durations of an MP4 and all its tracks to `seconds`, so that players show nothing later.
 
-    Pictures that others are decoded from must be in the file, though they are shown after its end.
+    Some pictures after the end must be in the file, because others refer to them.
     """
     with file.open("r+b") as opened:
         scale = 0
@@ -64,12 +64,12 @@ def end_at(file: Path, *, seconds: Fraction) -> None:
 
 
 def _boxes(opened: BinaryIO, at: int, end: int) -> Iterator[tuple[bytes, int]]:
-    """Yield the boxes that hold a duration, with the offset of their content; the movie's own comes first."""
+    """Iterate over the boxes that hold a duration, with the offset of their content; the movie's own comes first."""
     while at + _BOX.size <= end:
         opened.seek(at)
         size, kind = _BOX.unpack(opened.read(_BOX.size))
         if size < _BOX.size:
-            return  # to the end of the file, or of 64 bits: no header is
+            return  # a box with a 64-bit size, or one up to the end of the file, is no header
         if kind in _CONTAINERS:
             yield from _boxes(opened, at + _BOX.size, at + size)
         elif kind in _DURATION_AT:
@@ -78,7 +78,7 @@ def _boxes(opened: BinaryIO, at: int, end: int) -> Iterator[tuple[bytes, int]]:
 
 
 def _end_edits(opened: BinaryIO, at: int, version: int, limit: int) -> None:
-    """Shorten edits so that together they are no longer than `limit`."""
+    """Shorten the edits of an edit list so that together they last at most `limit`."""
     opened.seek(at + 4)
     (count,) = struct.unpack(">I", opened.read(4))
     length = _LENGTHS[version]
@@ -89,7 +89,7 @@ def _end_edits(opened: BinaryIO, at: int, version: int, limit: int) -> None:
 
 
 def _lower(opened: BinaryIO, at: int, version: int, limit: int) -> int:
-    """Make a duration at most `limit`; what it is then."""
+    """Lower a duration in the file to at most `limit`; return its new value."""
     length = _LENGTHS[version]
     opened.seek(at)
     (written,) = length.unpack(opened.read(length.size))
@@ -103,10 +103,10 @@ def _lower(opened: BinaryIO, at: int, version: int, limit: int) -> int:
 def cut_clip(media: Path, request: CutClip) -> ClipCut:
     """Make the clip.
 
-    Segments follow one another without a pause, each as long as its name says; where footage is missing between two,
-    the clip goes on with what comes next, as it does where segments are left out because they are in another codec than
-    fills most of it. The edit list hides frames before time 0 and after the end: players decode them to show others
-    (ISO/IEC 14496-12, 8.6.6).
+    Segments follow one another without a pause, each as long as its name says. Where footage is missing, the clip goes
+    on with the next segment. Only segments of the codec that fills most of the clip are used; others are left out. The
+    edit list hides frames before time 0 and after the end, which players decode only to show others (ISO/IEC 14496-12,
+    8.6.6).
 
     Raises:
         BadRequest: a path leads out of the media folder, or is no segment's.
@@ -133,7 +133,7 @@ def cut_clip(media: Path, request: CutClip) -> ClipCut:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A segment: its file, how many micros it lasts, and its first packets; of a file that is gone, none."""
+    """A segment: its file, its duration in microseconds, and its first bytes, empty for an unreadable file."""
 
     path: Path
     duration: int
@@ -141,7 +141,7 @@ class _Source:
 
     @property
     def codec(self) -> str:
-        """Codec that its table of streams announces, "" when there is none."""
+        """The type of the video in its table of streams, as text; "" when there is none."""
         return str(video_type(self.head) or "")
 
 
@@ -153,12 +153,15 @@ def _segment(media: Path, path: str) -> _Source:
     try:
         with file.open("rb") as opened:
             return _Source(file, parsed[2], opened.read(_HEAD_BYTES))
-    except OSError:  # reported when it is copied
+    except OSError:  # copying it will raise MediaMissing
         return _Source(file, parsed[2], b"")
 
 
 def _in_one_codec(sources: list[_Source], *, skip: int, leave_off: int) -> tuple[list[_Source], int, int]:
-    """Return the segments that one sample entry describes, and the clip's span within them."""
+    """Return the segments in the codec of most of the clip, and the clip's begin and end within them.
+
+    All times are in microseconds. One MP4 track describes one codec only.
+    """
     whole = sum(source.duration for source in sources)
     skip = min(skip, max(0, whole - 1))
     end = max(skip + 1, whole - leave_off)
@@ -195,8 +198,10 @@ def _times(path: Path) -> list[int]:
 
 
 def opened(path: Path, *, known: bool = False) -> InputContainer:
-    """Open a segment. `known`: what it holds is like another, so that no picture of it is decoded to learn more: that
-    would take most of a clip's time.
+    """Open a segment. Raises MediaMissing when it cannot be read.
+
+    With `known` its streams are known from another segment, so that libav decodes no picture to examine them. That
+    would be most of the time that a clip takes.
     """
     try:
         return av.open(str(path), "r", format="mpegts", options=_UNDECODED if known else {})
@@ -222,7 +227,7 @@ class _Tracks:
                     self._sound = target.add_stream_from_template(source.streams.audio[0])
 
     def copy(self, source: InputContainer, place: Placed) -> None:
-        """Copy what the clip holds of a segment."""
+        """Copy the pictures and the sound of a segment that belong to the clip."""
         streams: list[Stream] = [source.streams.video[0]]
         if self._sound is not None and source.streams.audio:
             streams.append(source.streams.audio[0])
@@ -241,19 +246,19 @@ class _Tracks:
                 self._target.mux_one(packet)
 
     def _is_point_to_begin(self, packet: Packet[Stream]) -> bool:
-        """Return whether a player that begins at this picture shows it whole.
+        """Return whether a player that begins at this picture shows it complete.
 
-        At a recovery point of intra refresh it would show nothing until the refresh is over, though the clip has the
-        pictures before it. The first picture of a clip is one all the same: players begin nowhere else.
+        At a recovery point of intra refresh it would show nothing until the refresh is over, although the clip has the
+        pictures before it. The clip's first picture always counts, because players begin nowhere else.
         """
         is_first, self._has_pictures = not self._has_pictures, True
         _, pictures = entry_of(self._codec, bytes(packet))
         return is_first or pictures == 0
 
     def _hear(self, packet: Packet[Stream], place: Placed) -> None:
-        """Copy a piece of sound that begins within the clip, and after the one before.
+        """Copy a piece of sound if it begins within the clip, and after the last piece.
 
-        Leave out one that begins earlier: players do not agree on how much of it to play, and shift the rest by that.
+        A piece that begins before the clip is left out: players disagree on how much of it to play, and shift the rest.
         """
         if self._sound is None or packet.pts is None:
             return

@@ -12,7 +12,7 @@ _WRAP = 1 << 33
 
 @dataclass(frozen=True, slots=True)
 class Footage:
-    """A segment that a clip takes pictures from: how many micros it lasts, and its pictures' times in coded order."""
+    """A segment of a clip: its duration in microseconds, and its pictures' presentation times in decoding order."""
 
     duration: int
     times: Sequence[int]
@@ -32,9 +32,9 @@ class Placed:
     """A segment's place in the clip.
 
     Attributes:
-        pictures: of its pictures, in coded order, those that the clip holds.
-        shift: ticks from a time in the segment to the clip's.
-        sound_end: the clip's time from which nothing is heard of the segment's sound.
+        pictures: those of its pictures that the clip holds, in decoding order.
+        shift: the ticks to add to a time in the segment for the time in the clip.
+        sound_end: the clip's time, in ticks, at which the segment's sound ends.
     """
 
     pictures: tuple[Picture, ...]
@@ -44,23 +44,23 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A clip: the places of its segments, and how many ticks it lasts."""
+    """A clip: the places of its segments, and its duration in ticks."""
 
     places: tuple[Placed, ...]
     lasts: int
 
     @property
     def shows_after_end(self) -> bool:
-        """Return whether pictures are in it that are shown after its end: others are decoded from them."""
+        """True when it holds pictures that would be shown after its end, because others refer to them."""
         return any(picture.pts >= self.lasts for place in self.places for picture in place.pictures)
 
 
 def plan(segments: Sequence[Footage], *, skip: int, end: int) -> Plan:
-    """Place segments one after the other, each as long as it lasts; the clip shows `[skip, end)` of them (micros).
+    """Place segments one after the other; the clip shows `[skip, end)` of them, in microseconds.
 
-    It begins with the picture that is on show then: players begin at a picture, and would move the pictures against the
-    sound. Kept is every picture up to the last one, in coded order, that is shown before the end. Decoding times are
-    the times of showing in ascending order, moved ahead by as much as reordering needs, so that they always grow.
+    The clip begins with the picture that is shown at `skip`. Otherwise players, which begin at a picture, would shift
+    the pictures against the sound. In decoding order, all pictures are kept up to the last one that is shown before the
+    end. Decoding times are the presentation times in rising order, moved ahead as far as reordering needs.
     """
     begins = [ticks_of(micros) for micros in _begins(segments)]
     shifts = [begin - segment.times[0] if segment.times else 0 for begin, segment in zip(begins, segments, strict=True)]
@@ -82,12 +82,12 @@ def plan(segments: Sequence[Footage], *, skip: int, end: int) -> Plan:
 
 
 def ticks_of(micros: int) -> int:
-    """Convert micros into ticks."""
+    """Convert microseconds to ticks."""
     return round(micros * 9 / 100)
 
 
 def _begins(segments: Sequence[Footage]) -> list[int]:
-    """Return the start of each segment in the clip, in micros."""
+    """Return the start of each segment from the first one's start, in microseconds."""
     begins, passed = [], 0
     for segment in segments:
         begins.append(passed)
@@ -101,7 +101,7 @@ def _unwrapped(times: Sequence[int]) -> list[int]:
 
 
 def _runs_on(before: Footage, after: Footage) -> bool:
-    """Return whether two segments are of one run of the camera, so that the sound of one may be in the other's file."""
+    """Return whether two segments follow each other without a break, so that one may hold sound of the other."""
     if not before.times or not after.times:
         return False
     apart = (after.times[0] - before.times[0]) % _WRAP

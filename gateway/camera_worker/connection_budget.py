@@ -1,7 +1,7 @@
-"""A site's connection attempts, spread over time: when the power comes back, all its cameras do at once.
+"""The limit on a site's connection attempts: when power returns, all cameras return at once.
 
-All workers of a gateway share one small file, which holds the moment of the next free turn. It is monotonic time, the
-same for all processes of a machine; nothing is lost when the file is.
+All workers of a gateway share one small file, which holds the monotonic time of the next free turn. All processes of a
+machine have the same monotonic clock. If the file is lost, only the limit is lost for a moment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TURN = struct.Struct("<d")
 
 
 class ConnectionBudget:
-    """Turns to connect, at most `per_second` of them over all that share `path`. Thread-safe; blocking."""
+    """The turns to connect: at most `per_second` for all processes that share `path`. Thread-safe; blocking."""
 
     def __init__(self, *, path: Path, monotonic: Callable[[], float], per_second: float = ATTEMPTS_PER_SECOND) -> None:
         self._path = path
@@ -29,11 +29,11 @@ class ConnectionBudget:
         self._interval = 1.0 / per_second
 
     def wait_for_turn(self, given_up: threading.Event) -> bool:
-        """Wait until it is our turn; False when `given_up` was set meanwhile."""
+        """Wait for a turn; return False when `given_up` was set meanwhile."""
         return not given_up.wait(max(0.0, self.next_turn() - self._monotonic()))
 
     def next_turn(self) -> float:
-        """Take a turn; its monotonic moment. Where the file cannot be had, it is now: a camera is worth more."""
+        """Take a turn; return its monotonic time. If the file cannot be used, that is now: recording matters more."""
         now = self._monotonic()
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -44,7 +44,7 @@ class ConnectionBudget:
                 return now
             stored = os.pread(descriptor, _TURN.size, 0)
             turn = _TURN.unpack(stored)[0] if len(stored) == _TURN.size else now
-            # a moment far ahead is of the time before the machine was started
+            # a time far ahead was written before the machine restarted
             turn = turn if now <= turn <= now + _LONGEST_AHEAD else now
             os.pwrite(descriptor, _TURN.pack(turn + self._interval), 0)
         except OSError:
@@ -55,7 +55,7 @@ class ConnectionBudget:
 
 
 def _locked(descriptor: int) -> bool:
-    """Try to take the lock for a bounded time: a worker that was stopped with it must not stop the others."""
+    """Try for at most 0.1 s to take the lock, so that a worker suspended with it does not block the others."""
     never = threading.Event()
     for _ in range(_LOCK_TRIES):
         try:

@@ -1,6 +1,7 @@
-"""`python -m gateway.camera_worker.cutter`: orders come over stdin, that each is begun and its outcome go to stdout.
+"""The process `python -m gateway.camera_worker.cutter`: it takes orders on stdin and answers on stdout.
 
-Light on purpose: see `gateway.camera_worker.__main__`.
+For each order it writes that it has begun, and then the outcome. It imports little at first, as
+`gateway.camera_worker.__main__` does, and for the same reason.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from gateway.camera_worker.parent import do_without_rich, stand_behind, tie_to_p
 
 _NICENESS = 10
 _OUT_OF_MEMORY = 600
-"""A clip is cut again when somebody asks; footage of a camera that is not recorded is lost."""
+"""The kernel ends a cutter before a worker, because a clip can be cut again but unrecorded footage is lost."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Requests to a cutter process, in which libav works for a worker, and its answers: lines of JSON."""
+"""Requests to a cutter process, which uses libav for a worker, and its answers: lines of JSON."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pydantic import BaseModel, ConfigDict
 from gateway.domain.footage import ClipCut, CutClip, TakeThumbnail, ThumbnailTaken
 
 BEGUN = b"begun\n"
-"""A cutter's first answer to an order: one that ends without it did not end of that order."""
+"""A cutter's first answer to an order. If it ends before this answer, the order was not the cause."""
 
 
 class CutOrder(BaseModel):
-    """Request to make a file from files in the media folder."""
+    """A request to make a file from files in the media folder."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -20,7 +20,7 @@ class CutOrder(BaseModel):
 
 
 class CutOutcome(BaseModel):
-    """Result of a request: the file that was made, or the reason for a failure in the one other field that is set."""
+    """The result of a request: `made` is the file, or one other field is set and says why there is none."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -28,4 +28,4 @@ class CutOutcome(BaseModel):
     bad_request: str = ""
     missing: str = ""
     disk: tuple[int, str] | None = None
-    """An OSError's number and text."""
+    """The number and the text of an OSError."""

@@ -1,6 +1,6 @@
-"""Clips and thumbnails are made in processes of their own, which last a little longer than their work.
+"""The cutter processes, which make clips and thumbnails and end when they have been idle for a while.
 
-libav needs as much memory as the rest of a worker, and a bad file may end its process. So it runs in a process that
+libav needs as much memory as the rest of a worker, and a bad file may crash its process. So it runs in a process that
 records no cameras.
 """
 
@@ -22,16 +22,16 @@ from gateway.domain.footage import ClipCut, CutClip, TakeThumbnail, ThumbnailTak
 log = structlog.get_logger(__name__)
 
 IDLE_SECONDS = 20.0
-"""So long a cutter waits for more to do: to start one takes a third of a second."""
+"""Seconds for which an idle cutter waits for more work, because starting one takes a third of a second."""
 _JOB_SECONDS = 120.0
 
 
 class CutterLost(Exception):
-    """There was no process to make a clip or thumbnail, it died of it, or did not end; the text says which."""
+    """The process for a clip or thumbnail could not be started, died, or took too long; the text says which."""
 
 
 class CuttingRoom:
-    """Has its cutters make what is asked for, each one thing at a time. Belongs to the loop."""
+    """The owner of the cutters, each of which makes one thing at a time. Belongs to the event loop."""
 
     def __init__(self, *, idle_seconds: float = IDLE_SECONDS) -> None:
         self._idle_seconds = idle_seconds
@@ -46,12 +46,12 @@ class CuttingRoom:
             BadRequest: a path leads out of the media folder, or is no segment's.
             MediaMissing: a segment is gone or unreadable.
             OSError: the output cannot be written.
-            CutterLost: the process could not be started, died, or did not end.
+            CutterLost: the process could not be started, died, or took too long.
         """
         order = CutOrder(media=str(media), job=job)
         waited = self._take_idle()
         outcome = await self._done(waited, order) if waited is not None else None
-        if outcome is None:  # one that waited may have died meanwhile, of nothing that is asked for now
+        if outcome is None:  # an idle cutter may have died before this order, which is not to blame
             outcome = await self._done(await _started(), order)
         if outcome is None:
             raise CutterLost("the process that makes clips and thumbnails ended before it began; recording went on")
@@ -64,16 +64,19 @@ class CuttingRoom:
         return outcome.made
 
     async def end(self, seconds: float) -> None:
-        """End all cutters, and wait for that so long at most; those at work end with this process."""
+        """End all idle cutters, and wait for that at most `seconds`. Busy ones end with this process."""
         for cutter in list(self._idle):
             self._let_go(cutter)
-        with contextlib.suppress(TimeoutError):  # one that waits for a disk does not end, but nobody waits for it
+        with contextlib.suppress(TimeoutError):  # a cutter that waits for a disk ends later
             async with asyncio.timeout(seconds):
                 for cutter in self._killed:
                     await cutter.wait()
 
     async def _done(self, cutter: ChildProcess, order: CutOrder) -> CutOutcome | None:
-        """Have the cutter do a job and park it; None when it had ended. Raises CutterLost."""
+        """Have the cutter carry out an order, then keep it for more; return None when it had ended before.
+
+        Raises CutterLost.
+        """
         outcome = None
         try:
             outcome = await _asked(cutter, order)
@@ -85,7 +88,7 @@ class CuttingRoom:
         return outcome
 
     def _take_idle(self) -> ChildProcess | None:
-        """Take the living cutter that worked last."""
+        """Return the idle cutter that worked last and still lives; None when there is none."""
         while self._idle:
             cutter = self._idle.pop()
             self._leaving.pop(cutter.pid).cancel()
@@ -126,7 +129,7 @@ async def _asked(cutter: ChildProcess, order: CutOrder) -> CutOutcome | None:
         raise CutterLost("nothing can be said to the process that makes clips")
     answer = b""
     begun = False
-    with contextlib.suppress(ConnectionError):  # it has died; the answer that does not come tells
+    with contextlib.suppress(ConnectionError):  # it has died, which the missing answer shows
         cutter.stdin.write(order.model_dump_json().encode() + b"\n")
         await cutter.stdin.drain()
     try:

@@ -1,4 +1,7 @@
-"""Between a camera's reading and its writing thread: bounded, so that a slow disk costs counted frames, not memory."""
+"""The bounded queue from a camera's reading thread to its writing thread.
+
+With a slow disk, frames are dropped and counted, and memory does not grow.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +16,23 @@ MOST_FRAMES = 500
 MOST_BYTES = 32_000_000
 WAKE_BYTES = 500_000
 _MOST_ITEMS_A_FRAME = 4
-"""Sound comes in more pieces than pictures do."""
+"""The limit on all items is this times the limit on frames, because sound comes in more pieces than pictures."""
 
 
 @dataclass(frozen=True, slots=True)
 class CameraConnected:
-    """A connection is up; its frames follow."""
+    """A connection is up, and its frames follow. `announced` is its format, None when it comes in-band only."""
 
     announced: VideoFormat | None
     sound: AudioFormat | None = None
-    """The AAC that comes too."""
+    """The format of its AAC; None without sound."""
     why_silent: str = ""
-    """Why no sound comes though it was asked for, in one sentence."""
+    """The reason, in one sentence, why no sound comes although it was asked for; "" otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class CameraLost:
-    """The connection ended, or was not made."""
+    """The connection ended, or could not be made: the camera's condition, the reason, and the gap's reason."""
 
     condition: CameraCondition
     detail: str
@@ -38,26 +41,26 @@ class CameraLost:
 
 @dataclass(frozen=True, slots=True)
 class FramesDropped:
-    """Frames between the one before and the keyframe after this are lost."""
+    """The frames between the last one and the next keyframe are lost."""
 
     gap: GapReason = GapReason.BACK_PRESSURE
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingStopped:
-    """Nothing follows."""
+    """The recording ends; nothing follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class FootagePinned:
-    """These times are wanted of a camera that is recorded for events only, and no others any more."""
+    """The new pins of a camera that is recorded for events only, in place of all earlier ones."""
 
     pins: tuple[Pin, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class WritingAllowed:
-    """Leave for a camera that is recorded for events only to write to the disk, or its withdrawal."""
+    """Permission or prohibition to write to the disk, for a camera that is recorded for events only."""
 
     may_write: bool
 
@@ -67,7 +70,10 @@ QueueItem = EncodedFrame | EncodedAudio | FramesDropped | Control
 
 
 class FrameQueue:
-    """Thread-safe. Frames are dropped when it is full, up to the next keyframe that fits; all else is always taken."""
+    """The queue, which is thread-safe. When it is full, frames are dropped up to the next keyframe that fits.
+
+    All other items are always taken, except sound.
+    """
 
     def __init__(self, *, most_frames: int = MOST_FRAMES, most_bytes: int = MOST_BYTES) -> None:
         self._most_frames = most_frames
@@ -81,16 +87,16 @@ class FrameQueue:
 
     @property
     def dropped(self) -> int:
-        """Number of frames that were ever dropped here."""
+        """The number of frames dropped so far."""
         return self._dropped
 
     @property
     def is_empty(self) -> bool:
-        """True while nothing waits; callable from the thread that gets."""
+        """True while nothing waits. Only for the thread that calls `get`."""
         return not self._items
 
     def put_frame(self, frame: EncodedFrame) -> None:
-        """Add a frame, or drop it."""
+        """Add a frame, or drop it when there is no room or a keyframe is missing."""
         with self._changed:
             full = self._frames >= self._most_frames or self._bytes + len(frame.data) > self._most_bytes
             if full or (self._shedding and not frame.keyframe):
@@ -107,7 +113,7 @@ class FrameQueue:
                 self._changed.notify()
 
     def put_sound(self, sound: EncodedAudio) -> None:
-        """Add a piece of sound, or drop it; nobody misses it who misses the pictures."""
+        """Add a piece of sound, or drop it when the queue is full or pictures are being dropped."""
         with self._changed:
             if self._shedding or len(self._items) >= _MOST_ITEMS_A_FRAME * self._most_frames:
                 return
@@ -115,14 +121,14 @@ class FrameQueue:
             self._bytes += len(sound.data)
 
     def put_loss(self, gap: GapReason) -> None:
-        """Note that frames were lost before they came here. Losses with nothing between them are one, the first."""
+        """Add that frames were lost before they came here. Right after another loss, it is ignored."""
         with self._changed:
             if not self._items or not isinstance(self._items[-1], FramesDropped):
                 self._items.append(FramesDropped(gap))
                 self._changed.notify()
 
     def put(self, item: Control) -> None:
-        """Add what must not be lost."""
+        """Add an item that is never dropped."""
         with self._changed:
             self._items.append(item)
             self._changed.notify()
@@ -130,8 +136,8 @@ class FrameQueue:
     def get(self, timeout: float) -> QueueItem | None:
         """Return the next item, or None when there is none after `timeout` seconds.
 
-        While frames are few, whoever waits is woken by a keyframe, with which a segment ends, or at the end of that
-        time: waking a thread for each costs more than to write it.
+        A waiting thread is not woken for every frame, since that would cost more than writing it. It is woken by a
+        keyframe (which ends a segment), by WAKE_BYTES of frames, by other items, or by the time-out.
         """
         with self._changed:
             if not self._items:

@@ -1,6 +1,6 @@
-"""Live frames of a camera for its viewers: the group of pictures so far, and each frame that follows.
+"""Live frames of a camera for its viewers: the present group of pictures, and each frame that follows.
 
-The reading thread offers every frame; while nobody watches that costs a lock and an append.
+The reading thread offers every frame. While nobody watches, that costs only a lock and an append.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_GROUP_BYTES = 16_000_000
 MOST_GROUP_FRAMES = 1_500
 MOST_QUEUED = 300
 _PLAIN_GROUPS = 20
-"""After so many without a reordered picture a camera counts as sending none any more."""
+"""How many groups of pictures without a B-frame must pass until a camera counts as sending none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Picture:
 
     Attributes:
         frame: the frame.
-        number: counts the camera's frames.
-        behind: whether newer frames wait already, so that it need not be shown for its whole time.
+        number: the frame's number, counted for the camera.
+        behind: whether newer frames wait already, so that this one need not be shown for its full duration.
     """
 
     frame: EncodedFrame
@@ -37,13 +37,13 @@ class Picture:
 
 
 class LiveView:
-    """One viewer's frames: from the keyframe of the group that runs when it comes; after a loss from a keyframe on.
+    """The frames of one viewer. They begin at the present group's keyframe, and after a loss at the next keyframe.
 
-    Belongs to the loop.
+    Belongs to the event loop.
     """
 
     def __init__(self, feed: LiveFeed, *, sound: bool = False) -> None:
-        """`sound`: it takes sound too, by `next_of_both`."""
+        """Make a view of a feed. With `sound` it takes sound too, which `next_of_both` returns."""
         self._feed = feed
         self._takes_sound = sound
         self._waiting: deque[tuple[int, EncodedFrame | EncodedAudio]] = deque()
@@ -52,10 +52,10 @@ class LiveView:
         self._needs_keyframe = True
         self._ended = False
         self.dropped = 0
-        """Frames that this viewer was too slow for."""
+        """The number of frames dropped because this viewer was too slow."""
 
     def restart(self) -> None:
-        """Begin again at the newest keyframe: the viewer has lost a part of what was sent to it."""
+        """Begin again at the newest keyframe, because the viewer has lost a part of the frames."""
         self._waiting.clear()
         self._needs_keyframe = True
         self._last = -1
@@ -63,7 +63,7 @@ class LiveView:
             self.take(number, frame)
 
     def take(self, number: int, frame: EncodedFrame) -> None:
-        """Queue a frame that has not come yet; one too many drops what waits, up to the next keyframe."""
+        """Queue a frame, unless it came before. When the queue is full, drop it up to the next keyframe."""
         if number <= self._last or (self._needs_keyframe and not frame.keyframe):
             return
         if len(self._waiting) >= MOST_QUEUED and not frame.keyframe:
@@ -80,13 +80,13 @@ class LiveView:
         self._arrived.set()
 
     def hear(self, sound: EncodedAudio) -> None:
-        """Queue a piece of sound after the pictures that came before it; where pictures are missing, so is it."""
+        """Queue a piece of sound behind the pictures before it. It is dropped while pictures are missing."""
         if self._takes_sound and not self._needs_keyframe and len(self._waiting) < MOST_QUEUED:
             self._waiting.append((self._last, sound))
             self._arrived.set()
 
     def end(self) -> None:
-        """End the view: nothing follows."""
+        """End the view; what waits is still returned."""
         self._ended = True
         self._arrived.set()
 
@@ -114,12 +114,16 @@ class LiveView:
 class LiveFeed:
     """The newest group of pictures of one camera, and its viewers.
 
-    `offer` and `lost` are the reading thread's; all else belongs to the loop. Memory: one group of pictures, at most
-    MOST_GROUP_BYTES; a longer one is not kept, and a viewer then waits for the next keyframe.
+    `offer`, `offer_sound` and `lost` are for the reading thread; everything else belongs to the event loop. The feed
+    keeps one group of pictures of at most MOST_GROUP_BYTES. A larger one is not kept, and a new viewer then waits for
+    the next keyframe.
     """
 
     def __init__(self, *, loop: asyncio.AbstractEventLoop, wake: Callable[[], Awaitable[str]] | None = None) -> None:
-        """`wake`: asks for frames where none come before somebody watches; it tells why none do, "" when they do."""
+        """Make a feed for viewers on this loop.
+
+        `wake` starts a camera that is only read while somebody watches. It returns why no frames come, "" if they do.
+        """
         self._loop = loop
         self._wake = wake
         self._lock = threading.Lock()
@@ -132,16 +136,16 @@ class LiveFeed:
         self._views: set[LiveView] = set()
         self._ended = False
         self.sound: AudioFormat | None = None
-        """The AAC that comes with the pictures; the reading thread says so when it connects."""
+        """The format of the AAC that comes with the pictures, None for none; set by the reading thread."""
 
     def offer_sound(self, sound: EncodedAudio) -> None:
-        """Take in a piece of AAC from the camera. Never blocks for long."""
+        """Pass a piece of AAC to the viewers. Never blocks for long."""
         with self._lock:
             if self._watched:
                 self._loop.call_soon_threadsafe(self._publish_sound, sound)
 
     def offer(self, frame: EncodedFrame) -> None:
-        """Take in a frame from the camera. Never blocks for long."""
+        """Keep a frame with its group, and pass it to the viewers. Never blocks for long."""
         with self._lock:
             self._number += 1
             item = (self._number, frame)
@@ -160,7 +164,7 @@ class LiveFeed:
 
     @property
     def _begins_with_idr(self) -> bool:
-        """Return whether the group kept is one that browsers can begin at: a recovery point within it ends none."""
+        """True when the kept group begins with an IDR picture, as browsers need; recovery points do not end it then."""
         return bool(self._group) and self._group[0][1].entry is Entry.IDR
 
     def lost(self) -> None:
@@ -170,17 +174,17 @@ class LiveFeed:
             self._bytes = 0
 
     def group(self) -> tuple[tuple[int, EncodedFrame], ...]:
-        """Return the frames since the newest keyframe, each with its number; none while nothing is live."""
+        """Return the frames of the present group, each with its number; none while nothing is live."""
         with self._lock:
             return tuple(self._group)
 
     @property
     def reorders(self) -> bool:
-        """True while the camera sent B-frames lately: the group that runs may be too young to show it."""
+        """True when the camera sent B-frames recently, even if the present group has none yet."""
         return self._plain_groups < _PLAIN_GROUPS
 
     async def awake(self) -> str:
-        """Have frames come, for a viewer who is about to watch; why there are none, where that is known."""
+        """Start the camera's frames for a viewer; return why none come, "" when they do or no reason is known."""
         return "" if self._wake is None else await self._wake()
 
     @property
@@ -190,12 +194,12 @@ class LiveFeed:
 
     @property
     def viewers(self) -> int:
-        """Number of viewers."""
+        """The number of viewers."""
         return len(self._views)
 
     @contextmanager
     def watch(self, *, sound: bool = False) -> Iterator[LiveView]:
-        """Add a viewer for the length of the block; `sound`: with sound."""
+        """Add a viewer for the length of the block. With `sound` it gets sound too."""
         view = LiveView(self, sound=sound)
         self._views.add(view)
         with self._lock:
@@ -211,7 +215,7 @@ class LiveFeed:
                 self._watched = bool(self._views)
 
     def end(self) -> None:
-        """End every viewer's stream: the camera is no longer read."""
+        """End every viewer's stream, because the camera is no longer read."""
         self._ended = True
         for view in self._views:
             view.end()

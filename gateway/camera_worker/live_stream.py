@@ -1,4 +1,4 @@
-"""A camera's smaller stream for viewers: connected to when somebody wants to see it, and never recorded."""
+"""A camera's second, smaller stream for viewers: connected only while somebody watches, and never recorded."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ from gateway.runtime.clock import Clock
 log = structlog.get_logger(__name__)
 
 LINGER_SECONDS = 10.0
-"""It stays connected so long after its last viewer, for the one who only loads the page anew."""
+"""Seconds for which it stays connected after the last viewer, who may only be reloading the page."""
 FIRST_PICTURE_SECONDS = 4.0
 _LOOK_SECONDS = 0.02
 
 
 class LiveStream:
-    """One camera's second connection, and the feed that its frames go to. Belongs to the loop, but for the sink's part.
+    """The second connection of one camera, and the feed of its frames.
+
+    Belongs to the event loop, except the `put…` methods, which the reading thread calls as its sink.
 
     Args:
-        camera: whose stream it is.
-        url: its address, with its credentials.
-        clock: paces and stamps.
-        budget: turns to connect.
-        loop: the viewers'.
+        camera: the camera.
+        url: the stream's URL, with its credentials.
+        clock: the clock of waits and stamps.
+        budget: the limit on connection attempts.
+        loop: the event loop of the viewers.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class LiveStream:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.feed = LiveFeed(loop=loop, wake=self.wake)
-        """Where viewers watch."""
+        """The feed that viewers watch."""
         self._camera = camera
         self._url = url
         self._clock = clock
@@ -55,13 +57,13 @@ class LiveStream:
         self._lost: CameraLost | None = None
 
     async def wake(self) -> str:
-        """Connect if need be, and wait for the first picture; why there is none, "" when there is one."""
+        """Connect if needed, and wait up to 4 s for the first picture; return why there is none, "" when there is."""
         if self._stopped:
             return ""
         self._keep()
         if self._reader is None:
             self._lost = None
-            self.feed.lost()  # of the connection before, whose last frame may have come when it was left
+            self.feed.lost()  # frames of the last connection, which may have come while it was being closed
             self._reader = CameraReader(
                 camera=self._camera,
                 url=self._url,
@@ -82,7 +84,7 @@ class LiveStream:
         return f"at its live_url {lost.detail}" if lost is not None else "nothing came from its live_url in time"
 
     def stop(self) -> None:
-        """Stop: the camera is taken away or changed."""
+        """Stop reading, because the camera is removed or changed."""
         self._stopped = True
         if self._look is not None:
             self._look.cancel()
@@ -90,7 +92,7 @@ class LiveStream:
             self._reader.stop()
 
     def put(self, item: CameraConnected | CameraLost) -> None:
-        """Take in a change of the reader's connection."""
+        """Take a change of the reader's connection."""
         condition = item.condition if isinstance(item, CameraLost) else CameraCondition.RECORDING
         before = self._lost.condition if self._lost is not None else CameraCondition.RECORDING
         if isinstance(item, CameraLost) and condition is not before:
@@ -98,7 +100,7 @@ class LiveStream:
         self._lost = item if isinstance(item, CameraLost) else None
 
     def put_frame(self, frame: EncodedFrame) -> None:
-        """Pass a frame to the feed; nothing records it."""
+        """Do nothing: the reader itself passes frames to the feed, and nothing records them."""
 
     def put_sound(self, sound: EncodedAudio) -> None:
         """Do nothing: sound is not asked for."""

@@ -19,10 +19,10 @@ class MediaMissing(LookupError):
 
 
 def inside(media: Path, relative: str) -> Path:
-    """Return the place of `relative` in the media folder.
+    """Return the absolute path of `relative` in the media folder.
 
     Raises:
-        BadRequest: it is absolute or leads out of the folder.
+        BadRequest: `relative` is absolute, empty, or leads out of the folder.
     """
     path = PurePosixPath(relative)
     if path.is_absolute() or ".." in path.parts or not path.parts:
@@ -32,7 +32,10 @@ def inside(media: Path, relative: str) -> Path:
 
 @contextmanager
 def written_whole(output: Path) -> Iterator[Path]:
-    """Open a temporary place for `output`: durable under its name once the block ends well, removed otherwise."""
+    """Give the block a temporary path to write to. If it succeeds, the file becomes `output`, durably; otherwise none.
+
+    So `output` is complete or does not change.
+    """
     output.parent.mkdir(parents=True, exist_ok=True)
     temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:

@@ -1,4 +1,4 @@
-"""First steps of each process of a worker, before it imports anything large."""
+"""First steps of a camera worker's processes, before they import anything large."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def tie_to_parent() -> None:
 
 
 def stand_behind(*, niceness: int, out_of_memory: int) -> None:
-    """Let the gateway's own process go first: for the processor, for the disk, and when the machine runs out of memory.
+    """Give this process a lower priority than the gateway's own, which runs the lanes.
 
-    The kernel derives a process's place at the disk from its niceness.
+    Its niceness sets the priority for the processor, and through the kernel also for the disk.
 
     Args:
-        niceness: 0 to 19, more than the lanes' process has.
-        out_of_memory: 0 to 1000; the kernel ends the process with the most first.
+        niceness: 0 to 19, higher than that of the gateway's process.
+        out_of_memory: 0 to 1000; when memory runs out, the kernel ends the process with the highest number first.
     """
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, niceness)
@@ -33,5 +33,5 @@ def stand_behind(*, niceness: int, out_of_memory: int) -> None:
 
 
 def do_without_rich() -> None:
-    """Keep structlog from loading rich, with which it would draw tracebacks: a worker's log is JSON, never drawn."""
+    """Keep structlog from importing rich, which it only needs to draw tracebacks: a worker logs JSON."""
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # None: it cannot be imported

@@ -1,8 +1,8 @@
-"""Shelves for finished segments: the disk at once, or first memory, for a camera recorded for events only.
+"""Shelves take a camera's segments: `ToDisk` writes them at once, `PreRoll` keeps them in memory first.
 
-Its segments are made as always, into memory. When an event pins a time, those of it that are still there become
-durable, and what follows goes to the disk as it comes, until the pinned time is over. What nobody pins is forgotten.
-Everything here belongs to one thread.
+A pre-roll serves a camera that is recorded for events only. Its segments go into memory. When an event pins a time
+span, the segments of it that are still in memory are written to the disk, and later ones as they come, until the span
+is over. Segments that are never pinned are dropped. Everything here belongs to one thread.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MOST_BYTES = 64_000_000
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start of a segment, in wall and in monotonic micros."""
+    """The start of a segment, in microseconds of wall time and of monotonic time."""
 
     wall: int
     uptime: int
 
 
 class OpenFile(Protocol):
-    """A segment that is being written. Each method but `abandon` raises DiskFailed."""
+    """A segment that is being written. All methods except `abandon` raise DiskFailed."""
 
     size: int
 
@@ -37,54 +37,54 @@ class OpenFile(Protocol):
         ...
 
     def finish(self, final: Path) -> None:
-        """Make it durable under its final name."""
+        """Make the segment durable under its final name."""
         ...
 
     def abandon(self) -> None:
-        """Forget it, and remove what there is."""
+        """Give the segment up, and remove what was written of it."""
         ...
 
     @property
     def sha256(self) -> str:
-        """Of all that is on the disk."""
+        """The SHA-256 of all bytes on the disk, in hexadecimal."""
         ...
 
 
 class Shelf(Protocol):
-    """Takes segments as they are made."""
+    """The taker of segments as they are made."""
 
     def opened(self, file: SegmentFile, start: Start) -> OpenFile:
-        """Open a segment; `file` is its place on the disk. Raises DiskFailed."""
+        """Open a segment and return it for writing; `file` is its file on the disk. Raises DiskFailed."""
         ...
 
     def take(self, file: OpenFile, segment: SegmentFinished) -> None:
-        """Take in a finished segment. Raises DiskFailed."""
+        """Take a finished segment. Raises DiskFailed."""
         ...
 
 
 class ToDisk:
-    """Shelf on the disk: each finished segment becomes durable at once, and is reported."""
+    """The shelf that writes to the disk: each finished segment is made durable at once, and reported."""
 
     def __init__(self, *, media: Path, finished: Callable[[SegmentFinished], None]) -> None:
         self._media = media
         self._finished = finished
 
     def opened(self, file: SegmentFile, start: Start) -> OpenFile:  # noqa: ARG002  # it is the same at any time
-        """See Shelf."""
+        """Create the segment's file. Raises DiskFailed."""
         file.create()
         return file
 
     def take(self, file: OpenFile, segment: SegmentFinished) -> None:
-        """See Shelf."""
+        """Make the segment durable and report it. Raises DiskFailed."""
         file.finish(self._media / segment.path)
         self._finished(segment.model_copy(update={"sha256": file.sha256}))
 
 
 class BufferedFile:
-    """A segment whose bytes are in memory until it is durable, and on the disk too from `keep` on."""
+    """A segment whose bytes stay in memory until it is durable; from `keep` on they are also on the disk."""
 
     def __init__(self, *, file: SegmentFile, failed: Callable[[DiskFailed], None]) -> None:
-        """`failed` is called when the disk takes no more of what is written; nothing of it is lost."""
+        """Buffer the segment of this file. `failed` is called when the disk fails; memory still has all bytes then."""
         self._file = file
         self._failed = failed
         self._pieces: list[bytes] = []
@@ -94,22 +94,22 @@ class BufferedFile:
 
     @property
     def sha256(self) -> str:
-        """Of all that is on the disk."""
+        """The SHA-256 of all bytes on the disk, in hexadecimal."""
         return self._file.sha256
 
     def keep(self) -> None:
-        """Go to the disk, now and with all that will be written. After a failure it may be tried again."""
+        """Write the segment to the disk, and from now on all its later bytes too. It may be called again on failure."""
         if self._on_disk:
             return
         if self._begun:
-            self._file.abandon()  # a disk that could not be written could not be cleared of it either
+            self._file.abandon()  # after a failure its file may still be there, because it could not be removed
         self._begun = True
         self._file.create()
         self._file.write(b"".join(self._pieces))
         self._on_disk = True
 
     def write(self, data: bytes) -> None:
-        """Append all of `data`. It is in memory even when the disk fails."""
+        """Append all of `data`. Memory keeps it even when the disk fails."""
         self._pieces.append(data)
         self.size += len(data)
         if self._on_disk:
@@ -120,33 +120,33 @@ class BufferedFile:
                 self._failed(error)
 
     def finish(self, final: Path) -> None:
-        """Make it durable under its final name. After a failure it may be tried again."""
+        """Make the segment durable under its final name. It may be called again on failure."""
         self.keep()
         self._on_disk = False
         self._file.finish(final)
 
     def let_go(self) -> None:
-        """Leave the disk; all is in memory still."""
+        """Remove the segment from the disk; memory still has all of it."""
         if self._on_disk:
             self._on_disk = False
             self._file.abandon()
 
     def abandon(self) -> None:
-        """Forget it, and remove what is on the disk."""
+        """Give the segment up, in memory and on the disk."""
         self._pieces.clear()
         self.let_go()
 
 
 class PreRoll:
-    """Holds the newest segments, at most so many `seconds` and bytes, and makes durable what is pinned.
+    """The shelf that keeps the newest segments in memory, within `seconds` and `most_bytes`, and writes pinned ones.
 
-    What is pinned and cannot be written stays, for as long as its bytes have room, until `retry`.
+    Pinned segments that cannot be written stay in memory until `retry`, as long as there is room.
     """
 
     def __init__(
         self, *, media: Path, seconds: float, finished: Callable[[SegmentFinished], None], most_bytes: int = MOST_BYTES
     ) -> None:
-        """`finished` is called with each segment that became durable."""
+        """Make an empty pre-roll. `finished` is called with each segment that became durable."""
         self._media = media
         self._micros = int(seconds * 1_000_000)
         self._most_bytes = most_bytes
@@ -160,20 +160,20 @@ class PreRoll:
         self._gave_up = False
         self._may_write = True
         self.fault: DiskFailed | None = None
-        """Why what is pinned is not on the disk; nothing is tried until `retry`."""
+        """The reason why pinned footage could not be written; None for none. Nothing is tried again until `retry`."""
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes of finished segments in memory."""
+        """The number of bytes of finished segments in memory."""
         return sum(file.size for file, _ in self._buffered)
 
     def pin(self, pins: tuple[Pin, ...]) -> None:
-        """Set the time spans to keep, in place of earlier ones."""
+        """Replace the time spans to keep."""
         self._pins = pins
         self._write_wanted()
 
     def allow(self, may_write: bool) -> None:  # noqa: FBT001  # yes or no
-        """Allow or forbid writing. Once forbidden, the open segment leaves the disk; memory still has all of it."""
+        """Allow or forbid writing. When forbidden, the open segment is removed from the disk and kept in memory."""
         self._may_write = may_write
         if may_write:
             self.retry()
@@ -181,24 +181,24 @@ class PreRoll:
             self._open[0].let_go()
 
     def retry(self) -> None:
-        """Write what is pinned, though it failed before."""
+        """Try again to write pinned footage after a failure."""
         self.fault = None
         self._write_wanted()
 
     def opened(self, file: SegmentFile, start: Start) -> OpenFile:
-        """See Shelf; a disk that fails is no failure here."""
+        """Open a segment in memory, and on the disk if it is pinned. A disk that fails sets `fault`."""
         buffered = BufferedFile(file=file, failed=self._failed)
         self._open = (buffered, start)
         self._write_wanted()
         return buffered
 
     def take(self, file: OpenFile, segment: SegmentFinished) -> None:
-        """See Shelf; a disk that fails is no failure here."""
+        """Take the open segment as finished, and write it if it is pinned. A disk that fails sets `fault`."""
         if self._open is None or self._open[0] is not file:
             raise ValueError("a segment is taken that was not opened here")
         buffered, self._open = self._open[0], None
         if segment.gap is not GapReason.NONE and self._uptime is not None:
-            # by the clock that nobody sets
+            # measured by the monotonic clock, which nobody sets
             missing = segment.monotonic - self._uptime
             if abs(missing) > TOUCHING_MICROS:
                 segment = segment.model_copy(update={"gap_from": segment.started_at - missing})
@@ -236,7 +236,7 @@ class PreRoll:
         self.fault = error
 
     def _is_wanted(self, start: Start, duration: int | None) -> bool:
-        """Return whether a segment of this duration (None: it goes on) holds a part of what is pinned."""
+        """Return whether a segment overlaps a pinned time span. `duration` is None for the open segment."""
         for pin in self._pins:
             # where possible by the monotonic clock, which nobody sets
             at = start.wall if pin.clock_offset is None else start.uptime + pin.clock_offset
@@ -245,7 +245,7 @@ class PreRoll:
         return False
 
     def _wanted_since(self, segment: SegmentFinished) -> int | None:
-        """Return the start of the pinned footage right before the segment, by its clock; None when there is none."""
+        """Return since when pinned time precedes the segment without a break, in wall time; None when none does."""
         since = segment.started_at
         spans = []
         for pin in self._pins:
@@ -265,7 +265,7 @@ class PreRoll:
         elif segment.gap is GapReason.NONE and not touches:
             changed["gap"] = GapReason.NO_EVENT
         elif segment.gap in (GapReason.STARTED, GapReason.WORKER) and segment.gap_from is None:
-            # nothing was held before it; how far back that matters, events tell
+            # there is no footage before it; the gap counts from where pinned time began
             changed["gap_from"] = self._wanted_since(segment)
         self._gave_up = False
         self._written_until = _end(segment)

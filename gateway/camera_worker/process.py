@@ -1,4 +1,4 @@
-"""The worker process: it serves until it is stopped or its parent is gone."""
+"""The worker process. It serves until it is stopped or its parent is gone."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ async def serve(socket: Path, *, parent: int) -> None:
     """Serve at `socket` until SIGTERM or SIGINT, or until `parent` is not this process's parent any more."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the gateway's affair, also when it is sent to all of its processes
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # only for the gateway, but sometimes sent to all its processes
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
     reports = ReportBuffer()
     clock = SystemClock()
-    # workers' sockets lie side by side: so all workers of a gateway find the same file
+    # all workers of a gateway have their sockets in one folder, and so share this file
     budget = ConnectionBudget(path=socket.with_name("connections.turn"), monotonic=clock.monotonic)
     worker = CameraWorker(clock=clock, reports=reports, budget=budget)
     async with asyncio.TaskGroup() as viewers:
@@ -81,8 +81,8 @@ def run(socket: Path, *, parent: int) -> NoReturn:
 
     async def serve_and_end() -> NoReturn:
         await serve(socket, parent=parent)
-        # threads may still wait for a camera inside libav or for a slow disk: neither may hold up the end, nor may the
-        # interpreter take its memory from under them
+        # threads may still wait for a camera or a slow disk: they must not delay the end, and the interpreter must not
+        # free memory that they use
         sys.stderr.flush()
         os._exit(0)
 

@@ -1,4 +1,4 @@
-"""A camera's reading thread: connects, hands frames on, and connects again for as long as it lives."""
+"""A camera's reading thread: it connects, passes frames on, and reconnects until it is stopped."""
 
 from __future__ import annotations
 
@@ -34,46 +34,46 @@ log = structlog.get_logger(__name__)
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
 _GOOD_SECONDS = 5.0
-"""Pictures for so long are no failure of the connection that gave them."""
+"""A connection that gave pictures for this long does not count as a failure, so the backoff starts again."""
 _ACCOUNT_WAIT = 30.0
 _LONGEST_ACCOUNT_WAIT = 300.0
 GATHER_BYTES = 262_144
-"""While nobody watches, a camera is read no more often than when so much has come, or twice a second."""
+"""While nobody watches, a camera is read only when this many bytes have come, or twice a second, to save work."""
 
 
 class Sink(Protocol):
-    """Sink of a reading thread; none of these calls blocks. `FrameQueue` is one."""
+    """The receiver of what a reading thread reads, for example a `FrameQueue`. No call may block."""
 
     def put(self, item: CameraConnected | CameraLost) -> None:
-        """Take in that the connection is up, or over."""
+        """Take a change of the connection: it is up, or lost."""
         ...
 
     def put_frame(self, frame: EncodedFrame) -> None:
-        """Take in the next frame."""
+        """Take the next frame."""
         ...
 
     def put_sound(self, sound: EncodedAudio) -> None:
-        """Take in the next piece of AAC."""
+        """Take the next piece of AAC."""
         ...
 
     def put_loss(self, gap: GapReason) -> None:
-        """Take in that frames are missing before the next."""
+        """Take the report that frames are missing before the next one, for this reason."""
         ...
 
 
 class CameraReader:
-    """Reads one stream of a camera into a sink, mostly a recorder's queue, and to whoever watches it live.
+    """The reader of one stream of a camera. It passes everything to a sink, and frames also to live viewers.
 
-    After `stop()` the thread ends at once, unless it is just connecting: then when that succeeds or fails.
+    After `stop()` the thread ends at once, or when the attempt to connect that is under way has ended.
 
     Args:
-        camera: whose stream it is.
-        url: the stream's address, with its credentials.
-        sink: where everything goes.
-        live: where frames go too; None: nowhere.
-        audio: whether sound is read too.
-        clock: paces and stamps.
-        budget: turns to connect.
+        camera: the camera.
+        url: the stream's URL, with its credentials.
+        sink: the receiver of frames, sound and changes of the connection.
+        live: the feed of live viewers; None for none.
+        audio: whether to read sound too.
+        clock: the clock of waits and stamps.
+        budget: the limit on connection attempts.
     """
 
     def __init__(
@@ -101,15 +101,15 @@ class CameraReader:
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-read", daemon=True)
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start the thread."""
         self._thread.start()
 
     def leave(self) -> None:
-        """End with the next frame, which leaves the camera in good order; returns at once."""
+        """Have the thread end at the next frame, so that it closes the session properly. Returns at once."""
         self._stopping.set()
 
     def stop(self) -> None:
-        """End soon; returns at once."""
+        """Have the thread end as soon as possible. Returns at once."""
         self._stopping.set()
         if (source := self._source) is not None:
             source.interrupt()
@@ -189,7 +189,7 @@ class CameraReader:
             try:
                 encoder = _aac_encoder(sound)
                 sound = encoder.format
-            except DeviceFault as error:  # pictures are worth more than their sound
+            except DeviceFault as error:  # record the pictures without sound
                 sound, why = None, str(error)
         if self._audio and why and why != self._why_silent:
             log.warning("camera_has_no_sound", camera_id=self._camera.camera_id, why=why)
@@ -198,21 +198,22 @@ class CameraReader:
 
 
 def _aac_encoder(sound: AudioFormat) -> AacEncoder:
-    """Make an encoder. libav is loaded only where a camera needs it: it takes as much memory as all else here."""
+    """Make an encoder. libav takes as much memory as all the rest, so it is imported only where a camera needs it."""
     from gateway.camera_worker.aac import AacEncoder  # noqa: PLC0415
 
     return AacEncoder(sound)
 
 
 def reconnect_wait(failures: int) -> float:
-    """Return seconds before the next try after so many failures: 0.5 doubling to 10, the last half of it random."""
+    """Return the backoff in seconds after `failures` in a row: from 0.5 doubling to 10, less up to half as jitter."""
     full = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(failures - 1, 10))
     return full * (0.5 + random.random() / 2)  # noqa: S311  # spreads load; guards nothing
 
 
 def account_wait(refusals: int) -> float:
-    """Seconds before a camera that refused the account is asked again: from 30 on, doubling to 300, and up to half more
-    by chance.
+    """Return the backoff in seconds after a camera refused the account `refusals` times in a row.
+
+    It doubles from 30 to 300, plus up to half of it as jitter.
     """
     full = min(_LONGEST_ACCOUNT_WAIT, _ACCOUNT_WAIT * 2.0 ** min(refusals - 1, 10))
     return full * (1.0 + random.random() / 2)  # noqa: S311  # spreads load; guards nothing

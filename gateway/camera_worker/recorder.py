@@ -1,4 +1,4 @@
-"""One camera being recorded: a reading thread, a bounded queue, and the writing thread that owns all the state."""
+"""The recording of one camera: a reading thread, a bounded queue, and a writing thread that owns all the state."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _LONGEST_DISK_WAIT = 30.0
 _LONGEST_RING_WAIT = 5.0
 _HUNG_SECONDS = 10.0
 _DISK_HUNG_SECONDS = 5.0
-"""So long nothing but a disk takes: what was dropped meanwhile, and shortly after, was dropped for it."""
+"""A step that takes longer was held up by the disk, which is blamed for frames dropped then and shortly after."""
 _DISK_BLAMED_SECONDS = 60.0
 _FAULT_OF = {
     GapReason.PACKETS: StreamFault.PACKETS_LOST,
@@ -58,9 +58,9 @@ _FAULT_OF = {
 
 
 class CameraRecorder:
-    """Records one camera from `start` until `stop`; reports through `report`, which is called on its own thread.
+    """The recorder of one camera, from `start` until `stop`. It calls `report` on its own writing thread.
 
-    A camera or disk that hangs holds up these threads and nothing else.
+    A camera or disk that hangs holds up only this recorder's threads.
     """
 
     def __init__(
@@ -77,8 +77,10 @@ class CameraRecorder:
         marker: str = "",
         reader: Callable[..., CameraReader] = CameraReader,
     ) -> None:
-        """`salvage_first`: what a worker before this one left is put right before anything is written, but not while
-        this one `may_write` nothing: there may be another disk. `reader` makes what reads the camera.
+        """Prepare to record.
+
+        `salvage_first`: salvage the part files of an earlier worker before anything is written. This waits until
+        `may_write` is True, because another disk may be mounted until then. `reader` makes the camera's reader.
         """
         self.camera = camera
         self._media = media
@@ -114,27 +116,30 @@ class CameraRecorder:
         self._disk_hung_at = float("-inf")
 
     def start(self) -> None:
-        """Begin to connect and record."""
+        """Start both threads, which connect and record."""
         self._thread.start()
         self._reader.start()
 
     def pin(self, pins: tuple[Pin, ...]) -> None:
-        """Set the pinned times of a camera that is recorded for events only, in place of earlier ones."""
+        """Replace the pins of a camera that is recorded for events only; no effect on others."""
         if self.camera.record == "events":
             self._queue.put(FootagePinned(pins))
 
     def allow(self, may_write: bool) -> None:  # noqa: FBT001  # yes or no
-        """Allow or forbid writing for a camera that is recorded for events only; its footage then waits in memory."""
+        """Allow or forbid writing to the disk for a camera that is recorded for events only; no effect on others.
+
+        While it is forbidden, footage waits in memory.
+        """
         if self.camera.record == "events":
             self._queue.put(WritingAllowed(may_write))
 
     def stop(self) -> None:
-        """End the recording soon, its open segment made durable; returns at once."""
+        """Have the recording end soon, with its open segment made durable. Returns at once; see `join`."""
         self._reader.stop()
         self._queue.put(RecordingStopped())
 
     def join(self, timeout: float) -> bool:
-        """Wait for the writing to end; blocking. Whether it ended in time."""
+        """Wait for the writing thread to end; return whether it did within `timeout` seconds. Blocking."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -188,7 +193,7 @@ class CameraRecorder:
             self._refresh()
 
     def _salvage(self) -> bool:
-        """Salvage what the worker before this one left; return whether it was cut off while it wrote."""
+        """Salvage an earlier worker's part files, once; return whether there were any."""
         if not self._to_salvage:
             return False
         self._to_salvage = False
@@ -199,7 +204,7 @@ class CameraRecorder:
         return found
 
     def _take(self, segmenter: Segmenter, item: QueueItem | None) -> bool:
-        """React to one item; True after the last one."""
+        """Handle one item; return True after the last one."""
         if item is None:
             return False
         match item:
@@ -216,7 +221,7 @@ class CameraRecorder:
                 try:
                     segmenter.disconnect(gap)
                 finally:
-                    # after the last segment: whoever hears of it has all that came before
+                    # after the last segment, so that the gateway has all footage before it hears of the loss
                     self._set(condition, detail, gap)
             case FramesDropped(gap=gap):
                 gap = self._why_dropped(gap)
@@ -232,9 +237,9 @@ class CameraRecorder:
         return False
 
     def _mind_time(self, began: float, *, received: bool) -> None:
-        """Notice a disk that hangs by the time a write took: it gives no error.
+        """Detect a disk that hangs, by how long the last step took, because a hanging disk gives no error.
 
-        Meanwhile nothing came from the camera, so that it is not to blame.
+        While it hung, no frame could be taken, so the camera must not count as silent for that time.
         """
         now = self._clock.monotonic()
         hung = now - began >= _DISK_HUNG_SECONDS
@@ -259,7 +264,7 @@ class CameraRecorder:
                     self._salvage()
                 self._pre_roll.allow(may_write)
             case RecordingStopped():
-                self._pre_roll.retry()  # the last chance of what is in memory
+                self._pre_roll.retry()  # the last chance to write pinned footage that is still in memory
 
     def _frame(self, segmenter: Segmenter, frame: EncodedFrame) -> None:
         if not self._takes_frames():
@@ -294,11 +299,11 @@ class CameraRecorder:
         self._report(segment)
 
     def _takes_frames(self) -> bool:
-        """Return whether frames can be stored: memory always takes them, a failed disk only after a pause."""
+        """Return whether frames can be stored: always in memory, on a failed disk only after a pause."""
         return self._pre_roll is not None or self._clock.monotonic() >= self._disk_retry_at
 
     def _mind_disk(self, pre_roll: PreRoll) -> None:
-        """Try to write again what is pinned, less and less often, while frames go on into memory."""
+        """Retry with backoff to write pinned footage that failed, while new frames go on into memory."""
         if pre_roll.fault is None:
             self._disk_failures = 0
             if self._condition is CameraCondition.DISK_FAILED:

@@ -1,4 +1,4 @@
-"""Reports of the worker that nobody has read yet. Bounded; a segment that does not fit is counted."""
+"""The buffer of the worker's unread reports. It is bounded; segments that do not fit are counted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_UNREAD_SEGMENTS = 10_000
 
 
 class ReportBuffer:
-    """Segments in order, and each camera's latest state. Belongs to the loop; `add` from it alone."""
+    """The unread segments in order, and each camera's latest state. Belongs to the event loop."""
 
     def __init__(self, *, most_segments: int = MOST_UNREAD_SEGMENTS) -> None:
         self._most = most_segments
@@ -20,10 +20,13 @@ class ReportBuffer:
         self._conditions: dict[int, tuple[CameraCondition, str]] = {}
         self._added = asyncio.Event()
         self.unreported_segments = 0
-        """Segments whose report was given up for want of room; their files wait to be adopted by name."""
+        """The number of segments whose report was dropped for lack of room; their files are adopted by name later."""
 
     def add(self, report: SegmentFinished | CameraReported) -> None:
-        """Keep a report until it is taken. Of a camera that is as it was, figures wait for the next beat."""
+        """Keep a report until it is taken, and wake the reader.
+
+        The figures of a camera whose condition has not changed wake nobody: they wait for the next heartbeat.
+        """
         if isinstance(report, CameraReported):
             condition = report.condition, report.detail
             before, self._conditions[report.camera_id] = self._conditions.get(report.camera_id), condition
@@ -43,7 +46,7 @@ class ReportBuffer:
         self._conditions.pop(camera_id, None)
 
     def take(self) -> list[SegmentFinished | CameraReported]:
-        """Return all that is unread, segments first."""
+        """Return and remove all unread reports, segments first."""
         reports: list[SegmentFinished | CameraReported] = [*self._segments, *self._cameras.values()]
         self._segments.clear()
         self._cameras.clear()
@@ -51,9 +54,9 @@ class ReportBuffer:
         return reports
 
     def wake(self) -> None:
-        """Let a waiting reader go on, though nothing was added."""
+        """Wake a waiting reader although nothing was added."""
         self._added.set()
 
     async def wait(self) -> None:
-        """Return when there may be something to take."""
+        """Wait until there may be something to take."""
         await self._added.wait()

@@ -1,4 +1,4 @@
-"""Each camera served on by RTSP, so that other equipment takes its picture from here and the camera has one client."""
+"""The RTSP server of recorded cameras: other equipment takes pictures from here, so that a camera has one client."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _LONGEST_ID = 20
 
 
 class _Frames:
-    """A view's frames, as an RTSP session asks for them."""
+    """The frames of a view in the form that an RTSP session needs."""
 
     def __init__(self, view: LiveView) -> None:
         self._view = view
 
     async def frames(self) -> AsyncIterator[EncodedFrame | EncodedAudio]:
-        """Yield frames in order, and the sound between them, until the camera is no longer read."""
+        """Iterate over frames in order, and the sound between them, until the camera is no longer read."""
         while (item := await self._view.next_of_both()) is not None:
             yield item
 
 
 class _Feed:
-    """A camera's live feed with the face of a fan-out."""
+    """A camera's live feed in the form that an RTSP server needs (`drivers.rtsp.server.session.Feed`)."""
 
     def __init__(self, live: LiveFeed) -> None:
         self._live = live
@@ -56,7 +56,7 @@ class _Feed:
                 try:
                     found = formats.told_by(frame, known=None)
                 except ProtocolViolation:
-                    break  # the camera's parameter sets make no sense; others may follow
+                    break  # invalid parameter sets; valid ones may follow
                 if found is not None:
                     return found
                 break
@@ -70,7 +70,7 @@ class _Feed:
 
 
 class _Streams(Mapping[str, ServedStream]):
-    """The cameras by path: `/camera/<id>`."""
+    """The streams by path, `/camera/<id>`. It can only be looked up, and iterates over nothing."""
 
     def __init__(self, *, feed_of: Callable[[int], LiveFeed | None], credentials: Credentials) -> None:
         self._feed_of = feed_of
@@ -92,7 +92,7 @@ class _Streams(Mapping[str, ServedStream]):
 
 
 class Reserving:
-    """The RTSP server of this process's cameras, as last asked for. `feed_of`: a camera's feed, None for others."""
+    """The RTSP server of this process's cameras. `feed_of` returns a camera's feed, None for an unknown camera."""
 
     def __init__(self, *, feed_of: Callable[[int], LiveFeed | None]) -> None:
         self._feed_of = feed_of
@@ -100,8 +100,9 @@ class Reserving:
         self._server: AbstractAsyncContextManager[RtspServer] | None = None
 
     async def serve(self, asked: RtspServing | None) -> None:
-        """Serve like this from now on; None: not at all. A port that cannot be had is logged, and tried anew
-        when next asked.
+        """Serve with these settings from now on; None ends the server.
+
+        If the port cannot be opened, that is logged, and the next call tries again.
         """
         if asked == self._asked:
             return
@@ -119,7 +120,7 @@ class Reserving:
         log.info("rtsp_served", host=asked.host, port=server.port)
 
     async def end(self) -> None:
-        """Serve no more; viewers' connections end."""
+        """End the server and its viewers' connections."""
         server, self._server, self._asked = self._server, None, None
         if server is not None:
             await server.__aexit__(None, None, None)

@@ -1,6 +1,6 @@
-"""Salvage of what a killed worker left: the whole frames of `.part` files become segments of their own.
+"""Salvage of a killed worker's `.part` files: their complete frames become segments.
 
-The last frame in the file may be cut short and is given up; everything before it is kept.
+The last frame in a file may be cut short and is dropped; everything before it is kept.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _LONGEST_TICKS = 120 * 90_000
 
 @dataclass(frozen=True, slots=True)
 class WholeFrames:
-    """The part of a transport stream that holds whole frames.
+    """The part of a transport stream that holds complete frames.
 
     Attributes:
-        size: bytes to keep.
-        ticks: from the first frame's decoding time to the end of the last whole one.
-        frames: how many.
-        first: the first frame's bytes (Annex B).
+        size: the number of bytes to keep.
+        ticks: the duration from the first frame's decoding time to the end of the last complete frame.
+        frames: the number of complete frames.
+        first: the bytes of the first frame (Annex B).
     """
 
     size: int
@@ -48,7 +48,7 @@ class WholeFrames:
 
 
 def whole_frames(data: bytes) -> WholeFrames | None:
-    """Cut a broken-off transport stream after its last whole frame; None when none is whole. Pure."""
+    """Find the complete frames of a transport stream that breaks off; None when none is complete. Pure."""
     starts: list[tuple[int, int]] = []
     first = bytearray()
     tables_at: int | None = None
@@ -126,14 +126,14 @@ def _salvage_one(media: Path, camera_id: int, part: Path, offset: ClockOffset) -
 
 def _format(first: bytes) -> VideoFormat | None:
     try:
-        # read as H.265, the parameter sets of H.264 are none, and the other way round
+        # parameter sets of one codec are not recognised as those of the other
         return formats.of_units(VideoCodec.H265, first) or formats.of_units(VideoCodec.H264, first)
     except ProtocolViolation:
         return None
 
 
 def _packets(data: bytes) -> Iterator[tuple[int, int, bytes, bool]]:
-    """Yield offset, pid, payload and payload-unit-start of each transport packet, up to the first that is none."""
+    """Iterate over transport packets up to the first invalid one: offset, PID, payload and payload-unit-start."""
     for at in range(0, len(data) - _PACKET + 1, _PACKET):
         if data[at] != _SYNC:
             return

@@ -14,11 +14,11 @@ _MID = re.compile(r"^a=mid:(\S+)\s*$")
 
 
 class SdpRefused(ValueError):
-    """SDP that makes no sense, or does not ask for what can be given."""
+    """SDP that is invalid, or does not ask for what the gateway can send."""
 
 
 class NothingInCommon(SdpRefused):
-    """SDP that is sound, and does not take what a camera sends."""
+    """Valid SDP of a viewer that does not accept H.264."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class Trickle:
     """A fragment of SDP (RFC 8840).
 
     Attributes:
-        candidates: each with the identification tag of its media section.
+        candidates: pairs of a media section's identification tag (mid, "" for none) and a candidate.
         ufrag: the viewer's ICE user fragment, "" when it is not given.
-        complete: whether these are the last.
+        complete: whether these are the last candidates.
     """
 
     candidates: tuple[tuple[str, str], ...]
@@ -39,11 +39,11 @@ class Trickle:
 def checked_offer(offer: str) -> str:
     """Check an offer, and drop candidates whose names only the viewer's machine can resolve (mDNS).
 
-    A viewer that hides its addresses so is found by its own checks of ours.
+    A viewer that hides its addresses in this way is still reached, through its own connectivity checks.
 
     Raises:
         SdpRefused: it is no offer to receive video.
-        NothingInCommon: it does not take H.264.
+        NothingInCommon: it does not accept H.264.
     """
     if not offer.startswith("v=0") or "\x00" in offer:
         raise SdpRefused("the body is no SDP: it must begin with v=0")
@@ -69,7 +69,8 @@ def user_fragment(offer: str) -> str:
 def trickle(fragment: str) -> Trickle:
     """Parse a trickle ICE fragment.
 
-    Raises SdpRefused when it has neither a candidate nor an end of them nor a user fragment.
+    Raises SdpRefused when a candidate is invalid, or when it has no candidate, no end-of-candidates and no user
+    fragment.
     """
     mid = ""
     candidates: list[tuple[str, str]] = []

@@ -1,7 +1,7 @@
-"""A file that becomes durable or does not exist: `.part` until it is complete, then its final name.
+"""A segment's file, which becomes durable as a whole or not at all: its name ends in `.part` until it is complete.
 
-Order: create exclusively, write, fsync the file, rename, fsync the directories. A failure of any step gives the file
-up; a failed fsync is never tried again, because the kernel may have dropped the pages it could not write.
+Order: create exclusively, write, fsync the file, rename, fsync the folders. If a step fails, the file is given up. A
+failed fsync is never repeated, because the kernel may have dropped the pages that it could not write.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class DiskFailed(OSError):
 
 
 class SegmentFile:
-    """A segment being written. Belongs to one thread."""
+    """The file of a segment that is being written. Belongs to one thread."""
 
     def __init__(self, *, part: Path, marker: Path | None = None) -> None:
-        """`marker` is a file that must be there before anything is written: without it another disk is."""
+        """Prepare the file. `marker` must exist, otherwise a wrong disk is mounted; None for no check."""
         self._part = part
         self._marker = marker
         self._descriptor = -1
@@ -38,10 +38,10 @@ class SegmentFile:
         return self._digest.hexdigest()
 
     def create(self) -> None:
-        """Make the file and its folder, afresh after a failure.
+        """Create the file and its folder. After a failure it may be called again.
 
         Raises:
-            DiskFailed: it cannot be made, or exists already.
+            DiskFailed: it cannot be created, exists already, or the marker is missing.
         """
         try:
             self._look_for_marker()
@@ -55,7 +55,7 @@ class SegmentFile:
         """Append all of `data`.
 
         Raises:
-            DiskFailed: it did not fit; the file is given up.
+            DiskFailed: not all could be written; the file is given up.
         """
         view = memoryview(data)
         try:
@@ -81,7 +81,7 @@ class SegmentFile:
             for folder in {final.parent, self._part.parent}:
                 sync_folder(folder)
         except OSError as error:
-            with contextlib.suppress(OSError):  # read-only, gone: then there is nothing of that name either
+            with contextlib.suppress(OSError):  # a disk that is read-only or gone has no such file either
                 final.unlink(missing_ok=True)
             self.abandon()
             raise DiskFailed(error.errno, error.strerror) from error
@@ -93,16 +93,16 @@ class SegmentFile:
             raise OSError(errno.ENODEV, "its marker is missing; is its disk mounted?")
 
     def abandon(self) -> None:
-        """Close and remove what there is."""
+        """Close the file and remove it."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-        with contextlib.suppress(OSError):  # what stays is found and dealt with at the next start
+        with contextlib.suppress(OSError):  # a file that stays is salvaged or removed at the next start
             self._part.unlink(missing_ok=True)
 
 
 def _make_folder(hour: Path) -> None:
-    """Make `<camera>/<hour>` durably. The media folder itself must exist: a missing one is an unmounted disk."""
+    """Create `<camera>/<hour>` durably. The media folder itself is not created: if missing, its disk is not mounted."""
     for folder in (hour.parent, hour):
         if not folder.is_dir():
             folder.mkdir(exist_ok=True)

@@ -1,9 +1,8 @@
-"""Conversion of frames to durable keyframe-aligned MPEG-TS segments. Blocking: belongs in a camera's writing
-thread.
+"""Conversion of frames to durable MPEG-TS segments that begin at keyframes. Blocking: belongs in a writing thread.
 
-One muxer runs through a whole connection, so that continuity counters and timestamps run on; the files change under
-it just before a keyframe. Each file opens with PAT, PMT, SPS, PPS and a keyframe, and decodes alone as far as the kind
-of its entry point allows.
+One muxer serves a whole connection, so that continuity counters and timestamps go on from file to file. A new file
+begins just before a keyframe. Each file begins with PAT, PMT, SPS, PPS and a keyframe, and can be decoded alone as far
+as the kind of its entry point allows.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from gateway.domain.footage import GapReason, SegmentFinished, segment_path
 from gateway.runtime.clock import Stamp
 
 LONGEST_DRIFT_MICROS = 500_000
-"""Beyond this the anchor is set anew, at a segment's boundary: that is no drift, but a clock that was set. Frames that
-are late by so much may only have been held up, and are judged over a window."""
+"""A larger difference is no drift but a clock that was set: the anchor is set again at a segment's boundary. Frames
+that are late by this much may only have been delayed, so lateness is judged over a window."""
 EASY_DRIFT_MICROS = 150_000
-"""Below this segments touch exactly: a reader that gathers holds frames up."""
+"""A smaller difference is ignored, because a reader that batches frames delays them; segments then touch exactly."""
 WINDOW_TICKS = 4 * 90_000
-"""A drift is judged over so much: a busy machine may have all of a segment's frames arrive late."""
+"""The time over which a drift is judged, because on a busy machine all frames of one segment may arrive late."""
 LONGEST_SLEW_MICROS = 10_000
-"""A clock that runs too fast or too slow is followed by at most this from one segment to the next, far less than two
-segments may be apart and still count as one run of footage."""
+"""The largest correction of a drift from one segment to the next. It is far smaller than the distance at which two
+segments no longer count as one run of footage."""
 
 _LONGEST_GROUP_TICKS = 10 * TICKS_PER_SECOND
 LARGEST_SEGMENT_BYTES = 256_000_000
@@ -47,7 +46,10 @@ _FARTHEST_SOUND_TICKS = 2 * TICKS_PER_SECOND
 
 
 class Timeline:
-    """The mapping for one connection, or for one run of continuous timestamps in it."""
+    """The conversion of presentation times to a clock's times, for one run of continuous timestamps.
+
+    `at` is the clock's time, in microseconds, of the presentation time `pts`: the anchor.
+    """
 
     def __init__(self, *, pts: int, at: int) -> None:
         self._pts = pts
@@ -58,37 +60,38 @@ class Timeline:
         self._owed = 0
 
     def moment_of(self, pts: int) -> int:
-        """Return micros of a presentation time."""
+        """Return the clock's time of a presentation time, in microseconds."""
         return self._at + (pts - self._pts) * 100 // 9
 
     def observe(self, *, pts: int, arrived: int) -> None:
-        """Take in a frame's timestamp and its arrival in micros."""
+        """Note a frame's presentation time and its arrival in microseconds."""
         offset = arrived - self.moment_of(pts)
         self._earliest = offset if self._earliest is None else min(self._earliest, offset)
         self._window = (pts, pts) if self._window is None else (self._window[0], pts)
 
     @property
     def lateness(self) -> int:
-        """Least delay of a frame since the last call of `settle`, in micros."""
+        """The least delay of a frame since the last call of `settle`, in microseconds."""
         return self._earliest or 0
 
     def settle(self, *, first: bool, set_by: int = 0) -> bool:
-        """Judge what was observed since the last call; True when the anchor was set anew and segments no longer touch.
+        """Adjust the anchor to the frames observed since the last call.
 
-        In the first segment of a connection the anchor follows any earlier estimate (a server that sends its cached
-        frames in one burst), since nothing precedes it that it would have to touch.
+        Return True when it was set again, so that the next segment does not touch the one before. In the first segment
+        of a connection the anchor may move to any earlier time, since no segment precedes it. This serves cameras that
+        send cached frames in one burst.
 
         Args:
             first: whether this is the first segment of a connection.
-            set_by: by how many micros the clock of arrivals was set meanwhile; below `LONGEST_DRIFT_MICROS` it is
-                followed like any drift.
+            set_by: the microseconds by which the clock was set meanwhile; up to `LONGEST_DRIFT_MICROS` this is followed
+                like any drift.
         """
         offset = self.lateness
         self._earliest = None
         if first:
             self._at += min(offset, 0)
             return False
-        by = set_by if abs(set_by) > LONGEST_DRIFT_MICROS else min(offset, 0)  # nothing arrives before it was filmed
+        by = set_by if abs(set_by) > LONGEST_DRIFT_MICROS else min(offset, 0)  # a frame cannot arrive before its time
         if abs(by) > LONGEST_DRIFT_MICROS:
             self._renew(by)
             return True
@@ -100,7 +103,7 @@ class Timeline:
         self._owed = 0
 
     def _follow(self, offset: int) -> bool:
-        """Move towards where frames have been arriving, when they have been doing so for long enough."""
+        """Move the anchor a step towards the arrivals, once they have differed from it for long enough."""
         self._least = offset if self._least is None else min(self._least, offset)
         if self._window is not None and self._window[1] - self._window[0] >= WINDOW_TICKS:
             if self._least > LONGEST_DRIFT_MICROS:
@@ -141,22 +144,25 @@ class _Open:
         self.frames += 1
 
     def recovery_ticks(self, step: int) -> int:
-        """Return how long after the start pictures are whole; of a segment too short, as if it went on at this step."""
+        """Return the ticks from the segment's start to its first complete picture.
+
+        If the segment ends before that, the missing pictures are counted at this step.
+        """
         return self._whole_pts - self.first_pts + self._recovers_in * step
 
 
 class Segmenter:
-    """Cutter of one camera's frames into segments.
+    """The cutter of one camera's frames into segments.
 
     Args:
         camera_id: the camera's id.
         media: the media folder.
         segment_seconds: a segment of at least this length ends at the next keyframe.
-        finished: called with each durable segment.
-        gap: why footage is missing before the first segment.
-        shelf: takes the segments in place of the disk.
-        marker: a file in the media folder without which nothing may be written there; "": none.
-        boot_id: of the machine's run that frames' monotonic times count in.
+        finished: called with each durable segment, unless there is a `shelf`.
+        gap: the reason why footage is missing before the first segment.
+        shelf: the shelf for segments; None to write them to the disk at once.
+        marker: the name of a file in the media folder without which nothing may be written there; "" for none.
+        boot_id: the id of the machine's present run, in which the monotonic times of segments count.
     """
 
     def __init__(
@@ -192,17 +198,17 @@ class Segmenter:
 
     @property
     def writing(self) -> bool:
-        """True if a segment is open."""
+        """True while a segment is open."""
         return self._open is not None
 
     def connect(self, announced: VideoFormat | None, sound: AudioFormat | None = None) -> None:
-        """Begin a connection with timestamps of its own. `sound`: the AAC that comes with it."""
+        """Begin a connection, whose timestamps start again. `sound` is the format of its AAC, None for none."""
         self.disconnect(GapReason.NONE)
         self._format = announced
         self._sound = sound
 
     def disconnect(self, gap: GapReason) -> None:
-        """End the connection: the open segment ends with its last frame.
+        """End the connection, for this reason. The open segment ends with its last frame.
 
         Raises:
             DiskFailed: the last segment could not be made durable.
@@ -215,7 +221,7 @@ class Segmenter:
             self.missing(gap)
 
     def missing(self, gap: GapReason) -> None:
-        """Note that footage is missing from here on; the next segment gives the first reason."""
+        """Note that footage is missing from here on. The next segment reports the first reason noted."""
         if self._gap is GapReason.NONE:
             self._gap = gap
 
@@ -231,12 +237,11 @@ class Segmenter:
             self.missing(gap)
 
     def push(self, frame: EncodedFrame, arrived: Stamp) -> bool:
-        """Add one frame that arrived at wall time `arrived`. Return False when it is dropped because no keyframe
-        came yet.
+        """Add a frame that arrived at wall time `arrived`; return False when it is dropped for lack of a keyframe.
 
         Raises:
             DiskFailed: the segment could not be written or made durable, and is given up.
-            ProtocolViolation: the frame makes no sense; the connection's segments should end.
+            ProtocolViolation: the frame is invalid; the caller should end the connection's segments.
         """
         if self._timeline is not None and not self._continues(frame):
             self.disconnect(GapReason.CAMERA)
@@ -262,7 +267,7 @@ class Segmenter:
         return True
 
     def push_sound(self, sound: EncodedAudio) -> bool:
-        """Take a piece of sound, of the format that the connection began with; False when it is dropped.
+        """Add a piece of sound; return False when it is dropped, as without an open segment or in another format.
 
         Raises:
             DiskFailed: the segment could not be written, and is given up.
@@ -309,7 +314,7 @@ class Segmenter:
         if frame.pts - current.first_pts >= self._segment_ticks or self._is_overlong(frame):
             return True
         if current.entry is Entry.NONE and frame.entry is not Entry.NONE:
-            return True  # players can begin here, and could not at the picture before which time ran out
+            return True  # players can begin here, but not at the segment's first picture, where it was cut by time
         return formats.told_by(frame, known=current.format) not in (None, current.format)
 
     def _is_overlong(self, frame: EncodedFrame) -> bool:
@@ -353,7 +358,7 @@ class Segmenter:
         self._open = None
         if current is None or timeline is None or uptime is None:
             return
-        set_by = timeline.lateness - uptime.lateness  # frames are late by both clocks, unless one was set
+        set_by = timeline.lateness - uptime.lateness  # late frames are late by both clocks, unless one clock was set
         moved = timeline.settle(first=self._first_of_run, set_by=set_by)
         uptime.settle(first=self._first_of_run)
         start = timeline.moment_of(current.first_pts)
@@ -387,5 +392,5 @@ class Segmenter:
 
 
 def utc_hour(micros: int) -> str:
-    """Return the UTC hour as yyyymmddhh."""
+    """Return the UTC hour of a wall time in microseconds, as yyyymmddhh."""
     return Stamp(micros=micros, trusted=False).as_datetime().strftime("%Y%m%d%H")

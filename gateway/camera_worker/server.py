@@ -1,4 +1,4 @@
-"""Requests of the gateway to this worker: HTTP on a Unix socket that only the gateway's user can open."""
+"""The worker's HTTP interface for the gateway, on a Unix socket that only the gateway's user can open."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class WorkerServer:
-    """The worker's requests and its one stream of reports."""
+    """The handlers of the worker's requests, and of its single stream of reports."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class WorkerServer:
         return app
 
     async def end(self, seconds: float) -> None:
-        """Tell the reader what is left to tell and end its stream; give up after `seconds`."""
+        """Send the remaining reports to the reader and end its stream; give up after `seconds`."""
         self._ending = True
         self._reports.wake()
         if self._reader is not None:
@@ -127,7 +127,7 @@ class WorkerServer:
         return _json(health)
 
     async def _get_reports(self, request: web.Request) -> web.StreamResponse:
-        """Stream reports as NDJSON without end. A new reader takes over from the one before."""
+        """Stream reports and heartbeats as NDJSON until the worker ends. A new reader replaces the one before."""
         if self._reader is not None:
             self._reader.cancel()
         self._reader = me = asyncio.current_task()

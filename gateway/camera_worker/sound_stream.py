@@ -1,4 +1,4 @@
-"""AAC in an MPEG-TS, and what its packets consist of (ISO/IEC 13818-1; ADTS: 13818-7, 6.2). Pure."""
+"""AAC in MPEG-TS, and the parts of transport packets (ISO/IEC 13818-1; ADTS: 13818-7, 6.2). Pure."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _ADTS_SIZE = 7
 _SOUND_IDS = range(0xC0, 0xE0)
 _PICTURE_IDS = range(0xE0, 0xF0)
 _TWO_TIMES = 19
-"""So long is the head of a unit that tells when it is shown and when it is decoded (2.4.3.6)."""
+"""The length of a PES header with a presentation and a decoding time (2.4.3.6)."""
 
 
 class SoundStream:
-    """The sound of one transport stream."""
+    """The muxer of one transport stream's sound."""
 
     def __init__(self, format_: AudioFormat) -> None:
         self._format = format_
         self._continuity = 0
 
     def packets(self, sound: EncodedAudio, *, at: int) -> bytes:
-        """Build the transport packets of one unit that plays at these ticks."""
+        """Build the transport packets of one AAC unit that plays at `at`, in ticks."""
         data = _adts(self._format, len(sound.data)) + sound.data
         head = b"\x00\x00\x01\xc0" + (len(data) + 8).to_bytes(2, "big") + b"\x84\x80\x05"
         return b"".join(self._split(head + written_time(at, mark=0x20) + data))
@@ -55,7 +55,7 @@ def stuffing(size: int) -> bytes:
 
 
 def written_time(ticks: int, *, mark: int) -> bytes:
-    """Encode a time for a PES header (2.4.3.6); `mark`: 0x20 for a single time, 0x30 and 0x10 for a pair."""
+    """Encode a time for a PES header (2.4.3.6). `mark` is 0x20 for a single time, 0x30 and 0x10 for a pair."""
     return bytes(
         (
             mark | 0x01 | ticks >> 29 & 0x0E,
@@ -84,13 +84,13 @@ def sound_name(packets: bytes) -> str:
 
 
 def announces_sound(packets: bytes) -> bool:
-    """Return whether the table of streams in these transport packets names any sound."""
+    """Return whether the program map in these transport packets names any sound."""
     at = _table_at(packets)
     return at is not None and any(kind == SOUND_TYPE for kind in _kinds(packets[at + 4 : at + TRANSPORT_PACKET]))
 
 
 def video_type(packets: bytes) -> int | None:
-    """Return the stream type of the video that the program map in these transport packets names, if any."""
+    """Return the stream type of the video in the program map of these transport packets; None when there is none."""
     at = _table_at(packets)
     if at is None:
         return None
@@ -98,7 +98,7 @@ def video_type(packets: bytes) -> int | None:
 
 
 def shown_after_decoding(packets: bytes) -> int:
-    """Return the ticks from decoding to showing the first picture in these transport packets; 0 if there is none."""
+    """Return the ticks from the decoding to the presentation of the first picture; 0 when there is no picture."""
     for at in range(0, len(packets) - TRANSPORT_PACKET + 1, TRANSPORT_PACKET):
         payload = _payload(packets, at)
         begins = packets[at + 1] & 0x40 and len(payload) >= _TWO_TIMES and payload[:3] == b"\x00\x00\x01"
@@ -115,7 +115,7 @@ def _payload(packets: bytes, at: int) -> bytes:
 
 
 def _table_at(packets: bytes) -> int | None:
-    """Return the offset of the table of streams, which stands before the picture."""
+    """Return the offset of the packet with the program map; None when there is none before the first picture."""
     for at in range(0, len(packets) - TRANSPORT_PACKET + 1, TRANSPORT_PACKET):
         pid = (packets[at + 1] & 0x1F) << 8 | packets[at + 2]
         if pid == TABLE_PID:
@@ -126,9 +126,9 @@ def _table_at(packets: bytes) -> int | None:
 
 
 def _kinds(table: bytes) -> Iterator[int]:
-    """Yield the stream types in a program map (2.4.4.8); `table` is a packet's payload, its pointer first.
+    """Iterate over the stream types in a program map (2.4.4.8). `table` is a packet's payload, from the pointer on.
 
-    Of a table that says it is longer than a packet, those in the packet: another muxer wrote it, or a disk.
+    A table longer than its packet, from another muxer or a damaged file, is read only up to the packet's end.
     """
     end = min(1 + 3 + ((table[2] & 0x0F) << 8 | table[3]) - 4, len(table))
     at = 1 + 12 + ((table[11] & 0x0F) << 8 | table[12])
@@ -138,7 +138,7 @@ def _kinds(table: bytes) -> Iterator[int]:
 
 
 def _adts(format_: AudioFormat, size: int) -> bytes:
-    profile = format_.object_type - 1 if format_.object_type <= 4 else 1  # layers are described within
+    profile = format_.object_type - 1 if format_.object_type <= 4 else 1  # the data itself describes added layers
     rate = _RATES.index(format_.rate)
     whole = size + _ADTS_SIZE
     return bytes(

@@ -1,4 +1,4 @@
-"""What is wrong with a camera's stream while it is recorded all the same. Pure."""
+"""Faults of a camera's stream that do not stop its recording. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from gateway.domain.footage import StreamFault
 
 _WITHIN_SECONDS = 60.0
 _AGAIN = 3
-"""One hole, or one jump, is a cable that was moved or a camera that was set; three within a minute come again."""
+"""How many signs within a minute make a fault. A single one may be a moved cable or a camera whose clock was set."""
 _SIGNS = dict.fromkeys(StreamFault, _AGAIN) | {StreamFault.NO_ENTRY_POINTS: 1}
-"""A stream without an entry point shows it after ten seconds of waiting for one: that need not come again."""
+"""The number of signs for each fault. One is enough for missing entry points: it follows ten seconds without one."""
 QUIET_SECONDS = 30.0
-"""A fault is over once there was no sign of it for so long: half the time of three signs, so that one that comes at an
-even pace is told once."""
+"""A fault is over after this long without a sign. Signs that come evenly, three a minute, are closer together, so that
+the fault is reported once and stays."""
 
 
 class StreamFaults:
-    """The faults of one camera's stream. Instants come with each call."""
+    """The present faults of one camera's stream. Instants come with each call."""
 
     def __init__(self) -> None:
         self._signs = {fault: deque[MonotonicSeconds](maxlen=count) for fault, count in _SIGNS.items()}
@@ -32,6 +32,6 @@ class StreamFaults:
             self._present.add(fault)
 
     def present(self, now: MonotonicSeconds) -> tuple[StreamFault, ...]:
-        """Return the faults that count now, in the order of their kinds."""
+        """Return the present faults, in the order of `StreamFault`."""
         self._present = {fault for fault in self._present if now - self._signs[fault][-1] < QUIET_SECONDS}
         return tuple(fault for fault in StreamFault if fault in self._present)

@@ -1,4 +1,7 @@
-"""JPEG of the picture at a moment, decoded from the entry point before it. Only this module decodes. Blocking."""
+"""Thumbnails: the picture at a moment as JPEG, decoded from the entry point before it. Blocking.
+
+No other module decodes video.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _NEAR_TICKS = TICKS_PER_SECOND
 
 
 def take_thumbnail(media: Path, request: TakeThumbnail) -> ThumbnailTaken:
-    """Make the thumbnail, in the picture's own proportions and never wider than the picture.
+    """Make the thumbnail, in the picture's proportions and at most as wide as the picture.
 
     Raises:
         BadRequest: a path leads out of the media folder, or is no segment's.
@@ -49,7 +52,10 @@ def take_thumbnail(media: Path, request: TakeThumbnail) -> ThumbnailTaken:
 
 
 def _nearest(files: list[tuple[Path, int]], moment: int) -> VideoFrame:
-    """Return the undamaged picture nearest to a moment, in ticks; a damaged one where there is no other."""
+    """Return the undamaged picture nearest to `moment` (ticks), or a damaged one when there is no other.
+
+    Raises MediaMissing when there is none at all.
+    """
     found: tuple[tuple[bool, int], VideoFrame] | None = None
     for frame in _decoded(files, moment):
         rank = frame.is_corrupt, abs((frame.pts or 0) - moment)
@@ -63,7 +69,7 @@ def _nearest(files: list[tuple[Path, int]], moment: int) -> VideoFrame:
 
 
 def _decoded(files: list[tuple[Path, int]], moment: int) -> Iterator[VideoFrame]:
-    """Decode the segments as one stream; far before the moment, only pictures that others refer to."""
+    """Decode the segments as one stream. Until 1 s before the moment, decode only pictures that others refer to."""
     decoder: VideoCodecContext | None = None
     for file, begin in files:
         with av.open(str(file), "r", format="mpegts") as source:
@@ -74,14 +80,14 @@ def _decoded(files: list[tuple[Path, int]], moment: int) -> Iterator[VideoFrame]
                 decoder.flags |= int(av.codec.context.Flags.output_corrupt)
             for packet in _placed(source.demux(source.streams.video[0]), begin):
                 decoder.skip_frame = "NONREF" if (packet.pts or 0) < moment - _NEAR_TICKS else "DEFAULT"
-                with contextlib.suppress(av.error.InvalidDataError):  # one that is damaged; the next may be whole
+                with contextlib.suppress(av.error.InvalidDataError):  # skip a damaged picture
                     yield from decoder.decode(packet)
     if decoder is not None:
         yield from decoder.decode(None)
 
 
 def _placed(packets: Iterator[Packet[VideoStream]], begin: int) -> Iterator[Packet[VideoStream]]:
-    """Shift a segment's packets so that its first picture is at `begin`."""
+    """Iterate over a segment's packets, shifted so that its first picture is at `begin` (ticks)."""
     shift: int | None = None
     for packet in packets:
         if not packet.size or packet.pts is None:

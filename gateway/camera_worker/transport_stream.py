@@ -1,7 +1,7 @@
-"""Frames into MPEG-TS (ISO/IEC 13818-1), one muxer for a connection: continuity counters and times run on. Pure.
+"""Muxing of frames to MPEG-TS (ISO/IEC 13818-1). One muxer serves a connection, so that counters and times go on. Pure.
 
-Written here and not by libavformat: that takes more memory than all else in the process that records, and a library in
-C that fails takes every camera of its process with it.
+libavformat is not used for it: it takes more memory than all the rest of the worker, and a crash in C code would end
+the recording of every camera in the process.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from gateway.camera_worker.sound_stream import (
 
 _PICTURE_PID = 0x100
 _SHIFT = 90_000
-"""One second, added to all times: where pictures are reordered, the first may be decoded before time 0."""
+"""One second, added to all times, because with reordered pictures the first one may be decoded before time 0."""
 _PICTURE_TYPES = {
     VideoCodec.H264: bytes((0x1B, 0xE0 | _PICTURE_PID >> 8, _PICTURE_PID & 0xFF, 0xF0, 0)),
     VideoCodec.H265: bytes((0x24, 0xE0 | _PICTURE_PID >> 8, _PICTURE_PID & 0xFF, 0xF0, 6)) + b"\x05\x04HEVC",
 }
 _DELIMITERS = {VideoCodec.H264: b"\x00\x00\x00\x01\x09\xf0", VideoCodec.H265: b"\x00\x00\x00\x01\x46\x01\x50"}
-"""Access unit delimiters (2.14.1: each picture of H.264 has one), of any kind of slices."""
+"""Access unit delimiters that allow all kinds of slices (2.14.1 demands one for each picture of H.264)."""
 _PROGRAMS = b"\x00\xb0\x0d\x00\x01\xc1\x00\x00" + bytes((0x00, 0x01, 0xE0 | TABLE_PID >> 8, TABLE_PID & 0xFF))
 _RANDOM_ACCESS, _HAS_CLOCK = 0x40, 0x10
 _MIDDLES = [packet_head(_PICTURE_PID, counter) for counter in range(16)] * 3
 _CUT = [Struct(f"{PACKET_ROOM}s" * count).unpack_from for count in range(33)]
-"""Each cuts so many payloads at once: the fastest way from one piece to many."""
+"""By index: a function that cuts that many packet payloads out of a buffer at once, which is the fastest way."""
 _AT_ONCE = len(_CUT) - 1
 
 
 class TransportMuxer:
-    """Each frame becomes transport packets of its own; before a keyframe stand the tables that a file opens with."""
+    """The muxer of one connection. Each frame becomes packets of its own; the tables stand before each keyframe."""
 
     def __init__(self, *, codec: VideoCodec, sound: AudioFormat | None = None) -> None:
         self.codec = codec
@@ -57,7 +57,7 @@ class TransportMuxer:
         self._begun = False
 
     def mux(self, frame: EncodedFrame, data: bytes) -> bytes:
-        """Build the transport packets of one frame; `data` stands for the frame's own.
+        """Build the transport packets of one frame. `data` is used in place of `frame.data`.
 
         Raises:
             ProtocolViolation: the frame cannot be muxed.
@@ -77,7 +77,7 @@ class TransportMuxer:
         return b"".join([*(self._table_packets() if frame.keyframe else ()), *self._packets(flags + clock, head, data)])
 
     def mux_sound(self, sound: EncodedAudio) -> bytes:
-        """Build the transport packets of a piece of AAC; none before the first frame, or without agreed sound."""
+        """Build the transport packets of a piece of AAC; none before the first frame, or for a stream without sound."""
         if self._sound is None or not self._begun:
             return b""
         return self._sound.packets(sound, at=sound.pts + _SHIFT)
@@ -91,9 +91,9 @@ class TransportMuxer:
         ]
 
     def _packets(self, field: bytes, head: bytes, data: bytes) -> list[bytes]:
-        """Packetize one unit, its first packet with this adaptation field (2.4.3.4).
+        """Packetize one frame. `field` is the content of the first packet's adaptation field (2.4.3.4).
 
-        Packets are only cut and joined here, since there are some thousand in a second.
+        The code only cuts and joins bytes, because there are some thousand packets a second.
         """
         counter = self._counter
         first = PACKET_ROOM - 1 - len(field) - len(head)
@@ -119,7 +119,7 @@ class TransportMuxer:
 
 
 def _section(body: bytes) -> bytes:
-    """Wrap a table as the payload of one packet."""
+    """Return a table as the payload of one packet, with its checksum and padding."""
     section = b"\x00" + body + _checksum(body).to_bytes(4, "big")
     return section + b"\xff" * (TRANSPORT_PACKET - 4 - len(section))
 

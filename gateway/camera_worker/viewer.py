@@ -1,6 +1,6 @@
-"""One viewer over WebRTC: the camera's pictures as the camera encoded them, packed into RTP by aiortc.
+"""One viewer over WebRTC: it gets the pictures as the camera encoded them, packetized to RTP by aiortc.
 
-Importing this module takes about 20 MB of memory; whoever serves no viewers does without.
+Importing this module takes about 20 MB of memory, so it is imported only when a viewer comes.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _CATCH_UP_BYTES_PER_SECOND = 5_000_000
 _RESTART_SECONDS = 0.5
 _CLOSE_SECONDS = 1.0
 _HOST_ADDRESSES = aioice.ice.get_host_addresses
-# A viewer whose machine or network vanished must free its place within 10 s. One check takes at most 1.2 + 0.5 s; the
-# library's own figures make it half a minute (RFC 7675), and it has no other place for them.
+# A viewer whose machine or network vanished must free its place within 10 s (RFC 7675). One check takes at most
+# 1.2 + 0.5 s. With the library's defaults it would take half a minute, and they can only be changed here.
 aioice.ice.CONSENT_INTERVAL, aioice.ice.CONSENT_FAILURES = 1, 5
 
 
 class ViewTimes:
-    """Gives each frame its time in ticks.
+    """The times of one viewer's frames, in ticks.
 
-    A frame that follows the one before keeps its distance to it. One that does not (a jump, a restart) comes as much
-    later as it arrived later. Pictures of the past, sent to catch up, follow each other by a millisecond: so a viewer
-    decodes them at once and goes on with the live one, instead of staying behind by a group of pictures.
+    A frame keeps its distance to the frame before. After a jump or a restart, the distance is that of the arrivals.
+    Older pictures that are sent to catch up are a millisecond apart. So the viewer decodes them at once and goes on
+    live, instead of staying behind by a group of pictures.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,10 @@ class ViewTimes:
         self._before: EncodedFrame | None = None
 
     def time(self, frame: EncodedFrame, *, behind: bool) -> int:
-        """Return the frame's time, in ticks since the viewer's first frame; always after the one before."""
+        """Return the frame's time in ticks since the viewer's first frame. It always grows.
+
+        `behind` is True for a picture that is sent to catch up.
+        """
         before, self._before = self._before, frame
         if before is None:
             return self._at
@@ -67,8 +70,8 @@ class ViewTimes:
 def offer_addresses(addresses: tuple[str, ...]) -> None:
     """Offer viewers of this process only these addresses of the machine.
 
-    The library has no other place for it. Cameras that are read by WebRTC, each in a thread of its own, may be on any
-    of the machine's networks: for them nothing changes.
+    The library has no setting for this, so a function of it is replaced. Cameras that are read by WebRTC may be on any
+    of the machine's networks. They are read in other threads, for which nothing changes.
     """
     viewers = threading.main_thread()
 
@@ -91,16 +94,16 @@ class LiveTrack(MediaStreamTrack):
         self._times = ViewTimes()
         self._restarted_at = 0.0
         self.sent = 0
-        """Pictures that were handed on."""
+        """The number of pictures sent."""
 
     async def recv(self) -> av.Packet[Stream]:
-        """Return the next picture; MediaStreamError when there are no more, or none that a browser takes."""
+        """Return the next picture. Raises MediaStreamError when the feed has ended, or a picture is not H.264."""
         picture = await self._view.next()
         if picture is None or picture.frame.codec is not VideoCodec.H264:
             self.stop()
             raise MediaStreamError
         if picture.behind:
-            # What is sent to catch up must not overrun the viewer's socket.
+            # Pictures that are sent to catch up must not overrun the viewer's socket.
             await asyncio.sleep(len(picture.frame.data) / _CATCH_UP_BYTES_PER_SECOND)
         packet = av.Packet(picture.frame.data)
         packet.pts = self._times.time(picture.frame, behind=picture.behind and self.sent > 0)
@@ -109,7 +112,7 @@ class LiveTrack(MediaStreamTrack):
         return packet
 
     def begin_again(self) -> None:
-        """Restart at the newest keyframe: the viewer lost pictures and asked for one."""
+        """Restart at the newest keyframe, because the viewer lost pictures and asked for one. At most every 0.5 s."""
         now = asyncio.get_running_loop().time()
         if now - self._restarted_at >= _RESTART_SECONDS:
             self._restarted_at = now
@@ -117,11 +120,11 @@ class LiveTrack(MediaStreamTrack):
 
 
 class Viewer:
-    """A WebRTC connection to one viewer, closed at the end of its context: call `answer` once, then wait in `run`."""
+    """A WebRTC connection to one viewer, closed at the end of its context. Call `answer` once, then `run`."""
 
     def __init__(self, *, camera_id: int, view: LiveView) -> None:
         self._camera_id = camera_id
-        # without servers named, the library would ask one on the Internet
+        # with no list given, the library would ask a STUN server on the Internet
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         self._track = LiveTrack(view)
         self._changed = asyncio.Event()
@@ -137,7 +140,7 @@ class Viewer:
             await self._connection.close()
 
     async def answer(self, offer: str) -> str:
-        """Build the answer with all of the gateway's candidates. Raises SdpRefused."""
+        """Return the answer to an offer, with all of the gateway's candidates. Raises SdpRefused."""
         transceiver = self._connection.addTransceiver(self._track, "sendonly")
         h264 = [codec for codec in RTCRtpSender.getCapabilities("video").codecs if codec.mimeType != "video/VP8"]
         transceiver.setCodecPreferences(h264)
@@ -148,7 +151,7 @@ class Viewer:
         except (OperationError, InvalidStateError) as error:
             raise SdpRefused(f"the offer cannot be answered: {error}") from error
         except (ValueError, KeyError, IndexError, AssertionError, AttributeError, TypeError) as error:
-            # the library takes SDP apart without checking it: any of these is the offer's fault
+            # the library parses SDP without checks, so any of these errors means an invalid offer
             raise SdpRefused("the offer makes no sense") from error
         return self._connection.localDescription.sdp
 
@@ -166,7 +169,7 @@ class Viewer:
                 raise SdpRefused("a candidate of the fragment makes no sense") from error
 
     async def run(self) -> str:
-        """Serve the viewer until it leaves, cannot be reached, or there is nothing to see any more; returns why."""
+        """Serve the viewer until it leaves, is lost or never reached, or the pictures end; return the reason."""
         connected = False
         deadline = asyncio.get_running_loop().time() + CONNECT_SECONDS
         while True:
@@ -186,12 +189,12 @@ class Viewer:
                 return self._unreached()
 
     def leave(self) -> None:
-        """End the session at the viewer's wish."""
+        """End the session at the viewer's request."""
         self._left.set()
         self._changed.set()
 
     def _unreached(self) -> str:
-        """Say why there is no connection, and what to do."""
+        """Return why there is no connection, and what to do, for people."""
         offered = [
             line.split()[4] + ":" + line.split()[5]
             for line in self._connection.localDescription.sdp.splitlines()
@@ -205,5 +208,5 @@ class Viewer:
 
 
 def _heed_keyframe_requests(sender: RTCRtpSender, track: LiveTrack) -> None:
-    """Have the viewer's requests for a keyframe (PLI, FIR) reach the track: the library tells its encoders alone."""
+    """Pass the viewer's requests for a keyframe (PLI, FIR) to the track; the library passes them to encoders only."""
     sender._send_keyframe = track.begin_again  # type: ignore[method-assign]  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""The viewers of this process's cameras, by session. Bounded; each is served by a task of its own."""
+"""The live viewers of this process's cameras: a bounded number of sessions, each served by a task of its own."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class _Session:
     tag: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def __post_init__(self) -> None:
-        """Its name begins with its camera's id, so that under another camera's path there is no such view."""
+        """Begin the session's name with the camera's id, so that it is unknown under another camera's path."""
         self.view = f"{self.camera_id}-{secrets.token_urlsafe(32)}"
 
 
 class Views:
-    """Opens, trickles and ends views. `feed_of` gives a camera's feed, None for a camera that is not here."""
+    """The sessions of viewers. `feed_of` returns a camera's feed, None for a camera that is not in this process."""
 
     def __init__(
         self,
@@ -55,15 +55,15 @@ class Views:
 
     @property
     def count(self) -> int:
-        """Number of sessions."""
+        """The number of sessions, those being opened included."""
         return len(self._sessions) + sum(self._opening.values())
 
     def allow(self, allowed: LiveViewing) -> None:
-        """Set how viewers are served from now on."""
+        """Set the limits and addresses for viewers that come from now on."""
         self._allowed = allowed
 
     def expect(self) -> None:
-        """Load in the background, once, what the first viewer would wait for."""
+        """Import WebRTC's library in the background, once, so that the first viewer need not wait for it."""
         if not self._expected:
             self._expected = True
             self._tasks.create_task(self._prepare(), name="viewers' library")
@@ -71,11 +71,11 @@ class Views:
     async def _prepare(self) -> None:
         try:
             await asyncio.to_thread(_library, self._allowed.addresses)
-        except Exception:  # a fault of the library is told to the viewer who comes, and must not end the others
+        except Exception:  # the next viewer gets this error anyway, and it must not end the other viewers' tasks
             log.exception("viewers_library_failed")
 
     async def open(self, asked: OpenView) -> ViewOpened:
-        """Begin a session. Raises NotShown."""
+        """Begin a session; return its name and the answer. Raises NotShown, with the reason, when it is refused."""
         camera_id = asked.camera_id
         try:
             offer = checked_offer(asked.offer)
@@ -95,7 +95,7 @@ class Views:
             self._opening[camera_id] -= 1
 
     async def trickle(self, view: str, asked: TrickleView) -> None:
-        """Add more candidates of a viewer. Raises NotShown."""
+        """Add more ICE candidates of a viewer (RFC 8840). Raises NotShown."""
         session = self._known(view)
         if not asked.tags:
             raise NotShown(ViewRefusal.NO_TAG, "name the ICE session in If-Match: the ETag of the session's answer")
@@ -113,11 +113,11 @@ class Views:
             raise NotShown(ViewRefusal.BAD_OFFER, str(error)) from error
 
     def look(self, view: str) -> None:
-        """Return if a session is there. Raises NotShown."""
+        """Raise NotShown unless the session exists."""
         self._known(view)
 
     def end(self, view: str) -> None:
-        """End a session. Raises NotShown."""
+        """End a session. Raises NotShown when it does not exist."""
         session = self._known(view)
         del self._sessions[view]
         session.viewer.leave()
@@ -144,7 +144,7 @@ class Views:
         return feed
 
     async def _begin(self, camera_id: int, feed: LiveFeed, offer: str) -> ViewOpened:
-        """Answer the offer within a task of the viewer's own, which then serves it."""
+        """Start the viewer's task, which answers the offer and then serves it; return the answer."""
         answered: asyncio.Future[ViewOpened] = asyncio.get_running_loop().create_future()
         serving = self._tasks.create_task(
             self._serve(camera_id, feed, offer, answered), name=f"viewer of camera {camera_id}"
@@ -180,7 +180,7 @@ class Views:
 
 
 def _library(addresses: tuple[str, ...]) -> type[Viewer]:
-    """Load WebRTC's library at the first viewer: most workers never have one, and it is large."""
+    """Import WebRTC's library and return its viewer class. It is large, and most workers never have a viewer."""
     from gateway.camera_worker import viewer  # noqa: PLC0415
 
     if addresses:
@@ -189,7 +189,7 @@ def _library(addresses: tuple[str, ...]) -> type[Viewer]:
 
 
 def _resolve(answered: asyncio.Future[ViewOpened], opened: ViewOpened) -> None:
-    with contextlib.suppress(asyncio.InvalidStateError):  # whoever asked has gone
+    with contextlib.suppress(asyncio.InvalidStateError):  # the request was cancelled meanwhile
         answered.set_result(opened)
 
 

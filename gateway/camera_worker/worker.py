@@ -1,4 +1,4 @@
-"""The cameras of this process, kept as last assigned."""
+"""The recordings of the cameras that the gateway assigned to this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHANGE_SECONDS = 2.0
 
 
 class CameraWorker:
-    """Recordings of the assigned cameras. Belongs to the loop; slow work is in the recorders' threads."""
+    """The recordings of the assigned cameras. Belongs to the event loop; slow work is in the recorders' threads."""
 
     def __init__(self, *, clock: Clock, reports: ReportBuffer, budget: ConnectionBudget) -> None:
         self._clock = clock
@@ -40,7 +40,7 @@ class CameraWorker:
 
     @property
     def cameras(self) -> int:
-        """Number of assigned cameras."""
+        """The number of assigned cameras."""
         return len(self._recorders)
 
     def states(self) -> list[CameraReported]:
@@ -48,15 +48,15 @@ class CameraWorker:
         return [recorder.state() for recorder in self._recorders.values()]
 
     def live(self, camera_id: int) -> LiveFeed | None:
-        """Return a camera's live feed; None for one that is not assigned."""
+        """Return the feed for a camera's viewers; None for a camera that is not assigned."""
         return self._feeds.get(camera_id)
 
     def recorded(self, camera_id: int) -> LiveFeed | None:
-        """Return the feed of a camera's recording; None for a camera that is not assigned."""
+        """Return the feed of a camera's recorded stream; None for a camera that is not assigned."""
         return self._mains.get(camera_id)
 
     async def assign(self, assignment: WorkerAssignment) -> None:
-        """Record these cameras and no others; a camera whose entry is unchanged is not touched."""
+        """Record these cameras and no others. A camera with unchanged settings is recorded without interruption."""
         async with self._changing:
             media = Path(assignment.media)
             wanted = {camera.camera_id: camera for camera in assignment.cameras}
@@ -76,13 +76,13 @@ class CameraWorker:
                     self._begin(camera, media, loop)
 
     def pin(self, pins: tuple[Pin, ...]) -> None:
-        """Set the time spans to keep of cameras recorded for events only, also of those assigned later."""
+        """Set the time spans to keep of cameras that are recorded for events only, also for cameras assigned later."""
         self._pins = pins
         for recorder in self._recorders.values():
             self._tell_pins(recorder)
 
     async def stop(self, seconds: float) -> None:
-        """End all recordings, their open segments made durable if that takes no longer than `seconds`."""
+        """End all recordings. Wait up to `seconds` until their open segments are durable."""
         await self._end(list(self._recorders.values()), seconds)
 
     def _begin(self, camera: WorkerCamera, media: Path, loop: asyncio.AbstractEventLoop) -> None:
@@ -104,7 +104,7 @@ class CameraWorker:
             marker=self._marker,
             live=main,
             report=report,
-            # once only: later a part may belong to a recording of ours that is just ending
+            # only once: later a part file may belong to a recording of this process that is just ending
             salvage_first=camera.camera_id not in self._known,
             may_write=self._may_write,
         )
