@@ -1,6 +1,6 @@
 """A whole site on a virtual clock: the real lanes, runners, decisions, store and outbox against simulated far ends.
 
-Faults are injected and the promises are checked at every step. Everything comes from one seed: the same seed gives the
+Faults are injected, and the promises are checked at every step. All chance comes from one seed: the same seed gives the
 same run. No socket is opened and no thread is started; the store's files are real files.
 """
 

@@ -1,4 +1,4 @@
-"""The agenda of a day: vehicles in bursts, and faults, most of them while vehicles are there. All from the seed."""
+"""The agenda of a day, which follows from the seed: vehicles in bursts, and faults, mostly while vehicles are there."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _LASTS: dict[Fault, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Vehicle:
-    """The arrival of a vehicle. `card` 0.0 to 1.0 picks a card from the list of good or of bad ones."""
+    """The arrival of a vehicle. `card`, 0.0 to 1.0, picks a card from the list of good or of bad ones."""
 
     at: float
     lane: int
@@ -107,7 +107,7 @@ class Vehicle:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The begin of a fault. `chance` 0.0 to 1.0 settles its details."""
+    """The begin of a fault. `chance`, 0.0 to 1.0, determines its details."""
 
     at: float
     kind: Fault
@@ -118,7 +118,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A person's command; `action` 0.0 to 1.0 picks which. The person stops the gate after `stops_after` seconds."""
+    """A person's command, which `action`, 0.0 to 1.0, picks. The person stops the gate after `stops_after` seconds."""
 
     at: float
     lane: int
@@ -150,7 +150,7 @@ def day(plan: Plan, number: int) -> list[Happening]:
 
 
 def _wishes_at_a_hanging_disk(plan: Plan, number: int, happenings: list[Happening]) -> Iterator[Wish]:
-    """Yield wishes right after the disk began to hang: by chance alone they would meet once in months."""
+    """Iterate over commands right after the disk began to hang, a case that chance alone would give once in months."""
     dice = random.Random(f"{plan.seed}-day-{number}-disk")  # noqa: S311 (chance of a simulation)
     for trouble in happenings:
         if isinstance(trouble, Trouble) and trouble.kind is Fault.DISK_HANGS:
@@ -162,7 +162,7 @@ def _wishes_at_a_hanging_disk(plan: Plan, number: int, happenings: list[Happenin
 def _hour(dice: random.Random) -> float:
     """Choose the hour of a burst: half of them in the rush hours, none in a day's last quarter of an hour.
 
-    So the happenings of a day end within it.
+    So everything that begins on a day also ends on it.
     """
     return dice.choice(_RUSH_HOURS) + dice.random() if dice.random() < 0.5 else dice.uniform(0.05, 23.75)
 
@@ -189,7 +189,7 @@ def _trouble(dice: random.Random, plan: Plan, kind: Fault, burst: float) -> Trou
 
 
 def _stops_after(dice: random.Random) -> float | None:
-    """Choose for half of all commands when a person stops the gate."""
+    """Choose after how many seconds a person stops the gate; None for half of all commands."""
     return dice.uniform(0.1, 2.0) if dice.random() < 0.5 else None
 
 

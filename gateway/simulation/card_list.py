@@ -31,7 +31,7 @@ class CardList:
     def may_pass(self, number: str, *, lane: int) -> bool | None:
         """Return whether this card may pass a lane now.
 
-        None while that changes, or where it depends on a clock that is not trusted.
+        None while its right is being changed, and where the right depends on a clock that is not trusted.
         """
         card = self._good.get(number)
         has_days = card is not None and card.valid_until is not None
@@ -51,7 +51,7 @@ class CardList:
             self._world.see(seen.CardJudged(0.0, card.card_id, card.number in self._good))
 
     async def suspend(self, *, chance: float, seconds: float) -> None:
-        """Suspend a card on the list for a while, as a sweep would do it."""
+        """Suspend a card for a while, as if a sweep had found it suspended at central."""
         number = tuple(self._good)[int(chance * len(self._good))]
         if number in self._suspended or not self._world.box.is_up:
             return

@@ -1,6 +1,6 @@
-"""Central as the outbox meets it: away at times, failing at times, and sometimes its answer is lost on the way.
+"""Central as the outbox sees it: sometimes offline, sometimes failing, and sometimes its answer is lost on the way.
 
-It ignores idempotency keys: a record that is sent twice is there twice.
+It ignores idempotency keys, so a record that is sent twice is stored twice.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class CentralFarEnd:
         self._records: dict[str, dict[int, JsonObject]] = {"entries": {}, "events": {}}
 
     def take(self, key: str, resource: str, body: JsonObject) -> tuple[int, int, bool]:
-        """Keep a record, or a change of one, which has no source of its own.
+        """Store a record, or a change of one, which has no source of its own.
 
-        Returns its id, the site's id of it (of a change, a negative number), and whether that was there already.
+        Return central's id, the site's id (for a change, a negative number), and whether central had it already.
         """
         self._count += 1
         source = body.get("source_id")
@@ -54,7 +54,7 @@ class CentralFarEnd:
         return {resource: [records[found] for found in there], "count": len(records)}
 
     def record(self, resource: str, number: object) -> JsonObject:
-        """Return one record. Raises CentralRefused for one that is not there."""
+        """Return one record. Raises CentralRefused when it does not exist."""
         found = self._records[resource].get(number) if isinstance(number, int) else None
         if found is None:
             raise CentralRefused("not found", status=404)
@@ -62,7 +62,7 @@ class CentralFarEnd:
 
 
 class SimulatedCentral(CentralClient):
-    """The client that `OutboxSender` calls, with the far end in place of a connection."""
+    """The client that `OutboxSender` calls. It calls the far end directly instead of sending HTTP."""
 
     def __init__(self, *, far_end: CentralFarEnd, witness: Witness, clock: Clock) -> None:
         super().__init__(url="http://central.invalid", username="gateway", password="", clock=clock)

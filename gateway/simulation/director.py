@@ -20,7 +20,7 @@ from gateway.simulation.troubles import Injector
 from gateway.simulation.witness import Witness
 from gateway.simulation.world import World
 
-_AWAKE_BEFORE = 3.0  # so that a driver that polls has read its device again
+_AWAKE_BEFORE = 3.0  # so that polling drivers have read their devices again when something happens
 _CALM_AFTER = 60.0
 _GUARD_LOOKS = 15.0
 _SLIPS_UNDER = 0.5
@@ -60,7 +60,7 @@ class Director(Script):
         }
 
     async def run(self) -> None:
-        """Run all days, one happening after the other."""
+        """Run the happenings of all days, in order."""
         world = self._world
         self.tasks.once("guard", self._guard())
         self.tasks.once("books", self._look_at_books())
@@ -116,7 +116,7 @@ class Director(Script):
             field.vehicles -= 1
 
     async def _tailgate(self, field: LaneField) -> None:
-        """Let one more vehicle slip through behind, over both loops, while the arm is still up enough."""
+        """Send one more vehicle through right behind the first, over both loops, while the arm is still up enough."""
         dice, barrier, now = self._world.dice, field.barrier, self._world.now
         await asyncio.sleep(dice.uniform(0.05, 1.5))
         if barrier.state(now=now()).opening < _SLIPS_UNDER:
@@ -150,14 +150,14 @@ class Director(Script):
             await self._wish(replace(wish, action=1.0, stops_after=None))
 
     async def _reach_in(self, field: LaneField) -> None:
-        """Stop the gate because something is about to come into its way."""
+        """Stop the gate, as a person does who sees that something is about to come into its way."""
         await asyncio.sleep(self._world.dice.uniform(0.05, 1.0))
         field.barrier.set_photocell(interrupted=True, now=self._world.now())
         await asyncio.sleep(self._world.dice.uniform(1.0, 4.0))
         field.barrier.set_photocell(interrupted=False, now=self._world.now())
 
     async def _ask(self, life: Life, field: LaneField, action: GateAction) -> None:
-        """Wait for an answer as a person would, for a limited time: a gateway that dies gives none."""
+        """Give a command and wait for the answer for a limited time, since a gateway that dies gives none."""
         try:
             async with asyncio.timeout(30):
                 await life.command(field.gate_id, action)
@@ -176,7 +176,7 @@ class Director(Script):
         box.life.present(field.reader_id, card)
 
     def _is_calm(self, field: LaneField, now: float) -> bool:
-        """Return whether nothing was wrong at this lane lately: faults elsewhere must not affect it."""
+        """Return whether nothing was wrong at this lane recently. Faults of other lanes do not count."""
         disturbed = now - self._disturbed.get(field.lane_id, -FOREVER)
         quiet = now - field.troubles.last_until()
         state = field.barrier.state(now=now)
@@ -187,7 +187,7 @@ class Director(Script):
         )
 
     def _peace(self, field: LaneField) -> tuple[float, float]:
-        """Return when the lane's last trouble ended, and when it was last disturbed: a new trouble changes either."""
+        """Return when the lane's last trouble ended and when it was last disturbed; a new trouble changes either."""
         return field.troubles.last_until(), self._disturbed.get(field.lane_id, -FOREVER)
 
     async def _guard(self) -> None:
@@ -230,7 +230,7 @@ class Director(Script):
         self._world.see(seen.BooksSeen(self._world.now(), books, settled))
 
     async def _come_to_rest(self) -> None:
-        """Let every trouble end, central come back, and the backlog go up."""
+        """Wait until every trouble has ended, central is back, and the backlog is sent."""
         world = self._world
         while self.busy or not world.box.is_up:  # many may be busy, and each ends by itself
             await self.wait_until(self._world.now() + 5.0)

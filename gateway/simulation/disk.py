@@ -1,8 +1,8 @@
-"""The box's disk: how long work on it takes, when it hangs, and what is still there after the power was cut.
+"""The box's disk: how long work on it takes, when it hangs, and what survives a power cut.
 
-The model of durability: what SQLite has synced is there. A cut in the middle of a commit leaves the files as they were
-before it, or that and a part of what the commit appended to the write-ahead log, or all of it; that commit was never
-acknowledged. Between commits nothing is at stake. The files are real, on a folder in memory where there is one.
+The model of durability: what SQLite has synced survives. After a power cut within a commit, the write-ahead log has
+nothing, a part, or all of what that commit appended; the commit was never acknowledged. A power cut between commits
+loses nothing. The files are real, in a folder in memory where the machine has one.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class CutAt(StrEnum):
 
 
 class Disk:
-    """Work of threads and of the store's connections, done in place. Fulfils `virtual_time.Work`.
+    """The doer of work that the daemon gives to threads and to the store's connections: it does it in place.
 
-    `folder` is where the data is at present.
+    Fulfils `virtual_time.Work`. `folder` is the present data folder.
     """
 
     def __init__(self, *, base: Path, dice: random.Random, monotonic: Callable[[], float]) -> None:
@@ -51,7 +51,7 @@ class Disk:
         self.folder.mkdir(parents=True)
 
     def do(self, job: Callable[[], Any]) -> tuple[Callable[[], Any], float]:
-        """See `Work`."""
+        """Do a job now; return a function that gives its result or raises its error, and the seconds that it takes."""
         return self._do(job, thread="worker", writes=True)
 
     def connect(self, connector: Connector, *, name: str) -> Connection:
@@ -59,7 +59,7 @@ class Disk:
         return _ConnectionInPlace(connector, name=name, do=partial(self._do, thread=name, writes="write" in name))
 
     def _do(self, job: Callable[[], Any], *, thread: str, writes: bool) -> tuple[Callable[[], Any], float]:
-        """End one thread's writes in their order; a hanging disk holds them, but not what is read from memory."""
+        """Do a job so that one thread's writes end in order. A hanging disk delays them, but not reads from memory."""
         outcome = self._do_with_cut(job) if writes else _attempt(job)
         now = self._monotonic()
         took = self._dice.uniform(0.0005, 0.004)
@@ -85,7 +85,7 @@ class Disk:
         self._cut = None
 
     def surviving_copy(self) -> Path:
-        """Copy what would be left if the power went now."""
+        """Copy the files that would survive a power cut now; return the copy's folder."""
         copy = self._base / f"copy-{self._number}"
         _copy(self.folder, copy)
         return copy
@@ -106,7 +106,7 @@ class Disk:
         return outcome
 
     def _move_on(self, surviving: Path) -> None:
-        """Copy what survived to the next life's folder; tasks of the last life that still run keep the old one."""
+        """Make the surviving copy the next life's folder. Tasks of the last life that still run use the old one."""
         self._number += 1
         fresh = self._base / f"life-{self._number}"
         _copy(surviving, fresh)
@@ -159,7 +159,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _tear(before: Path, after: Path, dice: random.Random) -> None:
-    """Append a part of what was written to the log; nothing when the log was begun anew meanwhile."""
+    """Append a part of what the commit wrote to the log; nothing when the log was started again meanwhile."""
     if not (before.exists() and after.exists()):
         return
     old, new = before.read_bytes(), after.read_bytes()

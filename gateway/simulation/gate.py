@@ -41,7 +41,7 @@ class _Fate(Enum):
 
 
 class SimulatedGate(PolledDevice):
-    """A driver that fulfils `drivers.contract.Gate`. One per life of the gateway; the field behind it stays.
+    """A driver that fulfils `drivers.contract.Gate`. Each life of the gateway has a new one; the field stays the same.
 
     It polls the gate on each change, every `poll` seconds while the gate moves, and otherwise at least every 2 s.
     """
@@ -57,9 +57,10 @@ class SimulatedGate(PolledDevice):
         dice: random.Random,
         alive: Callable[[], bool],
     ) -> None:
-        """`rest`: seconds after which a quiet lane is not polled any more; its readings go stale then.
+        """Make the driver of one life.
 
-        `alive`: whether this life of the gateway still goes on; reports of a dead one are dropped.
+        `rest` is the seconds after which a quiet lane is no longer polled, so that its readings go stale. `alive`
+        returns whether this life of the gateway goes on; reports of a dead one are dropped.
         """
         super().__init__(
             field=field,
@@ -75,19 +76,19 @@ class SimulatedGate(PolledDevice):
 
     @property
     def device_id(self) -> int:
-        """See `Driver`."""
+        """The device's id in the site file."""
         return self._field.gate_id
 
     async def open(self, *, deadline: float, forbidden: Forbidden | None = None) -> None:
-        """See `Gate`."""
+        """Command the gate to open. Errors are those of `drivers.contract.Gate`."""
         await self._command(GateAction.OPEN, deadline, forbidden)
 
     async def close(self, *, deadline: float, forbidden: Forbidden) -> None:
-        """See `Gate`."""
+        """Command the gate to close. Errors are those of `drivers.contract.Gate`."""
         await self._command(GateAction.CLOSE, deadline, forbidden)
 
     async def stop(self, *, deadline: float, forbidden: Forbidden | None = None) -> None:
-        """See `Gate`."""
+        """Command the gate to stop. Errors are those of `drivers.contract.Gate`."""
         await self._command(GateAction.STOP, deadline, forbidden)
 
     async def wait_for_line(self, deadline: float) -> None:

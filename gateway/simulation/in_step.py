@@ -12,15 +12,15 @@ from gateway.store import Store
 
 
 class InStep(Protocol):
-    """The part of one life that speaks with central."""
+    """The part of one life of the gateway that speaks with central."""
 
     @property
     def busy(self) -> bool:
-        """True while more is to be sent at this moment, so that time must not jump."""
+        """True while something is being sent, so that time must not jump."""
         ...
 
     async def recall(self) -> None:
-        """Put things right after a start, before lanes run. Raises StoreError."""
+        """Recover after a start, before lanes run. Raises StoreError."""
         ...
 
     async def run(self) -> None:
@@ -33,7 +33,7 @@ class InStep(Protocol):
 
 
 class OnlyUp:
-    """The outbox alone, sent as the daemon sends it. Fulfils `InStep`."""
+    """The outbox without the lists of central. Fulfils `InStep`."""
 
     def __init__(self, *, client: CentralClient, store: Store, clock: Clock) -> None:
         self._sender = wiring.outbox_sender(
@@ -47,7 +47,7 @@ class OnlyUp:
         """Do nothing: there is nothing to recall."""
 
     async def run(self) -> None:
-        """Send what waits."""
+        """Send the outbox until cancelled."""
         await self._sender.run(self._sent_round)
 
     def cut(self) -> None:

@@ -23,7 +23,7 @@ _LOST_AFTER = 3
 
 
 class PolledDevice(ABC):
-    """A driver that fulfils `drivers.contract.Driver`. One per life of the gateway; the field behind it stays."""
+    """A driver that fulfils `drivers.contract.Driver`. Each life of the gateway has a new one; the field stays."""
 
     def __init__(
         self,
@@ -36,9 +36,10 @@ class PolledDevice(ABC):
         dice: random.Random,
         alive: Callable[[], bool],
     ) -> None:
-        """`rest`: seconds after which a quiet lane is not polled any more; its readings go stale then.
+        """Make the driver of one life.
 
-        `alive`: whether this life of the gateway still goes on; reports of a dead one are dropped.
+        `rest` is the seconds after which a quiet lane is no longer polled, so that its readings go stale. `alive`
+        returns whether this life of the gateway goes on; reports of a dead one are dropped.
         """
         self._field = field
         self._points = points
@@ -56,10 +57,10 @@ class PolledDevice(ABC):
     @property
     @abstractmethod
     def device_id(self) -> int:
-        """See `Driver`."""
+        """The device's id in the site file."""
 
     async def run(self, reports: Reports) -> None:
-        """See `Driver`."""
+        """Poll and report until cancelled."""
         self._field.barrier.watchers[self.device_id] = self._woken.set
         while True:
             await asyncio.sleep(self._dice.uniform(0.02, 0.08))
@@ -77,12 +78,12 @@ class PolledDevice(ABC):
 
     @abstractmethod
     def _away(self, now: float, *, away: bool) -> seen.Observation:
-        """Make the observation that the device is lost, or found again."""
+        """Return the observation that the device is lost, or back."""
 
     def _look(self, reports: Reports, *, also: tuple[str, ...] = ()) -> tuple[BarrierState, bool]:
-        """Report the inputs; return the barrier's state, and whether this refreshes what did not change.
+        """Report the inputs; return the barrier's state, and whether unchanged values were reported again too.
 
-        `also`: names beside the points that are read anew.
+        `also` names other things than points that are read with this poll.
         """
         now, lane = self._monotonic(), self._field.lane_id
         self._misses = 0
@@ -120,7 +121,7 @@ class PolledDevice(ABC):
             reports(DeviceLost(self.device_id, "no answer", now))
 
     async def _pause(self) -> None:
-        """Wait until something changes there, or the next poll is due; a quiet lane is not polled."""
+        """Wait until something changes in the field, or the next poll is due. A quiet lane is not polled."""
         now = self._monotonic()
         wait = self._next_poll(now)
         if wait is None:
@@ -154,7 +155,7 @@ class SimulatedInputs(PolledDevice):
         dice: random.Random,
         alive: Callable[[], bool],
     ) -> None:
-        """`alive`: whether this life of the gateway still goes on; reports of a dead one are dropped."""
+        """Make the driver of one life. `alive` returns whether that life goes on; reports of a dead one are dropped."""
         super().__init__(
             field=field,
             points=field.modules[module_id],
@@ -168,7 +169,7 @@ class SimulatedInputs(PolledDevice):
 
     @property
     def device_id(self) -> int:
-        """See `Driver`."""
+        """The device's id in the site file."""
         return self._module_id
 
     async def _poll(self, reports: Reports) -> None:

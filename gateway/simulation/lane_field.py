@@ -1,4 +1,4 @@
-"""The field of one lane: a barrier, vehicles, and inputs that may lie. It outlives every gateway."""
+"""The field of one lane: a barrier, vehicles, and inputs that may be wrong. It stays while gateways come and go."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POSITION = "position"
 POINTS = (ARMING, CLOSING, PHOTOCELL)
 _NEVER = float("-inf")
 _SETTLED_ON = 0.25
-_BLIND_SECONDS = 3.0  # a lane may use a reading for so long that it got over a disturbed line
+_BLIND_SECONDS = 3.0  # for so long a lane may use a reading from before its line was disturbed
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Troubles:
 
     Attributes:
         next_cut: the seconds for which the line is cut once the next command is on it; 0 for no such cut.
-        deaf_until: the controller starts again, behind a converter that keeps the connection.
+        deaf_until: until then the controller restarts, while a converter keeps the connection.
     """
 
     away_until: float = _NEVER
@@ -63,16 +63,16 @@ class Troubles:
     chattering: dict[str, float] = field(default_factory=dict)
 
     def last_until(self) -> float:
-        """Return the instant at which the last of them ends or ended."""
+        """Return the instant at which the last of these faults ends or ended."""
         ways = (self.away_until, self.losing_until, self.late_until, self.jammed_until, self.cut_until, self.deaf_until)
         modules = (*self.modules_away.values(), *self.modules_silent.values(), self.fire_until)
         ends = (*ways, *modules, self.hand_until, self.dropping.until)
         return max(*ends, *(end for _, end in self.stuck.values()), *self.chattering.values(), _NEVER)
 
     def lies(self, point: str, now: float) -> bool:
-        """Return whether this input does not show what is there.
+        """Return whether this input may show a wrong value.
 
-        A loop that drops out is honest as long as the line to the gate is sound: it was seen to be occupied.
+        A loop that drops out does not count while the line to the gate works, because it was seen to be occupied.
         """
         lost_until = max(self.away_until, self.losing_until, self.cut_until, self.late_until)
         if point == CLOSING and self.dropping.until > now and lost_until + _BLIND_SECONDS > now:
@@ -90,32 +90,32 @@ class WatchedBarrier(Barrier):
         self.touched_at = _NEVER
 
     def command(self, wish: Wish, *, now: float) -> None:
-        """See `Barrier`."""
+        """Give the controller a command, and notify watchers."""
         super().command(wish, now=now)
         self._tell(now)
 
     def set_arming_loop(self, *, occupied: bool, now: float) -> None:
-        """See `Barrier`."""
+        """Set the loop in front, and notify watchers."""
         super().set_arming_loop(occupied=occupied, now=now)
         self._occupy(ARMING, occupied=occupied, now=now)
 
     def set_closing_loop(self, *, occupied: bool, now: float) -> None:
-        """See `Barrier`."""
+        """Set the loop under the arm, and notify watchers."""
         super().set_closing_loop(occupied=occupied, now=now)
         self._occupy(CLOSING, occupied=occupied, now=now)
 
     def set_photocell(self, *, interrupted: bool, now: float) -> None:
-        """See `Barrier`."""
+        """Set the beam, and notify watchers."""
         super().set_photocell(interrupted=interrupted, now=now)
         self._occupy(PHOTOCELL, occupied=interrupted, now=now)
 
     def force(self, *, opening: float, now: float) -> None:
-        """See `Barrier`."""
+        """Push the arm to a place between 0.0 and 1.0, and notify watchers."""
         super().force(opening=opening, now=now)
         self._tell(now)
 
     def touch(self, now: float) -> None:
-        """Have watchers look again: something about the barrier or the line to it changed."""
+        """Notify the watchers that something about the barrier or the line to it changed."""
         self._tell(now)
 
     def _occupy(self, point: str, *, occupied: bool, now: float) -> None:
@@ -132,7 +132,7 @@ class WatchedBarrier(Barrier):
 
 
 class LaneField:
-    """One lane's field. `shown` gives the inputs' values, which are not always true."""
+    """The field of one lane. `shown` gives the values that its inputs show, which may be wrong."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class LaneField:
         dice: random.Random,
         modules: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
     ) -> None:
-        """`modules`: the lane's input modules with their points; the gate's own controller has the others."""
+        """Make the field. `modules` are the lane's input modules with their points; the controller has the rest."""
         self.modules = modules
         elsewhere = {point for points in modules.values() for point in points}
         self.gate_points = tuple(point for point in POINTS if point not in elsewhere)
@@ -157,7 +157,7 @@ class LaneField:
         self.vehicles = 0
 
     def known_in_the_way(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the occupied safety points: those that honest inputs showed as occupied, and the others."""
+        """Return the occupied safety points in two groups: those that the gateway can know of, and the others."""
         there = {point: since for point, since in self.barrier.occupied_since.items() if point in {CLOSING, PHOTOCELL}}
         known = tuple(point for point, since in sorted(there.items()) if self._was_read(point, since))
         return known, tuple(sorted(set(there) - set(known)))

@@ -1,4 +1,4 @@
-"""One life of the gateway, from its start to its stop or to the power cut: wired as the real one, beside its web."""
+"""One life of the gateway, from its start to its stop or the power cut, wired like the daemon but without its web."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _PAGE = 2000
 
 
 class Liveness:
-    """The sign that a life goes on, shared with what reports for it."""
+    """The flag that a life goes on, shared with the drivers that report to it."""
 
     def __init__(self) -> None:
         self.alive = True
 
 
 class WitnessedJournal:
-    """The store's journal, with a witness of everything that it acknowledges."""
+    """The store's journal. It reports to the witness everything that it acknowledges."""
 
     def __init__(self, *, journal: Journal, witness: Witness, clock: VirtualClock, liveness: Liveness) -> None:
         self._journal = journal
@@ -43,7 +43,7 @@ class WitnessedJournal:
         self._liveness = liveness
 
     async def record(self, entry: Entry) -> Recorded:
-        """See `Journal.record`."""
+        """Record an entry, and report to the witness when it is on disk."""
         recorded = await self._journal.record(entry)
         if self._liveness.alive:
             now = self._clock.monotonic()
@@ -53,7 +53,7 @@ class WitnessedJournal:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Everything that is there before and after a life, and the types of its parts."""
+    """The surroundings of a life, which last longer than it, and the types of its parts."""
 
     site: Site
     clock: VirtualClock
@@ -64,7 +64,7 @@ class Around:
 
 
 class Life:
-    """A gateway that lives until `stop` or `die`."""
+    """One life of the gateway, which lasts until `stop` or `die`."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Life:
         modules: Mapping[int, Driver],
         proven: int,
     ) -> None:
-        """`proven`: events up to this id were found in the store by an earlier life."""
+        """Prepare a life. `proven`: an earlier life has already found events up to this id in the store."""
         self._around = around
         self._boot = boot
         self._liveness = liveness
@@ -104,7 +104,7 @@ class Life:
         self.up = False
 
     async def live(self) -> None:
-        """Run the whole life. Returns once everything of it has ended."""
+        """Run the life. Returns once all its tasks have ended."""
         clock = self._around.clock
         await self.store.open()
         try:
@@ -133,7 +133,7 @@ class Life:
         self._liveness.alive = False
 
     def stop(self) -> None:
-        """End in order."""
+        """Stop the gateway in order."""
         self._around.witness.see(seen.ToldToStop(self._around.clock.monotonic()))
         self._ended.set()
 

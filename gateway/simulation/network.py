@@ -1,8 +1,8 @@
-"""Virtual TCP: what was written is kept and arrives later, as a system's does, unless its connection was reset.
+"""Virtual TCP: as in a real system, written bytes are kept and may arrive later, unless the connection was reset.
 
-A line may be cut for a while: both ends stay connected, and what either wrote comes when the line is back. A far end
-without power forgets its connections. Closing a connection leaves what was written on its way; closing it with
-`SO_LINGER` of 0 seconds takes it back; so does `TCP_USER_TIMEOUT`.
+While a line is cut, both ends stay connected, and what they wrote arrives when the line is back. A far end that loses
+power forgets its connections. After a connection is closed, written bytes still arrive, except when it was closed with
+`SO_LINGER` of 0 seconds, or when `TCP_USER_TIMEOUT` has passed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The far end of a host name: its protocol, the troubles of the line, and the sign that the caller is alive."""
+    """The far end of a host name: its protocol, the troubles of the line, and the flag that the caller is alive."""
 
     protocol: Callable[[], asyncio.Protocol]
     troubles: Troubles
@@ -44,13 +44,13 @@ class Network:
         self._peers: dict[str, Peer] = {}
 
     def listen(self, name: str, peer: Peer) -> str:
-        """Let a peer be reached from now on; return its host name, which no peer had before."""
+        """Make a peer reachable; return its new, unique host name."""
         host = f"{name}-{len(self._peers) + 1}.invalid"
         self._peers[host] = peer
         return host
 
     async def connect(self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: str) -> asyncio.Transport:
-        """Connect once the line is there. Raises OSError for a host that is not there."""
+        """Connect once the line works. Raises OSError for an unknown host."""
         peer = self._peers.get(host)
         if peer is None:
             raise ConnectionRefusedError(f"there is no {host}")
@@ -145,7 +145,7 @@ class _End(asyncio.Transport):
         self.abort()
 
     def abort(self) -> None:
-        """Close at once. Bytes on their way stay on it, unless closing resets the connection."""
+        """Close at once. Bytes on their way still arrive, unless closing resets the connection."""
         if self._is_closing:
             return
         if self._socket.takes_back:
@@ -186,7 +186,7 @@ class _End(asyncio.Transport):
             self._protocol.data_received(data)
 
     def end(self, error: Exception | None) -> None:
-        """Close this end; the protocol hears of it once."""
+        """Close this end, and tell the protocol once."""
         if self._is_closing:
             return
         self._is_closing = True

@@ -27,7 +27,7 @@ class Injected(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Started(Observation):
-    """A gateway has come up: the boot that marks its ids, and the commands that it found unfinished."""
+    """A gateway has started: the boot that marks its ids, and the unfinished commands that it found."""
 
     boot: str
     unfinished: tuple[str, ...]
@@ -51,8 +51,8 @@ class Presented(Observation):
     """A card was held to a reader.
 
     Attributes:
-        good: whether it may pass; None while that changes, or where it hangs on a clock that is not trusted.
-        calm: nothing was wrong at this lane for a while, so that it must be let in at once if it is good.
+        good: whether it may pass; None while its right is being changed, or depends on a clock that is not trusted.
+        calm: whether nothing was wrong at this lane for a while, so that a good card must be let in at once.
     """
 
     lane: str
@@ -63,7 +63,7 @@ class Presented(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Asked(Observation):
-    """A person asked for a command; `calm`: nothing was wrong at this lane for a while, and the gate was closed."""
+    """A person gave a command. `calm`: nothing was wrong at this lane for a while, and the gate was closed."""
 
     lane: str
     action: GateAction
@@ -83,9 +83,9 @@ class Wrote(Observation):
     """The first byte of a command went out.
 
     Attributes:
-        deadline: what the driver was given.
-        in_the_way: what really was under the gate, had honest inputs, and was there when the driver looked last.
-        hidden: what was there, but could not be known.
+        deadline: the deadline that the driver was given.
+        in_the_way: the safety points that were really occupied, and that the driver must have known of.
+        hidden: the safety points that were really occupied, but that could not be known.
     """
 
     lane: str
@@ -97,9 +97,9 @@ class Wrote(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Answered(Observation):
-    """The driver came back from a command: the device acknowledged it, the answer was lost, or it never went out.
+    """The driver returned from a command: the device acknowledged it, the answer was lost, or it was never sent.
 
-    `kept_by_line`: it never went out since the line was down, or busy until its deadline.
+    `kept_by_line`: it was never sent because the line was down, or busy until its deadline.
     """
 
     lane: str
@@ -119,7 +119,7 @@ class PointReported(Observation):
 
 @dataclass(frozen=True, slots=True)
 class PositionReported(Observation):
-    """A gate's driver reported its position; as with inputs."""
+    """A gate's driver reported a position that changed, or is read for the first time."""
 
     lane: str
     position: GatePosition
@@ -127,7 +127,7 @@ class PositionReported(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Refreshed(Observation):
-    """A driver read these points anew (`position` is one); what it then reports as changed follows."""
+    """A driver read these points again (`position` counts as one). Reports of those that changed follow."""
 
     lane: str
     points: tuple[str, ...]
@@ -153,7 +153,7 @@ class ModuleAway(Observation):
 
 @dataclass(frozen=True, slots=True)
 class PollMissed(Observation):
-    """A device with these points did not answer so many polls in a row."""
+    """A device with these points did not answer this number of polls in a row."""
 
     lane: str
     points: tuple[str, ...]
@@ -162,7 +162,7 @@ class PollMissed(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Arrived(Observation):
-    """A command reached the gate's controller, over a line that keeps what was not delivered."""
+    """A command reached the gate's controller, over a line that may deliver late."""
 
     lane: str
     action: GateAction
@@ -188,7 +188,7 @@ class Found(Observation):
 
 @dataclass(frozen=True, slots=True)
 class BooksSeen(Observation):
-    """The outbox's books. `settled`: nothing was under way."""
+    """The outbox's counts. `settled`: nothing was being sent."""
 
     books: Books
     settled: bool
@@ -196,9 +196,9 @@ class BooksSeen(Observation):
 
 @dataclass(frozen=True, slots=True)
 class CentralTook(Observation):
-    """Central took a record of the site, or a change (a negative id), sent under this key.
+    """Central stored a record of the site, or a change (with a negative id), that was sent under this key.
 
-    `again`: it had that already.
+    `again`: central had it already.
     """
 
     key: str
@@ -208,7 +208,7 @@ class CentralTook(Observation):
 
 @dataclass(frozen=True, slots=True)
 class ClockJudged(Observation):
-    """The wall clock went wrong, or right again."""
+    """The wall clock became wrong, or right again."""
 
     trusted: bool
     true_micros: int
@@ -216,7 +216,7 @@ class ClockJudged(Observation):
 
 @dataclass(frozen=True, slots=True)
 class CardJudged(Observation):
-    """The card list says something new of a card, and that is on disk; None while it changes."""
+    """A card's right changed in the card list, and the change is on disk; None while it is being changed."""
 
     card_id: int
     good: bool | None
@@ -232,12 +232,12 @@ class TaskFailed(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Drove(Observation):
-    """A vehicle is gone again.
+    """A vehicle has left.
 
     Attributes:
         began: when it came.
-        calm: nothing was wrong at its lane or with the gateway, so that its passage must be recorded.
-        card: what it showed, "" for nothing.
+        calm: whether nothing was wrong at its lane or with the gateway, so that its passage must be recorded.
+        card: the card that it presented, "" for none.
     """
 
     lane: str

@@ -1,4 +1,4 @@
-"""The plan of a simulation: a frozen value. Everything else follows from it and its seed."""
+"""The plan of a simulation, a frozen value. The whole run follows from it and its seed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ class Plan:
     """The length of a simulation, its traffic and its faults.
 
     Attributes:
-        days: simulated days.
-        lanes: lanes of the site; each second one is an exit.
-        seed: all chance comes from it.
+        days: the number of simulated days.
+        lanes: the number of lanes; every second one is an exit.
+        seed: the seed of all chance.
         vehicles: vehicles per lane and day.
-        faults: factor on the usual number of faults; 0.0 injects none.
-        poll: seconds between looks at a gate that moves. A gate at rest is looked at on change and at least each 2 s,
-            and not at all while the whole site is at rest: then time jumps to the next happening.
+        faults: the factor on the usual number of faults; 0.0 injects none.
+        poll: the seconds between two polls of a gate that moves. A gate at rest is polled on each change and at least
+            every 2 s. While the whole site is at rest there are no polls, and time jumps to the next happening.
     """
 
     days: float

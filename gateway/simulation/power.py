@@ -30,8 +30,8 @@ class Box:
     """The box: one life after the other, until `end`.
 
     Attributes:
-        life: the present one, or the last while the box is off.
-        up_since: the instant at which its lanes began.
+        life: the present life, or the last one while the box is off.
+        up_since: the instant at which the present life's lanes began.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class Box:
             self.life = self._next_life()
 
     def restart(self, *, off: float) -> None:
-        """Stop in order and come again after `off` seconds."""
+        """Stop in order, and start again after `off` seconds."""
         self._off = off
         self.life.stop()
 
     async def cut(self, kind: CutAt, *, off: float) -> None:
-        """Cut the power, within the next commit or now, and come again after `off` seconds."""
+        """Cut the power, within the next commit or now, and start again after `off` seconds."""
         if not self.life.up:
             return
         self._off = off

@@ -1,4 +1,4 @@
-"""The findings of a simulation, as a value, as JSON and for people."""
+"""The report of a simulation's findings, as JSON and as text for people."""
 
 from __future__ import annotations
 

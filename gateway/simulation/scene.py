@@ -11,7 +11,7 @@ from gateway.simulation.surroundings import dice_of
 from gateway.site import Site
 
 START_MICROS = 1_772_323_200_000_000
-"""The wall at the beginning: 2026-03-01 00:00 UTC."""
+"""The wall time at the begin of a simulation, in microseconds: 2026-03-01 00:00 UTC."""
 
 _YEAR = 31_557_600_000_000
 _DAY = 86_400_000_000
@@ -21,10 +21,10 @@ UNKNOWN_CARD = "NOT-ON-THE-LIST"
 
 
 def site_of(lanes: int) -> Site:
-    """Make a site file with so many lanes, closed by the gateway, each with a photocell, a reader and a camera.
+    """Make a site with this number of lanes. The gateway closes their gates; each has a photocell, reader and camera.
 
-    Every second lane has its photocell on an input module and a fire input on another. Every fourth refuses cards with
-    days while the time is not certain.
+    Every second lane has its photocell on one input module and a fire input on another. Every fourth lane refuses cards
+    with a limited validity while the clock is not trusted.
     """
     numbers = range(lanes)
     return Site.model_validate(
@@ -89,9 +89,9 @@ def refuses_unsure_time(number: int) -> bool:
 
 
 def good_cards(*, days: float = 30.0) -> tuple[Card, ...]:
-    """List the cards that may pass; half of them are valid until two months after the end of so many days.
+    """Return the cards that may pass. Half of them are valid until two months after the end of a run of `days` days.
 
-    A clock that steps may find them to be expired or not valid yet.
+    After a clock step, a gateway may take those for expired or not yet valid.
     """
     cards = (_card(4000 + index, CardStatus.ACTIVE) for index in range(_GOOD))
     since, until = START_MICROS - _MARGIN_DAYS * _DAY, START_MICROS + int((days + _MARGIN_DAYS) * _DAY)
@@ -99,7 +99,7 @@ def good_cards(*, days: float = 30.0) -> tuple[Card, ...]:
 
 
 def bad_cards() -> tuple[Card, ...]:
-    """List the cards that may not pass."""
+    """Return the cards that may not pass."""
     states = (CardStatus.SUSPENDED, CardStatus.LOST, CardStatus.EXPIRED, CardStatus.ACTIVE)
     cards = (_card(6000 + index, states[index % len(states)]) for index in range(_BAD))
     past = START_MICROS - 5 * _YEAR

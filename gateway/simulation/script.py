@@ -1,4 +1,4 @@
-"""The script of a run: happenings beside the box, on time that jumps while nothing is unsettled."""
+"""The script of a run: what happens around the box. Time jumps whenever nothing is under way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.simulation.power import Box
 from gateway.simulation.virtual_time import VirtualClock, VirtualLoop
 
 SETTLE = 7.0
-"""Seconds after which nothing is under way any more at a lane where nothing happened."""
+"""Seconds without a happening after which a lane counts as settled: nothing is under way there any more."""
 
 FOREVER = float("inf")
 
@@ -23,7 +23,7 @@ class Script(ABC):
     """Happenings, one after the other.
 
     Attributes:
-        busy: happenings under way; no moment is skipped while there is one.
+        busy: the number of happenings under way; time does not jump while there is one.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Script(ABC):
         tasks: Supervisor,
         awake_before: float = 0.0,
     ) -> None:
-        """`awake_before`: seconds before each happening that are not skipped."""
+        """Prepare the script. `awake_before`: time does not jump over this many seconds before each happening."""
         self.busy = 0
         self.tasks = tasks
         self._box = box
@@ -51,7 +51,7 @@ class Script(ABC):
         """Let everything happen; return once it has come to rest."""
 
     def quiet_until(self) -> float:
-        """Return until when nothing happens that has not been settled; minus infinity while something does."""
+        """Return the instant to which time may jump; minus infinity while something is under way."""
         now, box = self._clock.monotonic(), self._box
         if self.busy or self._next_at <= now or not box.is_up or now - box.up_since < SETTLE:
             return -FOREVER
@@ -69,7 +69,7 @@ class Script(ABC):
         self._next_at = self._clock.monotonic()
 
     async def counted(self, doing: Awaitable[None]) -> None:
-        """Await a happening, and be busy meanwhile."""
+        """Await a happening, and count as busy meanwhile."""
         self.busy += 1
         try:
             await doing
@@ -84,7 +84,7 @@ class HeldReader:
         self._read = read
 
     def present(self, card: str) -> None:
-        """Hold a card to a reader."""
+        """Hold a card to the reader."""
         self._read(card)
 
 
@@ -95,10 +95,10 @@ async def play(box: Box, *, loop: VirtualLoop, clock: VirtualClock, script_with:
     """Run a script beside the box until either ends, then stop the box in order.
 
     Args:
-        box: what runs the gateways.
-        loop: the loop that runs all this.
-        clock: of the same loop.
-        script_with: makes the script, whose tasks belong to this supervisor.
+        box: the box, which runs the gateways.
+        loop: the virtual loop on which this runs.
+        clock: the clock of that loop.
+        script_with: the function that makes the script, whose tasks belong to the given supervisor.
     """
     async with Supervisor(clock=clock) as outside:
         living = outside.once("gateway", box.run())

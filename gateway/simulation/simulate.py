@@ -1,4 +1,4 @@
-"""Put a simulated site together, run it on virtual time, and report the findings."""
+"""The entry point of the simulation: it builds a simulated site, runs it on virtual time, and reports the findings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from gateway.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The types of a simulation's parts. Tests replace them with broken ones, to see that the checks find them."""
+    """The types of a simulation's parts. Tests replace them with faulty ones, to prove that the checks find faults."""
 
     lanes: Callable[..., Lanes] = Lanes
     store: Callable[..., Store] = Store
@@ -62,7 +62,7 @@ def simulate(
 ) -> Report:
     """Run a plan to its end, in this thread.
 
-    While it runs, the process's shared source of chance is seeded and logging goes nowhere; both are put back after.
+    Meanwhile, Python's shared random generator is seeded and logging is off; both are restored afterwards.
 
     Args:
         plan: the days, lanes and seed. Equal plans give equal reports.

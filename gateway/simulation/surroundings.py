@@ -1,4 +1,4 @@
-"""The surroundings of a run: chance of its own, a folder in memory, and the report of tasks that fail."""
+"""Helpers of a run: random generators, a folder in memory, and the report of tasks that fail."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def fresh_folder() -> Path:
 
 
 def dice_of(seed: int, name: str) -> random.Random:
-    """Make the source of chance of one part of a run, which no other part disturbs."""
+    """Make the random generator of one part of a run, which is independent of all other parts."""
     return random.Random(f"{seed}-{name}")  # noqa: S311 (chance of a simulation)
 
 
 @contextmanager
 def own_chance(seed: int) -> Iterator[None]:
-    """Seed the process's shared source of chance, from which backoffs take their jitter."""
+    """Seed Python's shared random generator inside this context, because backoffs take their jitter from it."""
     before = random.getstate()
     random.seed(seed)
     try:
@@ -43,7 +43,7 @@ def own_chance(seed: int) -> Iterator[None]:
 
 @contextmanager
 def failures_to(witness: Witness, loop: VirtualLoop) -> Iterator[None]:
-    """Silence the log, and show tasks that failed to the witness."""
+    """Inside this context, switch the log off, and report failed tasks to the witness."""
     before = structlog.get_config()
 
     def listen(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
@@ -64,7 +64,7 @@ def _error_now() -> str:
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Collect garbage seldom: nearly none of it is cyclic, and that saves a fifth of the time."""
+    """Inside this context, collect garbage rarely: nearly none is cyclic, and that saves a fifth of the time."""
     before = gc.get_threshold()
     gc.set_threshold(200_000, 20, 100)
     try:

@@ -20,7 +20,7 @@ _ENDED_BY_HAND = frozenset({Fault.LOCKED, Fault.BROKEN, Fault.HAND})
 
 
 class Injector:
-    """The injector of faults, one per call of `inject`, which returns when the fault is over."""
+    """The injector of faults. Each call of `inject` injects one, and returns when the fault is over."""
 
     def __init__(self, *, world: World, cards: CardList) -> None:
         self._world = world

@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class Work(Protocol):
-    """Work on the disk, which the daemon gives to threads."""
+    """The doer of work on the disk that the daemon gives to threads."""
 
     def do(self, job: Callable[[], Any]) -> tuple[Callable[[], Any], float]:
-        """Do it now. Return a function that gives its result or raises its error, and the seconds until then."""
+        """Do a job now; return a function that gives its result or raises its error, and the seconds that it takes."""
         ...
 
 
@@ -32,15 +32,14 @@ class Connects(Protocol):
 
 
 class DeadEnd(RuntimeError):
-    """Nothing is left that could ever happen: everything waits for something else."""
+    """The loop can never go on: nothing is ready, and no timer is set."""
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
     """A loop whose `time()` jumps to the next timer as soon as nothing is ready.
 
-    `quiet_until` may be set to say that nothing worth a look happens before an instant: then time jumps there at once,
-    and timers that fell due on the way ring late, together and in their order. Jobs for executors are done in place by
-    `work`, in the order in which they were given.
+    `quiet_until` may be set to an instant before which nothing of interest happens. Then time jumps there at once, and
+    timers that were due earlier fire late, together and in order. `work` does jobs for executors in place, in order.
     """
 
     def __init__(self) -> None:
@@ -55,13 +54,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.quiet_until: Callable[[], float] | None = None
 
     def time(self) -> float:
-        """Seconds since the simulation's start."""
+        """Return the seconds since the simulation's start."""
         return self._now
 
     def call_at(  # type: ignore[override]  # as below
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """See `asyncio.AbstractEventLoop`. Timers of one instant ring in the order in which they were set."""
+        """Set a timer. Timers of the same instant fire in the order in which they were set."""
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         heapq.heappush(self._timers, (when, next(self._numbers), timer))
         return timer
@@ -132,9 +131,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 class VirtualClock:
-    """Both clocks of the simulated box. `monotonic` is the loop's time; the wall can be wrong, and then is not trusted.
+    """Both clocks of the simulated box. `monotonic` is the loop's time. The wall clock may be wrong and untrusted.
 
-    `true_micros` is the time that the wall shows when it is right.
+    `true_micros` is the time that a right wall clock would show.
     """
 
     def __init__(self, *, monotonic: Callable[[], float], start_micros: int) -> None:
@@ -146,22 +145,22 @@ class VirtualClock:
         self.wall()
 
     def monotonic(self) -> float:
-        """Seconds of the loop."""
+        """Return the loop's time in seconds."""
         return self._monotonic()
 
     def true_micros(self) -> int:
-        """Return what the wall clock should show."""
+        """Return the true wall time in microseconds."""
         return self._start + int(self._monotonic() * 1_000_000)
 
     def wall(self) -> Stamp:
-        """Return what the gateway makes of what the box's clock shows."""
+        """Return the wall time as the gateway sees it, and whether it is trusted."""
         shown, monotonic = self.true_micros() + self._offset, int(self._monotonic() * 1_000_000)
         return self._kept.stamp(shown, monotonic=monotonic, trusted=self._trusted)
 
     def step(self, seconds: float) -> None:
-        """Put the wall clock off by this much, and untrusted."""
+        """Make the wall clock wrong by this many seconds, and untrusted."""
         self._offset, self._trusted = int(seconds * 1_000_000), False
 
     def synchronise(self) -> None:
-        """Set the wall clock right, and trusted."""
+        """Make the wall clock right and trusted."""
         self._offset, self._trusted = 0, True

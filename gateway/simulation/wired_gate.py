@@ -46,12 +46,12 @@ _NEIGHBOUR_TAKES = (0.6, 0.9)
 _NEIGHBOUR_TIMEOUT = 1.0
 _NEIGHBOUR_PATIENCE = 60.0
 _MOST_AHEAD = 9
-"""Commands of a neighbour ahead of one, at most, while the line is jammed: more than a command lives."""
+"""The most commands of a neighbour that go ahead of one on a jammed line; together they outlast its deadline."""
 _INPUTS = ("closed_limit", "open_limit", ARMING, CLOSING, PHOTOCELL)
 
 
 def _profile(poll: float) -> GateProfile:
-    """Make a relay barrier that is polled every `poll` seconds."""
+    """Make the profile of a relay barrier that is polled every `poll` seconds."""
     table = Table.DISCRETE_INPUT.value
     points = {name: {"table": table, "address": address} for address, name in enumerate(_INPUTS)}
     names = ("open", "close", "stop")
@@ -70,7 +70,7 @@ def _profile(poll: float) -> GateProfile:
 
 
 class Controller(asyncio.Protocol):
-    """Controllers at the other end of one connection: the lane's own obeys at once, its neighbour slowly."""
+    """The controllers at the far end of one connection: the lane's own obeys at once, its neighbour slowly."""
 
     def __init__(
         self, *, field: LaneField, see: Callable[[seen.Observation], None], monotonic: Callable[[], float]
@@ -138,7 +138,7 @@ class Controller(asyncio.Protocol):
 
 
 class WiredGate:
-    """A driver that fulfils `drivers.contract.Gate`. One per life of the gateway; the field behind it stays."""
+    """A driver that fulfils `drivers.contract.Gate`. Each life of the gateway has a new one; the field stays."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class WiredGate:
         alive: Callable[[], bool],
         network: Network,
     ) -> None:
-        """`alive`: whether this life of the gateway still goes on; reports of a dead one are dropped."""
+        """Make the driver of one life. `alive` returns whether that life goes on; reports of a dead one are dropped."""
         self._field = field
         field.read_at.clear()
         self._witness = witness
@@ -178,7 +178,7 @@ class WiredGate:
 
     @property
     def device_id(self) -> int:
-        """See `Driver`."""
+        """The device's id in the site file."""
         return self._field.gate_id
 
     async def run(self, reports: Reports) -> None:
@@ -197,21 +197,21 @@ class WiredGate:
                 line.cancel()
 
     def watch_closely(self, *, until: float) -> None:
-        """See `PolledDriver`."""
+        """Poll as fast as the line allows until `until`."""
         self._gate.watch_closely(until=until)
 
     async def open(self, *, deadline: float, forbidden: Forbidden | None = None) -> None:
-        """See `Gate`."""
+        """Command the gate to open. Errors are those of `drivers.contract.Gate`."""
         await self._command(GateAction.OPEN, deadline, lambda: self._gate.open(deadline=deadline, forbidden=forbidden))
 
     async def close(self, *, deadline: float, forbidden: Forbidden) -> None:
-        """See `Gate`."""
+        """Command the gate to close. Errors are those of `drivers.contract.Gate`."""
         await self._command(
             GateAction.CLOSE, deadline, lambda: self._gate.close(deadline=deadline, forbidden=forbidden)
         )
 
     async def stop(self, *, deadline: float, forbidden: Forbidden | None = None) -> None:
-        """See `Gate`."""
+        """Command the gate to stop. Errors are those of `drivers.contract.Gate`."""
         await self._command(GateAction.STOP, deadline, lambda: self._gate.stop(deadline=deadline, forbidden=forbidden))
 
     async def _command(self, action: GateAction, deadline: float, drive: Callable[[], object]) -> None:
@@ -229,7 +229,7 @@ class WiredGate:
             self._see(seen.Answered(self._monotonic(), lane, action, acknowledged, kept_by_line))
 
     async def _jam(self) -> None:
-        """Have commands of a neighbour go ahead of the next one, while the line is jammed."""
+        """While the line is jammed, put commands of a neighbour ahead of the next one."""
         if self._tasks is None or self._field.troubles.jammed_until <= self._monotonic():
             return
         for _ in range(self._field.dice.randint(0, _MOST_AHEAD)):
@@ -246,7 +246,7 @@ class WiredGate:
         return Controller(field=self._field, see=self._witness.see, monotonic=self._monotonic)
 
     def _traced(self, direction: Direction, data: bytes, at: float) -> None:
-        """Follow the bytes of the line: when commands go out."""
+        """Report to the witness when a command's bytes go out."""
         if direction is not Direction.SENT or (asked := decode_request("tcp", data)) is None or asked.unit != _UNIT:
             return
         wish = self._wiring.wish_of(asked.request) if isinstance(asked.request, Write | WriteMany) else None
@@ -260,7 +260,7 @@ class WiredGate:
         self._see(seen.Wrote(at, self._field.lane_id, action, deadline, in_the_way=known, hidden=hidden))
 
     def _note(self, report: Report) -> None:
-        """Show the driver's reports to the witness."""
+        """Pass the driver's reports to the witness."""
         field, lane, at = self._field, self._field.lane_id, self._monotonic()
         match report:
             case DeviceConnected():

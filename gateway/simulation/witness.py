@@ -1,4 +1,4 @@
-"""The witness: it hands each observation to the checks that want it, keeps the last ones, and sums the run up."""
+"""The witness: it passes each observation to the checks that want it, keeps the last ones, and sums up the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SUMMED = (seen.Wrote, seen.Called, seen.Presented, seen.Drove, seen.Injected, s
 
 
 class Check(Protocol):
-    """The check of one promise. `wants` are the observations that it is fed; `see` says what is broken, or ""."""
+    """The check of one promise."""
 
     @property
     def promise(self) -> str:
@@ -25,17 +25,17 @@ class Check(Protocol):
 
     @property
     def wants(self) -> tuple[type[seen.Observation], ...]:
-        """The kinds of observations that it is fed."""
+        """The kinds of observations that the check needs."""
         ...
 
     def see(self, observation: seen.Observation) -> str:
-        """Judge an observation; return a sentence when it breaks the promise, else ""."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken promise, its step, and the observations until then (the last one is the step itself)."""
+    """A broken promise, the step that broke it, and the observations up to and including that step."""
 
     promise: str
     text: str

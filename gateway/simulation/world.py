@@ -1,4 +1,4 @@
-"""The surroundings of every gateway of a run: they outlast its lives."""
+"""The surroundings of all gateways of a run. They last through all its lives."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ class World:
         return self.clock.monotonic()
 
     def see(self, observation: seen.Observation) -> None:
-        """Show this to the witness."""
+        """Report an observation to the witness."""
         self.witness.see(observation)

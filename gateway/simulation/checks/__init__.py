@@ -1,4 +1,4 @@
-"""The checks, one per promise. Each is fed with observations and says in one sentence what breaks its promise."""
+"""The checks, one for each promise. Each gets observations and returns a sentence when its promise is broken."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gateway.simulation.witness import Check
 
 
 class TasksCheck:
-    """The rule that no task ends by an error that nobody expected: its supervisor reports each."""
+    """The rule that no task ends with an unexpected error, which its supervisor reports."""
 
     promise = "no task fails"
     wants = (seen.TaskFailed,)
 
     def see(self, observation: seen.Observation) -> str:
-        """See `Check`."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         return f"{observation.task}: {observation.error}" if isinstance(observation, seen.TaskFailed) else ""
 
 
@@ -34,7 +34,7 @@ def all_checks(
     sure_time_lanes: frozenset[str] = frozenset(),
     cards_with_days: frozenset[int] = frozenset(),
 ) -> tuple[Check, ...]:
-    """Make fresh checks for one run; the times are the site's and its lanes', in seconds.
+    """Make new checks for one run. All times are those of the site and its lanes, in seconds.
 
     `fire_lanes` have a fire input. `sure_time_lanes` refuse `cards_with_days` while the clock is not trusted.
     """

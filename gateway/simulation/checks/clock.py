@@ -1,4 +1,4 @@
-"""Promise 9: a clock step neither expires cards nor reorders events; what an untrusted clock stamped is marked."""
+"""Promise 9: a clock step neither expires cards nor reorders events, and stamps of an untrusted clock are marked."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _OF_TIME = frozenset({Reason.EXPIRED, Reason.NOT_YET_VALID})
 
 
 class ClockCheck:
-    """Comparison of each event's time with the true time, and with the spans in which the clock was not trusted.
+    """The comparison of each event's time with the true time, and with the spans in which the clock was not trusted.
 
-    In such a span lanes that need a trusted clock refuse cards with days, and no other lane does.
+    In such a span, lanes that need a trusted clock refuse cards with a limited validity, and no other lane does.
     """
 
     promise = "9 clock steps do no harm"
@@ -33,7 +33,7 @@ class ClockCheck:
         self._latest: dict[str, int] = {}
 
     def see(self, observation: seen.Observation) -> str:
-        """See `Check`."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         match observation:
             case seen.ClockJudged():
                 self._judge_clock(observation)
@@ -72,7 +72,7 @@ class ClockCheck:
         return self._out_of_order(event)
 
     def _judge_stance(self, event: Event) -> str:
-        """Judge a decision by whether its lane goes by a clock that is not trusted."""
+        """Judge a decision made while the clock was not trusted, by whether its lane needs a trusted one."""
         is_concerned = event.lane_id in self._sure_time_lanes and event.data.get("card_id") in self._cards_with_days
         wrong = [*self._wrong, *([(self._wrong_since, event.date_at + 1)] if self._wrong_since is not None else [])]
         if event.kind is EventKind.ACCESS_GRANTED and is_concerned:
@@ -87,7 +87,7 @@ class ClockCheck:
     def _out_of_order(self, event: Event) -> str:
         """Judge the order of one lane's events.
 
-        A command's recording is left out: it is on disk before earlier events of the lane.
+        Events of commands are left out, because they may be on disk before earlier events of the lane.
         """
         if not event.lane_id or event.kind in _BESIDE_THE_LANE:
             return ""

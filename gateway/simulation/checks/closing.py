@@ -1,6 +1,6 @@
 """Promise 1: close is never sent while a safety point is active, unknown or stale, or has not been clear for a while.
 
-A gate that closes on the gateway's command is opened again when something comes into its way.
+A gate that closes by the gateway's command is opened again when something comes into its way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TRIES_AGAIN_WITHIN = 1.25
 
 
 class ClosingCheck:
-    """Judgement of each close as it goes out, by the reports until then and by what really was under the gate."""
+    """The judgement of each close when it is sent, by the reports up to then and by what really was under the gate."""
 
     promise = "1 close is never unsafe"
     wants = (
@@ -38,7 +38,7 @@ class ClosingCheck:
     def __init__(
         self, *, stale: float, clear: float, clear_after_loss: float, fire_lanes: frozenset[str] = frozenset()
     ) -> None:
-        """All times are seconds, as in the site file. `fire_lanes` have a fire input."""
+        """Make the check. All times are in seconds, as in the site file. `fire_lanes` have a fire input."""
         self._fire_lanes = fire_lanes
         self._stale = stale
         self._clear = clear
@@ -51,7 +51,7 @@ class ClosingCheck:
         self._missed: set[tuple[str, str]] = set()
 
     def see(self, observation: seen.Observation) -> str:
-        """See `Check`."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         match observation:
             case seen.PointReported():
                 place = observation.lane, observation.point
@@ -153,19 +153,19 @@ class ClosingCheck:
 
 
 class ReopeningCheck:
-    """The rule that a close is undone by an open when something comes into the way, or a fire breaks out.
+    """The rule that an open follows a close when something comes into the way, or a fire breaks out.
 
-    It holds once a close may be on its way, as soon as the line allows: until an open is written, not only asked for.
-    While its driver has an open, or a person's stop that took its place, the line decides when it goes out; one that
-    the line kept is followed by another at once. An open that was refused for any other reason puts nothing off. There
-    are four exceptions:
+    The rule holds from the moment in which a close may be on the line until an open is written; giving the open to the
+    driver is not enough. While the driver has an open, or a person's stop that replaced it, the line decides when it is
+    sent. If the line was down or busy until its deadline, another open must follow at once. An open that was refused
+    for any other reason gives no delay. There are four exceptions:
 
-    - A person's stop was seen to have worked, or was acknowledged while the gate stands half-way or open, as long as it
+    - A person's stop was seen to work, or was acknowledged while the gate stands half-way or open, as long as the gate
       is not seen to close.
-    - The gate was seen to close on the close, and to stand open again since: its own safety has opened it.
-    - What came into the way is gone again before the close was answered, or while the line keeps an open: none could go
-      out until then.
-    - The gate was seen to stand still before: the beam may be another device's, which reports later.
+    - The gate was seen to close after the close and to stand open again: its own safety has opened it.
+    - The obstacle is gone again before the close was answered, or while the line holds up an open, since none could be
+      sent before.
+    - The gate was seen to stand still before: the photocell may belong to another device, which reports later.
     """
 
     promise = "1 what closes onto something is opened again"
@@ -197,7 +197,7 @@ class ReopeningCheck:
         self._seen_closing: set[str] = set()
 
     def see(self, observation: seen.Observation) -> str:
-        """See `Check`."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         fault = self._overdue(observation.at)
         match observation:
             case seen.Wrote(action=GateAction.CLOSE) if observation.lane not in self._closed:
@@ -246,7 +246,7 @@ class ReopeningCheck:
             self._stops[called.lane] += 1
 
     def _note_answered_open(self, answered: seen.Answered) -> None:
-        """Note that the driver came back from an open. If it was written, the close is over already."""
+        """Note that the driver returned from an open. If it was written, the rule for this close is over already."""
         lane = answered.lane
         self._opens[lane] = max(0, self._opens[lane] - 1)
         if not answered.kept_by_line or lane not in self._closing:
@@ -263,7 +263,7 @@ class ReopeningCheck:
     def _put_off(
         self, observation: seen.Answered | seen.Asked | seen.PositionReported, seconds: float = _TRIES_AGAIN_WITHIN
     ) -> None:
-        """Give the gateway its time for the next open: the line kept one, or a person's stop took its place."""
+        """Give the gateway `seconds` for the next open, because the line held one up or a person's stop replaced it."""
         for point in _OPENS:
             if (due := self._due.get((observation.lane, point))) is not None:
                 self._due[observation.lane, point] = max(due, observation.at + seconds)
@@ -285,7 +285,7 @@ class ReopeningCheck:
                 pass
 
     def _has_stopped(self, lane: str) -> bool:
-        """Return whether a person's stop was seen to work: asking for it is not enough."""
+        """Return whether a person's stop was seen to work; giving it is not enough."""
         position = self._position.get(lane)
         stopped = lane in self._asked and position is GatePosition.STOPPED
         return stopped or self._is_stopped_open(lane)

@@ -1,4 +1,4 @@
-"""Promise 2: no command is replayed; none acts after its deadline. And no gate opens without a reason."""
+"""Promise 2: no command is replayed, and none acts after its deadline. Also: no gate opens without a reason."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from gateway.simulation.lane_field import CLOSING, FIRE, PHOTOCELL
 _DECISION_SECONDS = 1.0
 _SLACK = 0.05
 _SAFETY = frozenset({CLOSING, PHOTOCELL})
-_ONE_EXCHANGE = 0.6  # a driver says so late that a command's deadline passed while its line was busy
+_ONE_EXCHANGE = 0.6  # a driver with a busy line reports a passed deadline by this much later
 _UNDO_TRIES = 3
 _UNDONE_WITHIN = 30.0
 
 
 class CommandsCheck:
-    """The reasons for each open on the wire: a card or a person of the same life of the gateway, each counted once.
+    """The rule that each open on the line has a reason: a card or a person in the same life of the gateway, used once.
 
-    Other reasons are a fire, and a close to undo that meets something or has an unknown outcome: three opens at most.
+    Other reasons are a fire, and a close that must be undone because something is in the way or its outcome is unknown;
+    that allows three opens at most.
     """
 
     promise = "2 no command is replayed or late"
@@ -49,7 +50,7 @@ class CommandsCheck:
         self._undo = _Undo(stale=stale)
 
     def see(self, observation: seen.Observation) -> str:
-        """See `Check`."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         match observation:
             case seen.Presented():
                 if observation.good is not False:
@@ -123,7 +124,7 @@ class CommandsCheck:
 
 
 class DeadlinesCheck:
-    """The rule that no command goes out after its deadline, nor after another one was given to the driver."""
+    """The rule that no command is sent after its deadline, or after a later command was given to the driver."""
 
     promise = "2 no command goes out late"
     wants = (seen.Called, seen.Wrote)
@@ -133,7 +134,7 @@ class DeadlinesCheck:
         self._called: dict[str, seen.Called] = {}
 
     def see(self, observation: seen.Observation) -> str:
-        """See `Check`."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         match observation:
             case seen.Called():
                 self._called[observation.lane] = observation
@@ -155,7 +156,7 @@ class DeadlinesCheck:
 
 
 class _Undo:
-    """Lanes where a close went out and a point of it is not known to be free any more."""
+    """The lanes where a close was sent and one of its safety points is no longer known to be free."""
 
     def __init__(self, *, stale: float) -> None:
         self._stale = stale
@@ -168,7 +169,7 @@ class _Undo:
         self._unmoved: set[str] = set()
 
     def asked(self, lane: str, *, until: float) -> None:
-        """Begin to count the opens that may undo this close, which may go out unseen."""
+        """Begin to count the opens that may undo this close, which may be sent without being observed."""
         self._asked[lane] = until
         self._unfinished.add(lane)
         self._left.pop(lane, None)
@@ -179,23 +180,23 @@ class _Undo:
         self._left.pop(wrote.lane, None)
 
     def opened(self, wrote: seen.Wrote) -> None:
-        """Note an open for whatever reason: a gate that has not moved since the close may still close."""
+        """Note an open for any reason. A gate that has not moved since the close may still close."""
         if wrote.lane in self._unmoved and self._may_close(wrote.lane, wrote.at):
             self._closing[wrote.lane] = wrote.at
 
     def opens(self, called: seen.Called) -> None:
-        """Note whether a point is stale as an open is given: its age is no report, and the gate may close meanwhile."""
+        """Note whether a point is stale when an open is given. No report tells its age, and the gate may be closing."""
         if any(lane == called.lane and called.at >= at + self._stale for (lane, _), at in self._read.items()):
             self._trip(called.lane, called.at)
 
     def unanswered(self, answered: seen.Answered) -> None:
-        """Note an open that may not have undone the close: what comes into the way next has it opened again."""
+        """Note an open that may not have undone the close, so that the next obstacle may cause another one."""
         if self._may_close(answered.lane, answered.at):
             self._closing[answered.lane] = answered.at
             self._unanswered.add(answered.lane)
 
     def refreshed(self, observation: seen.Refreshed) -> None:
-        """Note when each safety point was read: one unread for too long may have had the gate opened again."""
+        """Note when each safety point was read. A point unread for too long may have caused another open."""
         for point in _SAFETY.intersection(observation.points):
             self._read[observation.lane, point] = observation.at
 
@@ -248,7 +249,7 @@ class _Undo:
 
 
 class ArrivalsCheck:
-    """A command arrives at the gate's controller while its driver waits for the answer, or not at all."""
+    """The rule that a command reaches the gate's controller while its driver waits for the answer, or never."""
 
     promise = "2 no command arrives after it was given up"
     wants = (seen.Called, seen.Answered, seen.Arrived, seen.Ended)
@@ -258,7 +259,7 @@ class ArrivalsCheck:
         self._given_up: dict[tuple[str, GateAction], float] = {}
 
     def see(self, observation: seen.Observation) -> str:
-        """See `Check`."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         match observation:
             case seen.Called():
                 self._count(observation, 1)

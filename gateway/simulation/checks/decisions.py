@@ -1,6 +1,6 @@
-"""Promise 6 and the decision itself: a card is judged by the card list, and at once.
+"""Promise 6 and the access decision: each card is decided by the card list, and at once.
 
-Central, a hanging disk, a wrong clock or another lane's trouble delays no lane.
+No lane is delayed by central, a hanging disk, a wrong clock or the trouble of another lane.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PERSON_ASKED = "a person asked for an open"
 
 
 class AccessCheck:
-    """Compares decisions as recorded with the card list. A minute after a change of a card it is left alone."""
+    """The comparison of recorded decisions with the card list. A card is not judged for a minute after it changed."""
 
     promise = "decisions follow the card list"
     wants = (seen.CardJudged, seen.Acknowledged)
@@ -27,7 +27,7 @@ class AccessCheck:
         self._cards: dict[int, seen.CardJudged] = {}
 
     def see(self, observation: seen.Observation) -> str:
-        """See `Check`."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         match observation:
             case seen.CardJudged():
                 self._cards[observation.card_id] = observation
@@ -55,10 +55,10 @@ class AccessCheck:
 
 
 class DelayCheck:
-    """Check that a valid card at a working lane reaches the gate's driver at once, whatever else is broken.
+    """The rule that a valid card at a working lane reaches the gate's driver at once, whatever else is broken.
 
-    A person's open waits a moment for the disk, and no longer. One that still waits as the gateway is told to stop is
-    not sent.
+    A person's open may wait a moment for the disk, but no longer. One that still waits when the gateway is told to stop
+    need not be sent.
     """
 
     promise = "6 no lane is delayed"
@@ -74,12 +74,15 @@ class DelayCheck:
     )
 
     def __init__(self, *, sure_time_lanes: frozenset[str] = frozenset()) -> None:
-        """`sure_time_lanes` refuse cards with days while the clock is not trusted, also one read right before."""
+        """Make the check. `sure_time_lanes` refuse cards with a limited validity while the clock is not trusted.
+
+        They may also refuse one that was read right before.
+        """
         self._sure_time_lanes = sure_time_lanes
         self._waiting: dict[str, tuple[float, str]] = {}
 
     def see(self, observation: seen.Observation) -> str:
-        """See `Check`."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         fault = self._overdue(observation.at)
         match observation:
             case seen.Presented(good=True, calm=True):

@@ -20,14 +20,14 @@ class _Recorded:
     ended: float
 
     def is_of(self, drove: seen.Drove) -> bool:
-        """Return whether it is this vehicle's."""
+        """Return whether the passage belongs to this vehicle."""
         return self.card == drove.card and drove.began < self.ended < drove.at + _RECORDED_WITHIN
 
 
 class PassagesCheck:
-    """Comparison of the vehicles that really passed, where nothing was wrong, with the recorded passages.
+    """The comparison of vehicles that really passed, while nothing was wrong, with the recorded passages.
 
-    A passage belongs to the vehicle whose card it names and that was at the gate when it ended, or had just left.
+    A passage belongs to the vehicle with its card that was at the gate when the passage ended, or had just left.
     """
 
     promise = "10 each passage is recorded"
@@ -38,7 +38,7 @@ class PassagesCheck:
         self._recorded: dict[str, list[_Recorded]] = {}
 
     def see(self, observation: seen.Observation) -> str:
-        """See `Check`."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         match observation:
             case seen.Drove(outcome="passed", calm=True):
                 self._owe(observation)

@@ -1,6 +1,6 @@
 """Promises 3 and 4: acknowledged records are on disk, and reach central once.
 
-No id is given twice, through power cuts, and the books of the outbox balance.
+No id is used twice, even through power cuts, and the counts of the outbox balance.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from gateway.store import Books
 
 
 class DurableCheck:
-    """Memory of everything that was acknowledged, compared with what the store holds after each start."""
+    """The comparison of everything that was acknowledged with what the store holds after each start."""
 
     promise = "3 acknowledged is on disk"
     wants = (seen.Acknowledged, seen.Found)
@@ -23,7 +23,7 @@ class DurableCheck:
         self._highest: dict[str, int] = {}
 
     def see(self, observation: seen.Observation) -> str:
-        """See `Check`."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         match observation:
             case seen.Acknowledged():
                 return self._remember(observation)
@@ -67,7 +67,7 @@ class DurableCheck:
 
 
 class BooksCheck:
-    """Books beside the outbox's own: the records that were acknowledged, and those that central has."""
+    """Independent counts to compare with the outbox's: acknowledged records, and records that central has."""
 
     promise = "4 books balance"
     wants = (seen.Acknowledged, seen.CentralTook, seen.BooksSeen)
@@ -77,7 +77,7 @@ class BooksCheck:
         self._at_central: set[int] = set()
 
     def see(self, observation: seen.Observation) -> str:
-        """See `Check`."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         match observation:
             case seen.Acknowledged():
                 self._acknowledged.update(observation.recorded.camera_event_ids)
@@ -106,7 +106,7 @@ class BooksCheck:
         return ""
 
     def _unsettled(self, books: Books) -> str:
-        """Return what is wrong when nothing is under way and central has been there for long."""
+        """Return what is wrong with counts at rest: nothing is being sent and central has been reachable for long."""
         if books.delivered + books.waiting + books.parked < len(self._at_central):
             return f"central has {len(self._at_central)}, and only {books.delivered} are counted as delivered"
         missing = len(self._acknowledged - self._at_central)

@@ -1,4 +1,4 @@
-"""A gate that a person stopped stays where it is, through lost controllers and restarts."""
+"""The check that a gate which a person stopped stays where it is, through lost controllers and restarts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _CARD_SECONDS = 1.5
 class StoppingCheck:
     """The rule that no gate moves after a stop that was acknowledged and seen to work, until there is a reason.
 
-    Reasons are a person's command, a card that may pass, a gate that is closed by hand, and a fire. One that comes
-    after the stop was asked for counts too, however late the line answers the stop. The rule holds through a restart
-    when the begin of the stop was on disk.
+    Reasons are a person's command, a card that may pass, a gate that is closed by hand, and a fire. A reason that comes
+    after the stop was given counts too, even if the line answers the stop only later. The rule holds through a restart
+    if the begin of the stop was on disk.
     """
 
     promise = "what a person stopped is not moved"
@@ -42,7 +42,7 @@ class StoppingCheck:
         self._card_at: dict[str, float] = {}
 
     def see(self, observation: seen.Observation) -> str:
-        """See `Check`."""
+        """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         match observation:
             case seen.Asked():
                 self._note_asked(observation)

@@ -1,4 +1,4 @@
-"""A site that is without central for days, on virtual time: traffic, people, power cuts, and the way back in step.
+"""A site without central for days, on virtual time: traffic, people, power cuts, and the synchronisation afterwards.
 
 Everything of the gateway that speaks with central is real, and so is the HTTP between them; it goes through memory.
 """

@@ -1,4 +1,4 @@
-"""The course of an outage: central there, central away with traffic and power cuts, central back over a bad line."""
+"""The course of an outage: central is reachable, then away during traffic and power cuts, then back over a bad line."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Scene:
 
 
 class Course(Script):
-    """The script of an outage. `counts` are the happenings; `unsettled` says why it never came to rest, else ""."""
+    """The script of an outage. `counts` are its happenings by name; `unsettled` is why it never came to rest, or ""."""
 
     def __init__(self, *, scene: Scene, tasks: Supervisor, day_begins: Callable[[int], None]) -> None:
         super().__init__(box=scene.box, clock=scene.clock, disk=scene.disk, fields=scene.fields, tasks=tasks)
@@ -162,7 +162,7 @@ class Course(Script):
         await self._until(self._is_up, within=_UP_WITHIN, what="a start")
 
     async def _change_line(self) -> None:
-        """Let central be away in another manner."""
+        """Change the way in which central is unreachable."""
         scene, throw = self._scene, self._scene.dice.random()
         scene.central.faults = Faults(error=ErrorKind.PORTAL) if throw < 0.2 else _ALL_WELL
         state = LineState.UP if throw < 0.2 else LineState.SILENT if throw < 0.4 else LineState.REFUSED
@@ -180,7 +180,7 @@ class Course(Script):
         self.counts["card changed at central"] += 1
 
     async def _as_person(self, act: Callable[[WiredSync, Callable[[], bool]], Awaitable[None]], what: str) -> None:
-        """Do something as a person, who gets no answer from a gateway that dies meanwhile."""
+        """Do something as a person, who may get no answer because the gateway dies meanwhile."""
         box = self._scene.box
         life = box.life
         wired = life.in_step
@@ -218,7 +218,7 @@ class Course(Script):
             self.counts[f"at central: {name}"] += often
 
     async def _settle(self) -> None:
-        """Let the backlog go up and changes come down, while central is well."""
+        """Wait until the backlog is sent and central's changes are pulled, while central works."""
         scene = self._scene
         await self._until(self._is_idle, within=_UP_WITHIN, what="what people and vehicles did")
         scene.central.faults = _ALL_WELL

@@ -1,4 +1,4 @@
-"""The contents of a gateway's data folder, read as its next start would."""
+"""Reading of a gateway's data folder, as its next start would read it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gateway.store.events.parking_entries import EntryFilter
 _PAGE = 500
 _OF_AN_ENTRY = ("type", "date_at", "device_id", "lane", "credential", "plate")
 _OF_AN_END = ("exit_at", "exit_device_id", "exit_lane")
-_BEFORE_ALL = 2**40  # wall micros before any entry: none is shown as timed out
+_BEFORE_ALL = 2**40  # wall microseconds before any entry, so that none is shown as timed out
 
 
 async def site_holds(folder: Path, *, connect: Connect = Connection) -> SiteHolds:
-    """Read what a data folder holds. No gateway may run there. Raises StoreError."""
+    """Return the records in a data folder that no gateway uses at the moment. Raises StoreError."""
     store = Store(folder=folder, site_name="", sends=True, connect=connect)
     await store.open()
     try:

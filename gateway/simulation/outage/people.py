@@ -25,15 +25,15 @@ _MISTAKES = 0.12  # a new card gets a number that central has given to another o
 
 @dataclass
 class Promised:
-    """The changes that people at the site were told are done.
+    """The changes of people at the site that the gateway accepted.
 
     Attributes:
-        notes: by card number, what its note must be at central in the end.
-        gone: numbers of cards that were deleted.
-        unsure: numbers of cards whose last change has an unknown outcome.
-        contested: numbers of cards that people at central changed too; the gateway's rule says who wins.
-        files: by camera event (the site's id), the SHA-256 of files that were accepted.
-        let_go: kind and id of records that a technician dropped: central is not to have them.
+        notes: the note that each card must have at central in the end, by card number.
+        gone: the numbers of cards that were deleted.
+        unsure: the numbers of cards whose last change has an unknown outcome.
+        contested: the numbers of cards that people at central changed too; the gateway's rule decides who wins.
+        files: the SHA-256 of accepted files, by camera event (the site's id).
+        let_go: kind and id of the records that a technician dropped, so that central must not have them.
     """
 
     notes: dict[str, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class SitePeople:
     """People at the site: they change cards of the site's own, and add files to camera events."""
 
     def __init__(self, *, dice: random.Random, at_central: Callable[[], Iterable[str]]) -> None:
-        """`at_central`: the numbers of the cards that central has; the site may not know all of them."""
+        """Make the people. `at_central` returns the numbers of central's cards, not all of which the site knows."""
         self._dice = dice
         self._at_central = at_central
         self._number = 0
@@ -56,7 +56,7 @@ class SitePeople:
         self.done = 0
 
     async def change_card(self, wired: WiredSync, alive: Callable[[], bool]) -> None:
-        """Make one change; its promise counts only if the gateway was still alive when it answered."""
+        """Make one change. It counts as accepted only if the gateway was still alive when it answered."""
         cards = {number: json.loads(text) for number, text in (await wired.store.cards.records()).items()}
         ours = [number for number, card in cards.items() if str(card.get("number", "")).startswith("S")]
         self._number += 1
@@ -131,12 +131,12 @@ class SitePeople:
 
 
 class CentralPeople:
-    """People at central: they add, change and delete cards, which the site is to pull."""
+    """People at central: they add, change and delete cards, which the site must pull."""
 
     def __init__(
         self, *, cards: Table, dice: random.Random, now: Callable[[], int], contested: Callable[[str], None]
     ) -> None:
-        """`contested` is called with the number of each card of the site's own that they change."""
+        """Make the people. `contested` is called with the number of each card of the site's own that they change."""
         self._contested = contested
         self._cards = cards
         self._dice = dice

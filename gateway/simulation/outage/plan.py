@@ -1,4 +1,4 @@
-"""The plan of an outage: a frozen value. Everything else follows from it and its seed."""
+"""The plan of an outage, a frozen value. The whole run follows from it and its seed."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class OutagePlan:
     """The length of an outage, its happenings, and the state of the line when central comes back.
 
     Attributes:
-        days: days without central.
-        seed: all chance comes from it.
-        lanes: lanes of the site; each second one is an exit.
+        days: the number of days without central.
+        seed: the seed of all chance.
+        lanes: the number of lanes; every second one is an exit.
         vehicles: vehicles per lane and day.
         cuts: power cuts per day.
         restarts: restarts per day.
         files: evidence files per day.
         site_changes: changes of cards by people at the site, per day.
         central_changes: changes of cards by people at central, per day.
-        cuts_after: power cuts while the backlog goes up.
-        drains_within: seconds in which the backlog must be up once the line is good again.
-        honours_keys: whether central tells a repeated write by its key, which the interface does not promise.
-        chances: what goes wrong on the line while the backlog goes up.
+        cuts_after: power cuts while the backlog is being sent.
+        drains_within: the seconds within which the backlog must be sent once the line is good again.
+        honours_keys: whether central recognises a repeated write by its key, which the interface does not promise.
+        chances: the faults of the line while the backlog is being sent.
     """
 
     days: float = 30.0

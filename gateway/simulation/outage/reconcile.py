@@ -1,4 +1,4 @@
-"""Comparison of both sides after an outage. Pure."""
+"""The comparison of the site's and central's records after an outage. Pure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class SiteHolds:
     """The records in the site's own files.
 
     Attributes:
-        camera_events: central's id of each, by the site's.
-        entries: central's id and the status of each, by the site's id.
-        files: camera event and SHA-256 of each piece of evidence.
-        cards: each card's record.
-        books: of the outbox.
-        drop_events: the number of events that a person dropped something.
-        fields: by kind and the site's id, the fields that central is to have of a camera event or an entry.
+        camera_events: central's id of each camera event, by the site's id.
+        entries: central's id and the status of each entry, by the site's id.
+        files: the camera event and the SHA-256 of each piece of evidence.
+        cards: the record of each card.
+        books: the counts of the outbox.
+        drop_events: the number of events of a person dropping a record.
+        fields: the fields that central must have of a camera event or an entry, by kind and the site's id.
     """
 
     camera_events: Mapping[int, int | None]
@@ -52,14 +52,14 @@ class CentralHolds:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """The acknowledged camera events, by the site's ids, and the promises to people."""
+    """The acknowledged camera events by the site's ids, and the changes accepted from people."""
 
     camera_events: frozenset[int]
     promised: Promised
 
 
 def faults_between(site: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -> tuple[str, ...]:
-    """List the differences of the two sides, each in one sentence."""
+    """Return the differences between both sides, each in one sentence."""
     return tuple(
         sentence
         for judge in (_camera_events, _entries, _files, _cards, _promises, _books)
@@ -109,7 +109,7 @@ def _entries(site: SiteHolds, central: CentralHolds, _: Acknowledged) -> Iterato
 def _differing(
     noun: str, site: SiteHolds, central_ids: Mapping[int, int | None], records: Mapping[int, JsonObject]
 ) -> Iterator[str]:
-    """Compare a record of both sides, field by field."""
+    """Compare the records of both sides field by field; iterate over the differences, each in one sentence."""
     differ = {
         number
         for number, central_id in central_ids.items()

@@ -1,4 +1,4 @@
-"""The outcome of an outage, as a value, as JSON and for people."""
+"""The report of an outage's outcome, as JSON and as text for people."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class OutageReport:
     """An outage and its outcome.
 
     Attributes:
-        faults: each difference of the two sides and each broken promise, in one sentence.
-        counts: the happenings, by name.
-        held: numbers of records that both sides hold in the end.
-        books: of the outbox, in the end.
+        faults: each difference between both sides and each broken promise, in one sentence.
+        counts: the number of happenings, by name.
+        held: the numbers of records that both sides hold in the end.
+        books: the counts of the outbox in the end.
         simulated_seconds: the time of the virtual clock at the end.
     """
 
@@ -34,7 +34,7 @@ class OutageReport:
 
     @property
     def passed(self) -> bool:
-        """True when both sides hold the same, each record once."""
+        """True when both sides hold the same records, each once."""
         return not self.faults
 
     def as_json(self) -> str:

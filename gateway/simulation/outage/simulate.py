@@ -1,4 +1,4 @@
-"""Put a site, a line and central together, run the course of an outage on virtual time, and compare both sides."""
+"""The entry point of the outage: it builds a site, a line and central, runs the course, and compares both sides."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _CENTRALS_OWN, _SITES_OWN = 60, 20
 def simulate_outage(plan: OutagePlan, *, day_begins: Callable[[int], None] = lambda _: None) -> OutageReport:
     """Run a plan to its end, in this thread. `day_begins` is called with the number of each day without central.
 
-    While it runs, the process's shared source of chance is seeded and logging goes nowhere; both are put back after.
+    Meanwhile, Python's shared random generator is seeded and logging is off; both are restored afterwards.
     """
     witness = Witness(checks=(DurableCheck(), TasksCheck()))
     base, loop = fresh_folder(), VirtualLoop()

@@ -1,4 +1,4 @@
-"""A technician, who deals with refused rows and settles those of unknown outcome."""
+"""A technician, who handles the outbox rows that central refused, and those of unknown outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST = 500
 
 
 class Technician:
-    """A person who goes through the refused rows, one by one. `counts` are the actions, by name."""
+    """A person who handles the parked rows of the outbox one by one. `counts` are the actions, by name."""
 
     def __init__(self, *, dice: random.Random, tables: Tables, promised: Promised) -> None:
         self._dice = dice
@@ -32,13 +32,13 @@ class Technician:
         self.counts: Counter[str] = Counter()
 
     def take_a_camera_away(self) -> None:
-        """Delete a camera at central, as if by mistake: central refuses each camera event of it."""
+        """Delete a camera at central, as if by mistake, so that central refuses its camera events."""
         camera_id = min(self._tables.cameras)
         self._cameras.append(self._tables.cameras.remove(camera_id))
         self.counts["camera missing at central"] += 1
 
     async def clear(self, wired: WiredSync, alive: Callable[[], bool]) -> None:
-        """Deal with all refused rows of this moment. Central has its cameras again."""
+        """Handle all rows that are parked now, after central has got its deleted cameras back."""
         while self._cameras:
             self._tables.cameras.put(self._cameras.pop())
         for row in await wired.store.refused.page(after=0, limit=_MOST, refused=True):
@@ -50,7 +50,7 @@ class Technician:
                 self.counts["too late for a technician"] += 1
 
     async def _say(self, wired: WiredSync, row: OutboxRow) -> None:
-        """Settle a row of unknown outcome: look at central whether it has the record."""
+        """Settle a row of unknown outcome, by looking whether central has the record."""
         table = {"camera_event": self._tables.camera_events, "entry": self._tables.entries}.get(
             row.kind, self._tables.cards
         )

@@ -15,7 +15,7 @@ from aiohttp.client_reqrep import ClientRequest
 from aiohttp.tracing import Trace
 
 _CALLS = 9
-_A_MOMENT = 0.001  # a loss is reported a little after the last bytes, never in the same turn of the loop
+_A_MOMENT = 0.001  # a loss is reported a little after the last bytes, and never in the same turn of the loop
 
 
 class LineState(Enum):
@@ -27,7 +27,7 @@ class LineState(Enum):
 
 
 class Line:
-    """The line to central, for one gateway after the other. `serve` makes central's protocol of a connection."""
+    """The line to central, for one gateway after the other. `serve` makes central's protocol for each connection."""
 
     def __init__(self, *, serve: Callable[[], asyncio.Protocol]) -> None:
         self.serve = serve
@@ -69,7 +69,7 @@ class Plug:
         self._pulled = False
 
     async def connect(self, client: asyncio.Protocol) -> None:
-        """Make a connection for this protocol. Waits for ever without an answer. Raises OSError when refused."""
+        """Connect this protocol to central. Waits for ever on a silent line. Raises OSError when refused."""
         if self._line.state is LineState.SILENT:
             await asyncio.Event().wait()
         if self._pulled or self._line.state is LineState.REFUSED:
@@ -93,13 +93,13 @@ class Plug:
             end.break_off()
 
     def deafen(self) -> None:
-        """Keep connections open that carry nothing."""
+        """Keep connections open, but lose everything that is sent on them."""
         for end in self._ends:
             end.deaf = True
 
 
 class WireConnector(aiohttp.BaseConnector):
-    """aiohttp's way to a plug."""
+    """An aiohttp connector that connects through a plug instead of sockets."""
 
     def __init__(self, plug: Plug) -> None:
         super().__init__(limit=_CALLS)
@@ -118,7 +118,7 @@ class WireConnector(aiohttp.BaseConnector):
 
 
 class _End(asyncio.Transport):
-    """One end of a connection. What is written comes out at the other end in the next turn of the loop, in order."""
+    """One end of a connection. Written bytes arrive at the other end in order, in the next turn of the loop."""
 
     other: _End
 

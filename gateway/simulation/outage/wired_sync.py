@@ -40,7 +40,7 @@ class WiredSync:
 
     def __init__(self, *, store: Store, lanes: Lanes, folder: Path, clock: Clock, plug: Plug) -> None:
         self._plug = plug
-        self.busy = False  # an outage keeps central away until its end, and jumps over no moment after that
+        self.busy = False  # central is away until the end of the outage, and after that time never jumps
         self._media = folder / "media"
         self.store = store
         self.client = WiredClient(plug=plug, clock=clock)
@@ -66,7 +66,7 @@ class WiredSync:
         )
 
     async def recall(self) -> None:
-        """Recover files and cards after the end of the life before. Raises StoreError, OSError."""
+        """Recover files and cards that the last life left unfinished. Raises StoreError, OSError."""
         self._media.mkdir(exist_ok=True)
         await self.evidence_files.open()
         await self.writes.recall()
@@ -76,5 +76,5 @@ class WiredSync:
         await self.sync.run()
 
     def cut(self) -> None:
-        """See `InStep`."""
+        """Cut the power: nothing is sent or received from this instant on."""
         self._plug.pull()
