@@ -1,1 +1,1 @@
-"""The daemon: wiring, devices, watchdog and the systemd notification."""
+"""The daemon: wiring, devices, watchdog, and notification of systemd."""

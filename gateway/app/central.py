@@ -26,15 +26,15 @@ from gateway.store import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CentralParts:
-    """The parts that work with central. A site that stands alone has only the first two.
+    """The parts that work with central. A site without central has only the first two.
 
     Attributes:
-        writes: the writes of people and programs.
-        parked: rows of the outbox that wait for a person.
-        sync: the loop that pulls and pushes.
-        relay: the relay of callers' requests.
-        people: the sign-in of central's people.
-        link: the state of the line, for the page.
+        writes: the writer of records that central also keeps, for people and programs.
+        parked: the actions on outbox rows that central refused.
+        sync: the loop that pulls lists and pushes records.
+        relay: the relay of callers' requests to central.
+        people: the sign-in of central's accounts.
+        link: the state of the line to central, for the page.
     """
 
     writes: CentralWrites

@@ -1,4 +1,4 @@
-"""The running parts that work with central: started with the services, and anew where the site file changes them."""
+"""The tasks that work with central: started with the services, and restarted when the site file's [central] changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CentralTasks:
     """The parts that work with central, and their tasks.
 
     Attributes:
-        parts: those of the site in force.
+        parts: the parts of the site that is in force.
     """
 
     def __init__(self, *, make: Callable[[], CentralParts]) -> None:
@@ -30,14 +30,14 @@ class CentralTasks:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, services: Supervisor) -> None:
-        """Start them among the services."""
+        """Start the tasks under the supervisor of the services."""
         self._services = services
         for name, part in (("sync", self.parts.sync), ("relay", self.parts.relay)):
             if part is not None:
                 self._tasks.append(services.keep(name, part.run))
 
     async def start_anew(self) -> None:
-        """Build and start them anew. What waits for central waits on the disk."""
+        """End the tasks, build the parts again, and start them. Nothing is lost: the outbox is on disk."""
         await ended(self._tasks)
         self._tasks.clear()
         self.parts = self._make()

@@ -1,7 +1,7 @@
 """The program `edge-gateway-clock`: tell the gateway by a file whether the machine's clock is synchronised.
 
-The kernel call that asks is the one that sets the clock, so the gateway's own unit is refused both. This program runs
-in a unit that may do nothing else.
+The kernel call that reads the state (adjtimex) can also set the clock, so the gateway's systemd unit forbids it. This
+program runs in a unit of its own that may do nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SECONDS = 10.0
 
 
 def look(machine: MachineClock, mark: Path) -> None:
-    """Renew the mark while the kernel says that the clock is synchronised; remove it while it does not."""
+    """Touch the mark file while the kernel says that the clock is synchronised; else remove it."""
     if machine.is_synchronised():
         mark.touch()
     else:
@@ -24,7 +24,7 @@ def look(machine: MachineClock, mark: Path) -> None:
 
 
 def main() -> NoReturn:
-    """Look every ten seconds until this process is ended."""
+    """Update the mark file every ten seconds until this process is ended."""
     while True:
         look(MachineClock(), WATCH_MARK)
         time.sleep(_SECONDS)  # noqa: TID251 (a program without an event loop)

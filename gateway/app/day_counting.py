@@ -1,4 +1,4 @@
-"""The counting of each day: events as they are recorded, and what lines count by themselves."""
+"""Daily counts: from recorded events, and from the counters of lines."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from gateway.store.events.day_counts import DayCounts
 log = structlog.get_logger(__name__)
 
 _LOOK_SECONDS = 300.0
-"""What lines counted since the last look is lost when the gateway stops."""
+"""The period of counting. Lines' counts since the last time are lost when the gateway stops."""
 _FIRST_LOOK_SECONDS = 10.0
 _BREATH_SECONDS = 0.05
 _KEPT_DAYS = 400
 
 
 class DayCounting:
-    """The counting of each day, which the page shows as trends. Keep `run` alive as a task."""
+    """The daily counts, which the page shows as trends. Run `run` as a task."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class DayCounting:
         clock: Clock,
         zone: Callable[[], tzinfo],
     ) -> None:
-        """`zone`: the site's, whose days are counted."""
+        """`zone` returns the site's time zone, in which days begin."""
         self._day_counts = day_counts
         self._lines = lines
         self._clock = clock
@@ -43,7 +43,7 @@ class DayCounting:
         self._forgotten_on = ""
 
     async def run(self) -> None:
-        """Count now and then, until cancelled."""
+        """Count every five minutes, until cancelled."""
         await asyncio.sleep(_FIRST_LOOK_SECONDS)
         while True:
             try:
@@ -53,7 +53,7 @@ class DayCounting:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Count what is not counted yet. Raises StoreError."""
+        """Count everything that is not counted yet; delete counts older than 400 days. Raises StoreError."""
         zone, more = self._zone(), True
         while more:
             more = await self._day_counts.count_events(zone)

@@ -1,4 +1,4 @@
-"""Registration of the site's devices and cameras in the store, beside central's."""
+"""Registration of the site file's devices and cameras in the store, which also holds central's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AGAIN_SECONDS = 5.0
 
 
 class DeviceRegistration:
-    """The record of the site file's devices and cameras, written as soon as the disk takes it."""
+    """The registration of the site file's devices and cameras, retried every 5 s while the disk fails."""
 
     def __init__(self, *, devices: Records, cameras: Records, clock: Clock, site: Site) -> None:
         self._devices = devices
@@ -27,17 +27,17 @@ class DeviceRegistration:
         self._wanted = asyncio.Event()
 
     async def begin(self) -> None:
-        """Record them at once; `run` tries again when the disk refuses."""
+        """Register them now; if the disk fails, `run` tries again."""
         if not await self._noted():
             self._wanted.set()
 
     def declare(self, site: Site) -> None:
-        """Take over the devices and cameras of a changed site file."""
+        """Have `run` register the devices and cameras of a changed site file."""
         self._site = site
         self._wanted.set()
 
     async def run(self) -> None:
-        """Record each change until the disk takes it, for as long as the gateway runs."""
+        """Register each change, retrying until the disk takes it, until cancelled."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()

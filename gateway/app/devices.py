@@ -1,4 +1,4 @@
-"""The site's devices as drivers: a bus per shared line, a driver per device. Opens nothing until its tasks run."""
+"""The site's devices as drivers: a bus per shared line, a driver per device. Nothing is opened until the tasks run."""
 
 from __future__ import annotations
 
@@ -64,12 +64,17 @@ Profile = TypeVar("Profile", UnitProfile, GateProfile, SerialGateProfile, TagRea
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Every line and device of a site.
+    """All lines and devices of a site.
 
     Attributes:
-        showing: the readers with lamps.
-        stoppable: the gates that can stop.
-        limited: the gates whose limit switches other devices read.
+        buses: the lines whose devices are polled, by the id of their link.
+        osdp_lines: the OSDP lines, by the id of their link.
+        gates: the gates, by device id.
+        drivers: the drivers of all devices, gates first.
+        listeners: the listeners for plate cameras that push their readings, by the id of their link.
+        showing: the readers with lamps, by device id.
+        stoppable: the device ids of gates that can stop on the way.
+        limited: the gates whose limit switches are inputs of other devices.
     """
 
     buses: Mapping[str, Bus]
@@ -83,12 +88,12 @@ class Field:
 
     @property
     def lines(self) -> Mapping[str, Bus | OsdpLine]:
-        """The lines that devices share, by the id of their link."""
+        """All buses and OSDP lines, by the id of their link."""
         return {**self.buses, **self.osdp_lines}
 
     @property
     def limits(self) -> Mapping[int, Limits]:
-        """The limit switches of the gates that have some, by the gate's id."""
+        """The limit switches of the gates that have any, by the gate's device id."""
         known = ((gate, gate.limits) for gate in self.gates.values() if isinstance(gate, ProfiledGate | LimitedGate))
         return {gate.device_id: limits for gate, limits in known if limits is not None}
 
@@ -98,31 +103,31 @@ _NO_FIELD = Field({}, {}, {}, (), {}, {}, frozenset(), ())
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What goes on as it is when the site file is changed: all of a field but these lines and devices."""
+    """The lines and devices that keep running when the site file changes: all of `field` except those named here."""
 
     field: Field = _NO_FIELD
     without_links: Collection[str] = ()
     without_devices: Collection[int] = ()
 
     def drivers(self) -> dict[int, Driver]:
-        """Return the drivers that go on, by their devices' ids."""
+        """Return the drivers that keep running, by device id."""
         return {one.device_id: one for one in self.field.drivers if one.device_id not in self.without_devices}
 
     def bus(self, name: str) -> Bus | None:
-        """Return the bus of this link, if it goes on."""
+        """Return the bus of this link if it keeps running, else None."""
         return None if name in self.without_links else self.field.buses.get(name)
 
     def osdp_line(self, name: str) -> OsdpLine | None:
-        """Return the OSDP line of this link, if it goes on."""
+        """Return the OSDP line of this link if it keeps running, else None."""
         return None if name in self.without_links else self.field.osdp_lines.get(name)
 
     def listener(self, name: str) -> PushListener | None:
-        """Return the listener of this link, if it goes on."""
+        """Return the listener of this link if it keeps running, else None."""
         return None if name in self.without_links else self.field.listeners.get(name)
 
 
 def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets, kept: Kept | None = None) -> Field:
-    """Build the site file's devices, but for those that are `kept` from before it was changed.
+    """Build the lines and devices of a site file, reusing those in `kept`, which keep running.
 
     Raises ConfigError for a profile or a secret that cannot be used.
     """
@@ -173,10 +178,13 @@ class _Parts:
     """The lines of a site, and everything else that its drivers are built from.
 
     Attributes:
-        specs: of each link, by its id.
-        buses: of the links whose devices only answer.
-        tag_profiles: by the id of the tag reader.
-        folders: those that are searched for profiles.
+        specs: the specification of each link, by its id.
+        buses: the buses of links whose devices speak only when asked, by the id of the link.
+        osdp_lines: the OSDP lines, by the id of the link.
+        tag_profiles: the profiles of serial tag readers, by device id.
+        folders: the folders in which profiles are looked up.
+        secrets: the site's secrets.
+        monotonic: the monotonic clock.
     """
 
     specs: Mapping[str, LinkSpec]
@@ -188,7 +196,7 @@ class _Parts:
     monotonic: Callable[[], float]
 
     def account(self, username: str, password: str) -> Account:
-        """Look up the password of this name."""
+        """Return an account; `password` is the name of the secret that holds it. Raises ConfigError."""
         return Account(username, self.secrets.get(password))
 
 
@@ -378,5 +386,5 @@ def _loaded(name: str, folders: tuple[Path, ...], load: Callable[[Path], Profile
 
 
 def link_spec(link: Link) -> LinkSpec:
-    """Convert a link of the site file for drivers."""
+    """Return a link of the site file in the form that drivers take."""
     return LinkSpec(url=link.url, baud=link.baud, parity=link.parity, stop_bits=link.stop_bits, echoes=link.echoes)

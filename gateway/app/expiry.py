@@ -1,7 +1,7 @@
 """Expiry of events, camera events and entries.
 
-They stay for their days, then longer for consumers that have not read them yet, up to a fixed most. An event says what
-expired unread.
+Records are kept for a number of days, and longer, up to a fixed limit, for consumers that have not read them yet. If
+records expire unread, an event says which.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _WORDS: dict[ListName, str] = {"event": "events", "camera_event": "camera events
 
 
 class EventKeeping:
-    """The removal of expired records. Keep `run` alive as a task.
+    """The removal of expired records. Run `run` as a task.
 
-    While the clock is not trusted, or was set forward within the last day, nothing expires.
+    While the clock is not trusted, or was set forward within the last day, no record expires by its age.
     """
 
     def __init__(
@@ -46,9 +46,10 @@ class EventKeeping:
         consumer_days: int,
         forget: Callable[[int], Awaitable[None]],
     ) -> None:
-        """`consumer_days`: a consumer that has not read for so long holds nothing back.
+        """Build it.
 
-        `forget` is called with each camera event that expired.
+        `consumer_days`: a consumer that has not read for this many days no longer keeps records from expiring.
+        `forget` is called with the id of each camera event that expired.
         """
         self._expiry = expiry
         self._read_cursors = read_cursors
@@ -60,11 +61,11 @@ class EventKeeping:
         self._time: SettledTime | None = None
 
     def change(self, limits: ExpiryLimits, *, consumer_days: int) -> None:
-        """Keep records by other limits from now on."""
+        """Use other limits from now on."""
         self._limits, self._consumer_days = limits, consumer_days
 
     async def run(self) -> None:
-        """Remove expired records now and then, until cancelled."""
+        """Remove expired records every ten minutes, until cancelled."""
         await asyncio.sleep(_FIRST_LOOK_SECONDS)
         while True:
             try:
@@ -84,7 +85,7 @@ class EventKeeping:
         if not soft and not hard:
             return
         marks = [mark for mark in await self._read_cursors.all() if mark.consumer.list == name]
-        # Without a trusted clock no consumer is known to stay away: every mark holds.
+        # Without a trusted clock, no consumer can be known to have stopped reading: every mark keeps records.
         holding = [mark for mark in marks if now is None or mark.holds(now=now, consumer_days=self._consumer_days)]
         upto = max(hard, min([soft, *(mark.read_to for mark in holding)]))
         await self._tell_what_is_unread(name, [mark for mark in marks if mark.read_to < upto], upto, now)
@@ -101,7 +102,7 @@ class EventKeeping:
             await self._read_cursors.forget(left)
 
     async def _tell_what_is_unread(self, name: ListName, passed: list[ReadCursor], upto: int, now: int | None) -> None:
-        """Record what expires unread, before the first record goes: a crash in between may repeat the event."""
+        """Record an event on the records that expire unread, before any is removed; a crash may repeat the event."""
         if not passed:
             return
         above = min(mark.read_to for mark in passed)
@@ -134,7 +135,7 @@ class EventKeeping:
         )
 
     def _settled(self) -> int | None:
-        """Return wall micros that nobody has set forward lately; None while the clock is not trusted."""
+        """Return wall micros without forward steps of the last day; None while the clock is not trusted."""
         wall, uptime = self._clock.wall(), self._clock.monotonic()
         known = self._time or SettledTime(wall.micros, uptime, wall.trusted)
         self._time = known.seen(wall, uptime)
@@ -155,7 +156,7 @@ def event_keeping(site: Site, *, store: Store, clock: Clock, forget: Callable[[i
 
 
 def expiry_limits(site: Site) -> ExpiryLimits:
-    """Return the limits of the site file."""
+    """Return the limits that the site file sets."""
     return ExpiryLimits(
         days=site.keep.days,
         most_days=site.keep.most_days,

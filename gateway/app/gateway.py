@@ -62,13 +62,13 @@ _THREADS = 64
 
 
 class Gateway:
-    """The gateway of one site. `live` is its whole life, from start to stop.
+    """The gateway of one site. `live` runs it from start to stop.
 
     Attributes:
-        site: the site as it is run now.
-        site_file: what reads its file, and tries changes of it.
+        site: the site in force.
+        site_file: the reader of the site file, which also tries changes of it.
         store, lanes, field, interface, progress: its parts.
-        stopping: set once it is asked to stop.
+        stopping: set to stop the gateway.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Gateway:
         self._webhooks = webhooks_of(site, store=self.store, clock=self._clock)
 
     def _add_lanes(self, *, site_path: Path) -> None:
-        """Build the field, the lanes on it, and what is read of its lines."""
+        """Build the field, its lanes, and the tools for its polled lines."""
         site = self.site
         field = build_field(site, site_path=site_path, clock=self._clock, secrets=self._secrets)
         self.field = RunningField(field=field, progress=self.progress)
@@ -152,7 +152,7 @@ class Gateway:
         self._lines = SiteLines.of(self._polled, clock=self._clock)
 
     def _add_watches(self) -> None:
-        """Build what looks at all parts: the list of problems, what systemd is told, and the days' counts."""
+        """Build the parts that watch all others: the list of problems, readiness for systemd, and daily counts."""
         self._site_state = self._state_reader()
         self._problems = ProblemWatch(
             state=self._site_state.now,
@@ -197,12 +197,12 @@ class Gateway:
     async def live(self) -> None:
         """Start, serve until asked to stop, and end in order: services, then buses, then the store."""
         loop = asyncio.get_running_loop()
-        # A read from a disk that hangs holds its thread until that is known: signing in, and looking up the names
-        # of devices, must still find one.
+        # A read from a disk that hangs occupies its thread. Sign-in and look-ups of host names must still find a free
+        # thread, so there are many.
         loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="work"))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopping.set)
-        # not by the loop, which restores the default, to end the process, when it is closed
+        # Not by the loop: when it closes, it would restore the default action of SIGHUP, which ends the process.
         signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(self._reload_asked.set))
         await self.store.open()
         try:
@@ -301,7 +301,7 @@ class Gateway:
         )
 
     async def _remember_start(self) -> None:
-        """Record the start, and restore what the last run left: also while the disk takes nothing."""
+        """Record the start, and restore the state that the last run left. A failing disk does not prevent the start."""
         self._records.started(
             self.site.site.name,
             was_unclean=self.store.was_unclean,
@@ -356,7 +356,7 @@ class Gateway:
         )
 
     async def _take_others(self, site: Site, found: Difference) -> None:
-        """Take over the parts of a changed site that are no lines, devices or lanes."""
+        """Apply the changes of a changed site file that concern neither lines nor devices nor lanes."""
         self.site = self.interface.site = self._readiness.site = site
         self.store.rename(site_name=site.site.name, places=places_of(site))
         self._recording.change_cameras(site.cameras)
@@ -386,7 +386,7 @@ class Gateway:
         )
 
     async def _serve_anew(self, services: Supervisor) -> None:
-        """Build the interface anew; requests under way end first."""
+        """Build and serve the interface again, after running requests have ended."""
         if self._web is not None:
             await ended([self._web])
         self._web = services.keep("web", self.interface.run)

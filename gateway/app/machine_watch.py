@@ -1,4 +1,4 @@
-"""The watch over this machine: its disks and its memory, as frozen values for the list of problems."""
+"""The watch over this machine's disks and memory, for the list of problems."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _HIGH_LOOKS = 3
 
 @dataclass(slots=True)
 class MemoryJudge:
-    """Whether memory runs out: nine tenths are used at three looks in a row, over once it is below eight tenths.
+    """Detection of low memory: at least 90 % used at three checks in a row, until it is below 80 %.
 
-    A clip that is made, or a backup, takes memory for a moment: that is no problem.
+    Making a clip or a backup takes memory for a moment, which is no problem; therefore three checks.
     """
 
     looks: int = 0
     high: Memory | None = None
 
     def judged(self, now: Memory | None) -> Memory | None:
-        """Take in another look; return the memory in use while it runs out."""
+        """Take in another reading; return it while memory is low, else None."""
         share = 0.0 if now is None else now.share
         self.looks = self.looks + 1 if share >= _HIGH_SHARE else 0
         if share < _WELL_SHARE:
@@ -39,11 +39,11 @@ class MemoryJudge:
 
 @dataclass(kw_only=True)
 class MachineWatch:
-    """Looks every two seconds, in a thread of its own: a disk that hangs holds up no other look.
+    """The watch, which reads disks and memory every two seconds, each in a thread, so that a hung disk blocks nothing.
 
     Attributes:
-        folders: the gateway's folders, by their names for people.
-        read_disks, read_memory: read the facts; blocking.
+        folders: the gateway's folders, by the names that people see.
+        read_disks, read_memory: read the facts; they block.
     """
 
     folders: Mapping[str, Path]
@@ -54,16 +54,16 @@ class MachineWatch:
 
     @property
     def disks(self) -> DiskFacts:
-        """The facts about disks as they were read last."""
+        """The last reading of the disks."""
         return self._disks
 
     @property
     def memory_high(self) -> Memory | None:
-        """The memory in use while it runs out, else None."""
+        """The memory in use while memory is low, else None."""
         return self._memory.high
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Read disks and memory until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watch_disks(), name="disk facts")
             group.create_task(self._watch_memory(), name="memory facts")

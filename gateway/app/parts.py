@@ -1,4 +1,4 @@
-"""Parts of the daemon that are made from the site file and the data folder alone."""
+"""Parts of the daemon that are built from the site file and the data folder alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gateway.webhooks.sender import WebhookSender
 
 @dataclass(frozen=True, slots=True)
 class WebhookParts:
-    """Sender of events to receivers, and register of those. Close `client` at the end."""
+    """The sender of webhooks, their registry, and the HTTP client of both. Call `client.close` at the end."""
 
     client: ReceiverClient
     sender: WebhookSender
@@ -28,7 +28,7 @@ class WebhookParts:
 
 
 def clock_of(folder: DataFolder) -> SystemClock:
-    """Make the clock, which knows the last trusted time."""
+    """Build the clock, which takes up the last trusted time from the data folder."""
     clock = SystemClock()
     if (last := read_trusted_time(folder.path)) is not None:
         clock.recall(last, boot_id=boot_id())
@@ -36,7 +36,7 @@ def clock_of(folder: DataFolder) -> SystemClock:
 
 
 def store_of(site: Site, *, folder: DataFolder, clock: SystemClock) -> Store:
-    """Put the store together for a site."""
+    """Build the store of a site."""
     return Store(
         folder=folder.path,
         site_name=site.site.name,
@@ -51,7 +51,7 @@ def store_of(site: Site, *, folder: DataFolder, clock: SystemClock) -> Store:
 def recording_of(
     site: Site, *, store: Store, folder: DataFolder, clock: SystemClock, progress: Progress, secrets: Secrets
 ) -> Recording:
-    """Put the recording together for a site's cameras."""
+    """Build the recording of a site's cameras."""
     return Recording(
         site=site,
         store=store,
@@ -66,7 +66,7 @@ def recording_of(
 
 
 def webhooks_of(site: Site, *, store: Store, clock: SystemClock) -> WebhookParts:
-    """Put together what sends a site's events to receivers."""
+    """Build the parts that send a site's events to webhooks. Raises OSError for an unreadable `ca_file`."""
     limits = site.webhooks
     client = ReceiverClient(allowed=limits.networks(), ca_file=limits.ca_file, timeout_seconds=limits.timeout_seconds)
     return WebhookParts(

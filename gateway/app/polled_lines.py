@@ -1,4 +1,4 @@
-"""The site's polled lines as technicians' tools need them."""
+"""The site's polled lines in the form that the tools for technicians need (`gateway.lines`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOVING = frozenset({GatePosition.OPENING, GatePosition.CLOSING})
 def polled_lines(
     site: Site, buses: Mapping[str, Bus], *, site_path: Path, devices: Callable[[], Iterable[DeviceSnapshot]]
 ) -> dict[str, PolledLine]:
-    """Return the lines that units share, by name; `devices` tells which gates move."""
+    """Return the polled lines by the id of their link; `devices` returns snapshots, which show the gates that move."""
     folders = profile_folders(site, site_path)
     return {name: _polled(site, name, bus, folders, devices) for name, bus in buses.items()}
 

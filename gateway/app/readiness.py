@@ -1,4 +1,4 @@
-"""What systemd is told: that the lanes are under control, and how the site does in one line."""
+"""Messages to systemd: that the lanes are under control, and the state of the site in one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_NAMED = 3
 
 @dataclass(kw_only=True, slots=True)
 class Readiness:
-    """Tells systemd of the site. `site` may be replaced."""
+    """The readiness of the site, as systemd sees it. `site` may be replaced after a change of the site file."""
 
     site: Site
     lanes: Lanes
@@ -36,9 +36,9 @@ class Readiness:
     clock: Clock
 
     async def tell(self) -> None:
-        """Tell systemd once every device has answered or was found to be away: then the lanes are under control.
+        """Tell systemd `ready` once every device has answered or is known to be offline, at most after 15 s.
 
-        The log says `gateway_ready` only when the interface is served too. Lanes do not wait for it.
+        `gateway_ready` is logged only when the interface is served too. Lanes do not wait for that.
         """
         version, until = self.changes.version, self.clock.monotonic() + _CONTROL_SECONDS
         starting = self.interface.fault
@@ -52,7 +52,7 @@ class Readiness:
         log.info("gateway_ready")
 
     def status(self) -> str:
-        """Return the site in one line: its lanes, devices and cameras, and what is wrong."""
+        """Return the site's state in one line: its lanes, devices and cameras, and what is wrong."""
         offline = sum(device.online is False for device in self.lanes.devices())
         recording = sum(camera.condition == "recording" for camera in self.recording.cameras())
         text = (

@@ -1,4 +1,4 @@
-"""The life of the daemon's process: data folder, claims on lines, logs, then the gateway."""
+"""The daemon's process: it opens the data folder, locks the lines, sets up logs, and runs the gateway."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def run(
     Args:
         site_path: the site file.
         data: the data folder.
-        extra_routes: operations beside those of the catalogue.
+        extra_routes: further operations beside those of the catalogue.
         demo_cards: cards that the page offers to present; one of `extra_routes` presents them.
     """
-    os.umask(os.umask(0o077) | 0o027)  # databases, footage and keys: nothing for other users, whoever starts this
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it means to read the site file again: it never ends this
+    os.umask(os.umask(0o077) | 0o027)  # no access for other users to databases, footage and keys
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # must not end the process before `Gateway.live` handles it
     write_no_core_dump()
     give_memory_back()
     notify = Notify.take_from()

@@ -1,4 +1,4 @@
-"""Records of the gateway's own life: started, lost its power before, changed its site, stopped."""
+"""Events on the gateway itself: start, an unclean end of the last run, changes of the site file, stop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LAST_WORDS_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRecords:
-    """Writes them by the recorder of the lanes, which waits where the disk takes nothing."""
+    """The recording of these events, through the lanes' recorder, which keeps them in memory while the disk fails."""
 
     recorder: Recorder
     clock: Clock
@@ -37,9 +37,9 @@ class RunRecords:
 
         Args:
             site_name: the site's name.
-            was_unclean: whether the last run ended without warning.
-            returned: the sentence on a change of the site file that was taken back, "" for none.
-            salvaged: sentences on what was damaged in the store.
+            was_unclean: whether the last run ended without a stop, as by a power cut.
+            returned: the sentence on a change of the site file that was reverted, "" for none.
+            salvaged: sentences on damage in the store.
         """
         events = [self._event(EventKind.POWER_LOST, "the last run ended without warning")] if was_unclean else []
         events.append(self._event(EventKind.GATEWAY_STARTED, f"the gateway of {site_name} has started"))
@@ -49,12 +49,12 @@ class RunRecords:
         self.recorder.put(Entry(events=tuple(events)))
 
     def site_changed(self, step: Step, text: str, by: str) -> None:
-        """Record a step of a change of the site file, and who took it."""
+        """Record a step of a change of the site file; `by` is who took it."""
         event = replace(self._event(_STEPS[step], text[:_LONGEST_TEXT]), data={"by": by})
         self.recorder.put(Entry(events=(event,)))
 
     async def stopped(self) -> None:
-        """Write the last records of lanes to disk, then that the gateway stopped."""
+        """Record the stop, and wait at most 5 s until all records are on disk."""
         self.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, "the gateway was stopped"),)))
         if not await self.recorder.drained(within=_LAST_WORDS_SECONDS):
             log.error("records_lost_at_stop", waiting=self.recorder.waiting)

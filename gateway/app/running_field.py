@@ -1,4 +1,4 @@
-"""The field while it runs: its lines and drivers as tasks, and the change of those that the site file changes."""
+"""The running field: the tasks of lines and drivers, and their replacement when the site file changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Value = TypeVar("_Value")
 log = structlog.get_logger(__name__)
 
 _END_SECONDS = 10.0
-"""A driver may take so long to release its outputs on a line that does not answer."""
+"""The longest wait for tasks to end: a driver needs time to release its outputs on a line that does not answer."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -29,8 +29,8 @@ class RunningField:
     Lines are started first and end last, so that drivers can release their outputs.
 
     Attributes:
-        field: the lines and drivers as they are now.
-        progress: where lines show that they go on; one that is closed is expected no more.
+        field: the present lines and drivers.
+        progress: the watchdog's record of progress; lines that are closed are removed from it.
     """
 
     field: Field
@@ -55,7 +55,7 @@ class RunningField:
         self._start_drivers(supervisor, listeners=self.field.listeners, drivers=self.field.drivers)
 
     async def halt(self, *, links: Collection[str], devices: Collection[int]) -> None:
-        """End these devices, whose drivers release their outputs, and then these lines."""
+        """End the drivers of these devices, which release their outputs, and then these lines."""
         drivers = list(_taken(self._device_tasks, devices))
         await ended([*drivers, *_taken(self._listener_tasks, links)])
         lines = [task for tasks in _taken(self._line_tasks, links) for task in tasks]
@@ -64,10 +64,10 @@ class RunningField:
         await ended(lines)
 
     def change(self, changed: Field) -> None:
-        """Start what is in the changed field and does not run yet; what `halt` left goes on in both."""
+        """Take over a changed field: start its lines and drivers that do not run yet. The others keep running."""
         self.field = changed
         if self._lines is None or self._devices is None:
-            return  # not started yet: it will start like that
+            return  # not started yet: `start` will use the changed field
         self._start_lines(self._lines, {*changed.buses, *changed.osdp_lines} - self._line_tasks.keys())
         self._start_drivers(
             self._devices,
@@ -107,14 +107,14 @@ class RunningField:
 
 
 def _taken(tasks: dict[_Key, _Value], keys: Iterable[_Key]) -> Iterator[_Value]:
-    """Take these out of the tasks."""
+    """Remove the values of these keys, and yield them."""
     for key in list(keys):
         if key in tasks:
             yield tasks.pop(key)
 
 
 async def ended(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancel tasks and wait for their ends."""
+    """Cancel tasks and wait until they have ended, at most 10 s; log those that have not."""
     for task in tasks:
         task.cancel()
     if tasks:

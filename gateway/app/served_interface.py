@@ -1,4 +1,4 @@
-"""The interface on its port: accounts of the site file, certificate, and why it is not served."""
+"""The interface on its port: the site file's accounts, the certificate, and the reason when it is not served."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ log = structlog.get_logger(__name__)
 
 @dataclass(kw_only=True, slots=True)
 class ServedInterface:
-    """Serves the interface while `run` goes on. `site` may be replaced between two runs.
+    """The interface, served while `run` runs. `site` may be replaced between two runs.
 
     Attributes:
-        site: whose address, certificate and accounts count.
-        secrets: the passwords of its accounts.
-        accounts: where their hashes are kept.
-        changes: told when the interface begins or ceases to be served.
-        run_folder: where the local socket is.
-        make: makes it for the site file's accounts.
+        site: the site, with the interface's address, certificate and accounts.
+        secrets: the passwords of the site file's accounts.
+        accounts: the store's accounts, with the known hashes of the site file's passwords.
+        changes: woken when the interface begins to be served, or cannot be served.
+        run_folder: the folder of the local socket.
+        make: builds the interface for the site file's accounts.
         fault: why the interface is not served, "" while it is.
-        port: that of the interface; 0 until it is served.
-        site_accounts: the site file's accounts that sign in, None before the first run.
+        port: the interface's port; 0 until it is served.
+        site_accounts: the site file's accounts; None before the first run.
     """
 
     site: Site
@@ -47,7 +47,7 @@ class ServedInterface:
     site_accounts: SiteFileAccounts | None = field(default=None, init=False)
 
     async def run(self) -> None:
-        """Serve until cancelled. A port that the system chose is kept from run to run."""
+        """Serve until cancelled. A port that the system chose (port 0 in the site file) is used again by later runs."""
         api = self.site.api
         accounts = await hash_accounts(api.accounts, self.secrets.get, await self._known_hashes())
         self.site_accounts = accounts
@@ -75,7 +75,7 @@ class ServedInterface:
         log.info("interface_served", host=self.site.api.listens_on, port=port)
 
     def _not_serving(self, why: str) -> None:
-        """Note that another program has the port. Gates work without a page, so they are not stopped for it."""
+        """Note why the port cannot be served. The gateway goes on, because gates work without a page."""
         if self.fault != why:
             log.error("interface_not_served", error=why)
         self.fault = why

@@ -1,4 +1,4 @@
-"""Changes of the site while it runs: the field and the lanes that a changed site file touches, and nothing else."""
+"""Changes of the running site: only the lines, devices and lanes that a changed site file concerns are restarted."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ _LOOK_SECONDS = 0.05
 
 @dataclass(kw_only=True, eq=False)
 class SiteChanges:
-    """Takes over changed sites, one after the other.
+    """The application of changed sites, one after the other.
 
-    All that is known to fail is done before anything is touched. Should a step fail later all the same, the gateway is
-    stopped: its next start takes the change back, and lanes that were ended work again. Lanes are ended only when all
-    that a change touches are free of vehicles at the same moment, and no other part runs between that look and their
-    end.
+    The steps that can fail are taken before any part is stopped. If a later step fails all the same, the gateway stops:
+    its next start reverts the change, and all lanes work again. Lanes are ended only at a moment when all lanes that
+    the change concerns are free of vehicles; no other task runs between that check and their end.
 
     Attributes:
         site: the site in force.
         site_path: its file, beside which profiles are looked up.
+        secrets: the site's secrets.
+        clock: the clock for the wait.
         field: its lines and devices.
         lanes: its lanes.
-        locks: the claims on its lines.
-        others: takes over the parts that are no lines, devices or lanes.
+        locks: the locks on its lines; None without locks.
+        others: applies the changes that concern neither lines nor devices nor lanes.
         stop: stops the gateway.
     """
 
@@ -52,12 +53,12 @@ class SiteChanges:
     stop: Callable[[], None]
 
     async def take(self, site: Site, found: Difference, wait: float) -> None:
-        """Take over a changed site. Raises ConfigError, and nothing is changed.
+        """Apply a changed site. If it raises ConfigError, nothing was changed.
 
         Args:
             site: the changed site.
-            found: its difference from the one in force.
-            wait: how long its lanes may take to be free.
+            found: its difference from the site in force.
+            wait: the seconds to wait for its lanes to be free.
         """
         kept = Kept(self.field.field, without_links=found.links, without_devices=found.devices)
         built = build_field(site, site_path=self.site_path, clock=self.clock, secrets=self.secrets, kept=kept)
@@ -65,13 +66,13 @@ class SiteChanges:
             self.locks.claim(site.links)
         try:
             await self._lanes_are_free(found.lanes, within=wait)
-        except BaseException:  # also when cancelled: lines that nobody takes over must not stay locked
+        except BaseException:  # also when cancelled: lines that will not be used must not stay locked
             if self.locks is not None:
                 self.locks.keep_only(self.site.links)
             raise
         try:
             await self._change(site, found, built)
-        except Exception:  # whatever it is: a gateway without its lanes is worse than one that starts anew
+        except Exception:  # whatever it is: a restart is better than a gateway without its lanes
             log.critical("site_change_broke_off", exc_info=True)
             self.stop()
             raise

@@ -37,7 +37,7 @@ _LIST_OLD_SECONDS = 900.0
 
 
 class SiteStateReader:
-    """Reads the parts as they are now; what takes a query or a file is read by `refresh`, each few seconds."""
+    """The reader of the parts' present state. Values that need a query or a file are read by `refresh`, every 2 s."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class SiteStateReader:
         loop: LoopWatch,
         site_file_accounts: Callable[[], SiteFileAccounts | None],
     ) -> None:
-        """`central`: None for a site that stands alone. `lines` are by the id of their link."""
+        """`central`: None for a site without central. `lines` are by the id of their link."""
         self._site_file = site_file
         self.change(site, lines=lines, central=central)
         self._lanes = lanes
@@ -88,7 +88,7 @@ class SiteStateReader:
         self._central = central
 
     def now(self) -> SiteState:
-        """Return the state."""
+        """Return the present state, with the values of the last `refresh`. Never waits."""
         wall, central = self._clock.wall(), self._site.central
         old = _LIST_OLD_SECONDS if central is None else max(_LIST_OLD_SECONDS, _LIST_OLD_PULLS * central.pull_seconds)
         return SiteState(
@@ -124,7 +124,10 @@ class SiteStateReader:
         )
 
     async def refresh(self) -> None:
-        """Read what takes a query or a file."""
+        """Read the values that need a query or a file, unless they are less than 2 s old.
+
+        If the store cannot be read, the earlier values stay.
+        """
         now = self._clock.monotonic()
         if now < self._refreshed_at + _QUERY_SECONDS:
             return
@@ -137,17 +140,17 @@ class SiteStateReader:
                 self._travels_read_at = now
                 self._slow_gates = await self._slow_now()
         except StoreError as error:
-            log.debug("problems_not_refreshed", error=str(error))  # that the store fails is a problem of its own
+            log.debug("problems_not_refreshed", error=str(error))  # the failing store is listed as a problem of its own
             return
         named = [(f"webhook {hook.id} at {urlsplit(hook.url).hostname}", hook) for hook in hooks]
-        # its whole address may hold a secret
+        # only the host, because the whole address may hold a secret
         self._disabled_webhooks = tuple((name, hook.disabled) for name, hook in named if hook.disabled)
         self._failing_webhooks = tuple((name, hook.failing) for name, hook in named if hook.failing)
         if (tls := self._site.api.tls) is not None:
             try:
                 self._certificate_ends = await asyncio.to_thread(ends_at, tls)
             except ConfigError as error:
-                log.debug("certificate_not_read", error=str(error))  # what is served goes on with what it has read
+                log.debug("certificate_not_read", error=str(error))  # the server keeps the one it has
 
     async def _weak_now(self) -> WeakAccounts:
         if not self._site.api.is_reached_from_elsewhere:
@@ -162,7 +165,7 @@ class SiteStateReader:
 
 
 def _units_of(site: Site, link: str) -> Mapping[int, tuple[int, ...]]:
-    """Return the devices on a line, by their unit."""
+    """Return the ids of the devices on a line, by their unit's address."""
     units: dict[int, tuple[int, ...]] = {}
     for device in site.devices:
         if isinstance(device, ModbusDevice | SerialGateDevice | SerialTagReaderDevice) and device.link == link:

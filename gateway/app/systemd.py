@@ -17,10 +17,10 @@ _MAX_STATUS = 400
 
 
 class Notify:
-    """The socket of systemd. Without one no message is sent; a failure is logged once, never raised.
+    """The socket of systemd. Without one, no message is sent; a failure is logged once, never raised.
 
     Attributes:
-        watchdog_seconds: systemd ends this process when it is not fed for so long; None when it does not watch.
+        watchdog_seconds: systemd ends this process if it is not fed for this long; None without a watchdog.
     """
 
     def __init__(self, *, address: str | None, watchdog_seconds: float | None = None) -> None:
@@ -31,7 +31,7 @@ class Notify:
 
     @classmethod
     def take_from(cls, environ: MutableMapping[str, str] = os.environ) -> Notify:
-        """Read the environment and remove its variables, so that children do not speak for this process."""
+        """Read systemd's variables from the environment, and remove them, so that children do not notify systemd."""
         address = environ.pop("NOTIFY_SOCKET", "")
         seconds = _watchdog_seconds(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
         if address and not address.startswith(("/", "@")):
@@ -40,7 +40,7 @@ class Notify:
         return cls(address=address or None, watchdog_seconds=seconds)
 
     def ready(self, status: str) -> None:
-        """Tell systemd that the lanes are under control; sent again with the next message when it failed."""
+        """Tell systemd that the lanes are under control. If that fails, it is sent again with the next message."""
         self._undelivered_ready = True
         self._send(_status_line(status))
 
@@ -63,7 +63,7 @@ class Notify:
             lines = ("READY=1", *lines)
         name = "\0" + self._address[1:] if self._address.startswith("@") else self._address
         try:
-            # Not blocking: a stuck systemd must not hold the loop.
+            # Not blocking: a stuck systemd must not block the loop.
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as out:
                 out.sendto("\n".join(lines).encode(), name)
         except OSError as error:

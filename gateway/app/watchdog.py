@@ -1,4 +1,4 @@
-"""The watchdog: it supervises the loop, the store's writer and the lines, and feeds systemd's while all move on."""
+"""The watchdog: it watches the loop, the store's writer and the lines, and feeds systemd's while all make progress."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _BEAT_SECONDS = 1.0
 
 
 class Watchdog:
-    """A look once a second at each part, which reports to `progress` those that moved on."""
+    """A check of each part once a second, which reports to `progress` the parts that have made progress."""
 
     def __init__(
         self, *, progress: Progress, store: Store, buses: Callable[[], Mapping[str, Bus]], clock: Clock
     ) -> None:
-        """`buses`: the lines as they are now; one that is closed is to be forgotten by whoever closes it."""
+        """`buses` returns the present lines. Whoever closes a line must also remove it from `progress`."""
         self._progress = progress
         self._store = store
         self._buses = buses
@@ -37,7 +37,7 @@ class Watchdog:
         self._clock = clock
 
     def expect(self) -> None:
-        """Expect each part to move on from now on."""
+        """Expect progress of each part from now on."""
         self._progress.expect("loop", within=_LOOP_MOVES_WITHIN)
         self._progress.expect("store", within=_STORE_MOVES_WITHIN)
         self._expect_lines()
@@ -50,7 +50,10 @@ class Watchdog:
         self._expected = buses
 
     async def run(self) -> None:
-        """Report the loop by running, and the writer and the lines by their progress, until cancelled."""
+        """Report progress of the loop, the writer and the lines once a second, until cancelled.
+
+        The loop makes progress by running this task.
+        """
         commits = -1
         while True:
             self._progress.beat("loop")
@@ -65,10 +68,10 @@ class Watchdog:
 
 
 async def feed_watchdog(*, notify: Notify, progress: Progress, status: Callable[[], str]) -> None:
-    """Feed systemd's watchdog while every expected part moves on; runs until cancelled.
+    """Feed systemd's watchdog while every expected part makes progress, until cancelled.
 
-    While a part is stuck the watchdog is not fed and the status names the part. `status` gives the sentence shown
-    otherwise; it is called at each feeding and must not block.
+    While a part is stuck, the watchdog is not fed, and the status names the part. `status` returns the sentence that is
+    shown otherwise; it is called at each feeding and must not block.
     """
     period = min(notify.watchdog_seconds / 4, _LONGEST_PERIOD) if notify.watchdog_seconds else _LONGEST_PERIOD
     reported: tuple[str, ...] = ()

@@ -1,1 +1,1 @@
-"""The support bundle: everything that helps whoever is called, and no secret."""
+"""The support bundle: the facts that support staff need, without secrets."""

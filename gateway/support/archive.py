@@ -1,4 +1,4 @@
-"""The file of a support bundle: named texts in a compressed archive. Pure but for the masking of each text."""
+"""The file of a support bundle: named texts, each masked, in a compressed archive. Pure."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ cards but their last two digits. Texts of events still name people and plates: p
 
 
 def json_text(value: object, masking: Masking | None = None) -> str:
-    """Return a value as JSON; `masking` hides numbers in it too."""
+    """Return a value as JSON; with `masking`, its secrets and card numbers are masked."""
     plain = to_jsonable_python(value, fallback=str, inf_nan_mode="strings")
     shown = plain if masking is None else masking.value("", plain)
     return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
 
 
 def archive(texts: Mapping[str, str], *, name: str, at: int, masking: Masking) -> bytes:
-    """Pack the texts into a folder of this name. Each is masked once more, and its beginning is cut where it is long.
+    """Pack the texts, by file name, into an archive with a folder of this name.
 
-    `at`: the seconds since 1970 that the files bear.
+    Each text is masked once more; of a text over 4 MB only the end is kept. `at` is the files' time in seconds since
+    1970.
     """
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as tar:

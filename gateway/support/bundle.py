@@ -25,7 +25,7 @@ _EVENTS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """A bundle: its file's name, and its content."""
+    """A bundle: the name of its file, and its content."""
 
     name: str
     content: bytes
@@ -38,13 +38,13 @@ class SupportBundle:
     Attributes:
         site_path: the site file.
         data: the data folder.
-        verdict, state: the site as it is now.
-        lines: its polled lines.
-        events: those that are stored.
-        incidents: what lanes did around alarms.
-        log: the last lines of the log.
-        masking: what hides secrets.
-        clock: both clocks.
+        verdict, state: return the present problems and the present state of the site.
+        lines: the polled lines.
+        events: the stored events.
+        incidents: the saved incidents of lanes.
+        log: returns the last lines of the log.
+        masking: the masking of secrets.
+        clock: the clock for the bundle's time.
     """
 
     site_path: Path
@@ -59,7 +59,7 @@ class SupportBundle:
     clock: Clock
 
     async def make(self) -> Bundle:
-        """Collect and pack it. A store that cannot be read leaves its parts out, and says why."""
+        """Collect and pack a bundle. If the store cannot be read, its events are missing, and the bundle says why."""
         stamp = self.clock.wall()
         told: dict[str, object] = {"now": iso_utc(stamp.micros), "clock_trusted": stamp.trusted}
         events: tuple[RecordedEvent, ...] = ()
@@ -82,7 +82,7 @@ class SupportBundle:
         return Bundle(name=f"{name}.tar.gz", content=await asyncio.to_thread(pack))
 
     async def log_tail(self, most: int) -> tuple[str, ...]:
-        """Return the last lines of the log, oldest first, as a bundle has them."""
+        """Return the last `most` lines of the log, oldest first, masked as in a bundle."""
         lines = self.log()[-most:]
         return await asyncio.to_thread(lambda: tuple(map(self.masking.log_line, lines)))
 
@@ -106,7 +106,7 @@ class SupportBundle:
 
 
 def machine_texts(masking: Masking, *, site_path: Path, folders: tuple[Path, ...]) -> dict[str, str]:
-    """Return what can be told without a running gateway: its site file, its releases, its machine. Blocks."""
+    """Return the texts that need no running gateway: the site file, versions, and facts of the machine. Blocks."""
     try:
         site = masking.site_file(site_path.read_text("utf-8", "replace"))
     except OSError as error:
@@ -122,7 +122,7 @@ def machine_texts(masking: Masking, *, site_path: Path, folders: tuple[Path, ...
 
 
 def _event(event: RecordedEvent) -> dict[str, object]:
-    """Tell an event without its data, which may name a card."""
+    """Return an event without its data, which may contain a card's number."""
     return {
         "id": event.id,
         "at": iso_utc(event.date_at),

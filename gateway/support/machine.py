@@ -1,4 +1,4 @@
-"""Facts about the machine, for the support bundle. Reads files and runs short programs: not for the event loop."""
+"""Facts about the machine for the support bundle. Reads files and runs short programs, so it blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OS_RELEASE = Path("/etc/os-release")
 
 
 def versions() -> dict[str, object]:
-    """Return the releases of what runs here."""
+    """Return the versions of packages, Python and the operating system."""
     return {
         "packages": {name: _version(name) for name in _PACKAGES},
         "python": sys.version,
@@ -28,7 +28,7 @@ def versions() -> dict[str, object]:
 
 
 def disk(folders: tuple[Path, ...]) -> dict[str, object]:
-    """Return the room in the folders, the sizes of the files in them, and what is mounted."""
+    """Return the disk usage of the folders, the sizes of the files directly in them, and the mounts."""
     found: dict[str, object] = {"mounts": _read(Path("/proc/mounts")).splitlines()}
     for folder in folders:
         try:
@@ -42,7 +42,7 @@ def disk(folders: tuple[Path, ...]) -> dict[str, object]:
 
 
 def clock() -> dict[str, object]:
-    """Return what the machine knows of time."""
+    """Return the wall time, the seconds since boot, and the state of time synchronisation."""
     return {
         "wall": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "up_seconds": round(time.clock_gettime(time.CLOCK_BOOTTIME)),
@@ -51,20 +51,20 @@ def clock() -> dict[str, object]:
 
 
 def load() -> dict[str, object]:
-    """Return how busy the machine is."""
+    """Return the load averages, the number of CPUs, and memory use of the machine and of this process."""
     memory = [line for line in _read(Path("/proc/meminfo")).splitlines() if line.startswith(("MemTotal", "MemAvail"))]
     own = [line for line in _read(Path("/proc/self/status")).splitlines() if line.startswith(("VmRSS", "Threads"))]
     return {"load": os.getloadavg(), "cpus": os.cpu_count(), "memory": memory, "process": own}
 
 
 def journal(lines: int = 1000) -> str:
-    """Return the end of the system's journal of the gateway, "" where it cannot be read."""
+    """Return the last lines of the gateway's units in the systemd journal; "" when it cannot be read."""
     unit = "edge-gateway*"
     return _told(("journalctl", "--unit", unit, "--lines", str(lines), "--no-pager", "--output", "short-iso"))
 
 
 def _told(words: tuple[str, ...]) -> str:
-    """Return what a program prints, "" when it is missing, fails or takes too long."""
+    """Return a program's output; "" when the program is missing, fails or takes over 10 s."""
     try:
         done = subprocess.run(
             words, capture_output=True, timeout=_PROGRAM_SECONDS, check=False, stdin=subprocess.DEVNULL

@@ -1,4 +1,4 @@
-"""What a text may show to somebody outside the site: no secrets, no numbers of cards, no PINs. Pure."""
+"""Masking of secrets, card numbers and PINs in texts for people outside the site. Pure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _SHORTEST_NUMBER = 1000
 
 
 class Masking:
-    """Masks texts for a bundle. `redaction` knows the values of the site's secrets."""
+    """The masking of texts for a bundle. `redaction` knows the values of the site's secrets."""
 
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
 
     def text(self, text: str) -> str:
-        """Hide known secrets, accounts and queries of addresses, and whatever looks like a key or a token."""
+        """Mask known secrets, accounts and queries in addresses, and everything that looks like a key or a token."""
         text = self._redaction.text(text)
         text = _QUERY.sub(rf"\g<1>{HIDDEN}", text)
         for pattern in (_HEXADECIMAL, _BASE32, _OPAQUE):
@@ -36,17 +36,17 @@ class Masking:
         return text
 
     def happening(self, text: str) -> str:
-        """Hide in the text of an event what `text` hides, and each number of four digits or more but its end."""
+        """Mask as `text` does, and also numbers of four digits or more; of long ones the last two digits are kept."""
         return _DIGITS.sub(_cut, self.text(text))
 
     def site_file(self, text: str) -> str:
-        """Hide in a site file what `text` hides, comments, and the values of keys and PINs."""
+        """Mask a site file as `text` does, and also remove comments, and mask the values of keys and PINs."""
         lines = (_without_comment(line).rstrip() for line in text.splitlines())
         bare = "\n".join(line for line in lines if line)
         return self.text(_NAMED.sub(rf"\g<name>{HIDDEN!r}", bare)) + "\n"
 
     def log_line(self, line: str) -> str:
-        """Hide in a line of the log what `happening` hides, its time excepted."""
+        """Mask a line of the log as `happening` does, except its time, logger and level."""
         try:
             read = json.loads(line)
         except ValueError:
@@ -58,12 +58,12 @@ class Masking:
         return self.text(json.dumps(shown, ensure_ascii=False))
 
     def journal_line(self, line: str) -> str:
-        """Hide the same in a line of the system's journal, which has a line of the log behind its own head."""
+        """Mask a line of the systemd journal, which is a line of the log after a head, as `log_line` does."""
         head, brace, rest = line.partition("{")
         return self.happening(head) + (self.log_line(brace + rest) if brace else "")
 
     def value(self, name: str, value: object) -> object:
-        """Hide the same in a value of this name, and what its name says is a card or a PIN."""
+        """Mask a value as `happening` does; mask it completely if its name stands for a card or a PIN."""
         is_long = isinstance(value, int) and value >= _SHORTEST_NUMBER
         if name in _NUMBER_NAMES and (is_long or (isinstance(value, str) and value)):
             return HIDDEN
@@ -84,7 +84,7 @@ def _cut(match: re.Match[str]) -> str:
 
 
 def _without_comment(line: str) -> str:
-    """Cut a comment off a line of TOML: what follows a # outside of quotes."""
+    """Return a line of TOML without its comment, which begins at a # outside of quotes."""
     quote = ""
     for place, character in enumerate(line):
         if quote:

@@ -1,6 +1,6 @@
 """One attempt over HTTP: resolve the name once, check each address, and connect to one of them.
 
-No redirection is followed, no proxy asked, no cookie kept, and nothing of the answer is read beyond its head.
+Redirects are not followed, proxies not used, cookies not kept, and only the head of the answer is read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ReceiverClient:
     def __init__(
         self, *, allowed: Collection[Network], ca_file: str | None = None, timeout_seconds: float = TIMEOUT_SECONDS
     ) -> None:
-        """Take `allowed`, private networks with receivers, and `ca_file`, more authorities than the machine's own.
+        """Take the private networks with receivers, and a file of certificate authorities beside the machine's.
 
         Raises OSError when the file cannot be read.
         """
@@ -54,7 +54,7 @@ class ReceiverClient:
         check_url(url, allowed=self._allowed)
 
     async def send(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Make one try. Never raises for what the receiver or the network does."""
+        """Send a message once. Faults of the receiver or the network are in the answer, and never raised."""
         try:
             check_url(url, allowed=self._allowed)
             encrypted = urlsplit(url).scheme == "https"
@@ -88,7 +88,7 @@ class ReceiverClient:
             return Answer(fault=_words(error))
 
     def close(self) -> None:
-        """End the resolver."""
+        """Stop the resolver's threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -102,12 +102,12 @@ def _trust(ca_file: str | None) -> ssl.SSLContext:
 
 @cache
 def _trust_of_the_machine() -> ssl.SSLContext:
-    """Read once: it costs a tenth of a second. The machine's new authorities count from the next start."""
+    """Return the machine's certificate authorities, read once since that takes 0.1 s; new ones need a restart."""
     return ssl.create_default_context()
 
 
 class _Resolver(AbstractResolver):
-    """Resolver with its own threads, so that unanswered names block nothing else; it also checks the addresses."""
+    """A resolver with its own threads, so that slow look-ups block nothing else; it also checks the addresses."""
 
     def __init__(self, threads: ThreadPoolExecutor, *, allowed: Collection[Network], encrypted: bool) -> None:
         self._threads = threads
@@ -117,7 +117,7 @@ class _Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Return every address of the name. Raises ReceiverRefused when any of them may not be sent to."""
+        """Return all addresses of the name. Raises ReceiverRefused if any of them is not allowed."""
         asking = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
         found = await asyncio.get_running_loop().run_in_executor(self._threads, asking)
         for *_, address in found:
@@ -130,7 +130,7 @@ class _Resolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the resolver holds nothing of its own."""
 
 
 def _pinned(
@@ -138,7 +138,7 @@ def _pinned(
     encrypted: bool,  # noqa: FBT001 (bound by `partial`)
     found: tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]],
 ) -> socket.socket:
-    """Open the socket for an address right before the connection, and check that address."""
+    """Check an address right before the connection, and return a socket for it. Raises ReceiverRefused."""
     family, kind, proto, _, address = found
     check_address(str(address[0]), allowed=allowed, encrypted=encrypted)
     return socket.socket(family, kind, proto)

@@ -1,7 +1,7 @@
 """Rules for receivers: public ones with HTTPS, private ones if the site file lists them. Pure.
 
-A webhook's URL comes from outside, so it must not become a way to ask this machine, its neighbours or a cloud's own
-addresses. Names are judged by what they resolve to, at every try.
+A webhook's URL comes from outside, so it must not become a way to reach this machine, its neighbours or a cloud's
+metadata addresses (SSRF). Names are checked by the addresses to which they resolve, at every attempt.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _NUMBER = r"(?:0x[0-9a-f]*|[0-9]+)"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\.{_NUMBER})*", re.IGNORECASE)
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _NEVER: Final = (
-    IPv4Network("192.88.99.0/24"),  # relays of 6to4
+    IPv4Network("192.88.99.0/24"),  # 6to4 relays (RFC 7526)
     IPv6Network("64:ff9b:1::/48"),
-    IPv6Network("fec0::/10"),  # site-local, given up and in use
-    IPv6Network("::/96"),  # IPv4-compatible, given up
+    IPv6Network("fec0::/10"),  # site-local: deprecated (RFC 3879), but still in use
+    IPv6Network("::/96"),  # IPv4-compatible: deprecated (RFC 4291)
 )
 
 
 def check_address(address: str, *, allowed: Collection[Network], encrypted: bool) -> None:
-    """Refuse an address to which nothing may be sent. Raises ReceiverRefused with one sentence."""
+    """Raise ReceiverRefused, with one sentence, for an address to which nothing may be sent."""
     try:
         real = _real(address.partition("%")[0])
     except ValueError as error:
@@ -43,7 +43,7 @@ def check_address(address: str, *, allowed: Collection[Network], encrypted: bool
 
 
 def check_url(url: str, *, allowed: Collection[Network]) -> None:
-    """Check a URL before its name is resolved. Raises ReceiverRefused, its text free of the URL."""
+    """Check a URL before its name is resolved. Raises ReceiverRefused, whose text does not repeat the URL."""
     if len(url) > _LONGEST_URL or not url.isascii() or any(letter <= " " or letter == "\x7f" for letter in url):
         raise ReceiverRefused(f"must be at most {_LONGEST_URL} plain characters without blanks")
     try:
@@ -65,10 +65,10 @@ def check_url(url: str, *, allowed: Collection[Network]) -> None:
 
 
 def _written_as_address(host: str) -> str | None:
-    """Return the address that a host's name spells in every resolver; None for an ordinary name.
+    """Return the address that a host name stands for without DNS; None for an ordinary name.
 
-    Resolvers take `127.1`, `0x7f000001` and `2130706433` for addresses. `localhost`, and all below it, is this machine
-    (RFC 6761).
+    Resolvers read `127.1`, `0x7f000001` and `2130706433` as addresses. `localhost` and every name below it is this
+    machine (RFC 6761). Raises ReceiverRefused for a number that is no address.
     """
     name = host.rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
@@ -84,7 +84,7 @@ def _written_as_address(host: str) -> str | None:
 
 
 def _real(address: str) -> IPv4Address | IPv6Address:
-    """Unwrap an IPv4 address inside an IPv6 one."""
+    """Parse an address; return the IPv4 address inside an IPv6 one (mapped, 6to4, Teredo, NAT64). Raises ValueError."""
     found = ip_address(address)
     if isinstance(found, IPv4Address):
         return found

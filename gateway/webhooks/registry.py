@@ -26,10 +26,10 @@ class WebhookRegistry:
         self._clock = clock
 
     async def create(self, *, url: str, types: Sequence[str], secret: str | None, by: str) -> Webhook:
-        """Register a receiver. Without a secret one is generated, in the form of Standard Webhooks.
+        """Register a receiver. If `secret` is None, one is generated in the form of Standard Webhooks.
 
-        Raises ReceiverRefused (its text says what the URL must be), SecretRefused (what the secret must be) and
-        CommandRefused when there are too many.
+        Raises ReceiverRefused for an unsuitable URL, SecretRefused for an unsuitable secret, and CommandRefused when
+        there are 32 webhooks already.
         """
         if secret and (fault := standard_key_fault(secret)):
             raise SecretRefused(fault)
@@ -47,16 +47,16 @@ class WebhookRegistry:
         return webhook
 
     async def all(self) -> tuple[Webhook, ...]:
-        """Return every webhook, the oldest first."""
+        """Return all webhooks, oldest first."""
         return await self._webhooks.all()
 
     async def remove(self, webhook_id: str) -> None:
-        """Forget a webhook with all that waits for it."""
+        """Remove a webhook, with the messages that wait for it."""
         if not await self._webhooks.remove(webhook_id):
             raise _unknown(webhook_id)
 
     async def enable(self, webhook_id: str, *, by: str) -> Webhook:
-        """Send to a disabled webhook again, what waits first."""
+        """Resume deliveries to a disabled webhook, oldest message first, and record that as an event."""
         stamp = self._clock.wall()
         event = Event(
             kind=EventKind.WEBHOOK_ENABLED,
@@ -69,9 +69,10 @@ class WebhookRegistry:
         return await self._known(webhook_id)
 
     async def replay(self, webhook_id: str, *, since: int | None, until: int | None) -> int:
-        """Send given-up messages again; or, from `since` on (wall micros), all messages, delivered ones included.
+        """Queue again the messages that were given up; or, with `since`, all messages of a period, delivered ones too.
 
-        How many messages that puts into the queue. Raises CommandRefused for a disabled webhook.
+        `since` and `until` are wall micros; without `until` the period ends now. Return the number of messages that
+        were queued. Raises CommandRefused for a disabled webhook.
         """
         if (await self._known(webhook_id)).disabled:
             raise CommandRefused("the webhook is disabled; enable it first")

@@ -1,7 +1,7 @@
-"""Result of an attempt: done, retry later, given up or disabled, and the pause of the queue. Pure.
+"""The retry policy: whether a message is done, retried or given up after an attempt, and the pause of its queue. Pure.
 
-Only 2xx is success; a redirect is a failure, and 410 ends the webhook. 429, 502, 504 and any Retry-After mean
-overload: then nothing more is sent there for a while.
+Only 2xx is success; a redirect is a failure, and 410 disables the webhook. 429, 502, 504 and any Retry-After mean
+overload: then the whole queue pauses.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from enum import Enum
 
 WAITS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
-"""Seconds between the first try, which is made at once, and those that follow."""
+"""Seconds from each failed attempt to the next; after the last one, a message is given up."""
 
 LONGEST_WAIT = 36_000.0
 _JITTER = 0.2
@@ -23,7 +23,7 @@ _LONGEST_PAUSE = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Result of an attempt: a status with its Retry-After, or the cause of a failure (`status` 0)."""
+    """Result of an attempt: the answer's status and Retry-After; or status 0 and `fault`, why there was no answer."""
 
     status: int = 0
     retry_after: str = ""
@@ -31,11 +31,11 @@ class Answer:
 
     @property
     def succeeded(self) -> bool:
-        """True if the receiver accepted it."""
+        """True if the receiver accepted the message."""
         return 200 <= self.status < 300
 
     def sentence(self) -> str:
-        """Say what went wrong, for people."""
+        """Return what went wrong, as a sentence for people."""
         if self.fault:
             return self.fault
         moved = " (redirections are not followed)" if 300 <= self.status < 400 else ""
@@ -53,7 +53,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Fate of a message; `wait`: seconds to its next attempt; `pause`: seconds until any other is sent."""
+    """Fate of a message. `wait`: seconds to its next attempt; `pause`: seconds until the queue sends any message."""
 
     fate: Fate
     wait: float = 0.0
@@ -64,11 +64,11 @@ def judge(answer: Answer, *, tries: int, slow: int, now: datetime, chance: float
     """Decide the message's fate by an answer.
 
     Args:
-        answer: what came.
-        tries: how many failed before this one.
-        slow: how many answers in a row before this one said that the receiver is overloaded.
-        now: aware, for a Retry-After that names a date.
-        chance: 0 to 1, spreads the load.
+        answer: the result of the attempt.
+        tries: the number of failed attempts before this one.
+        slow: the number of answers in a row before this one that meant overload.
+        now: the present time with a time zone, for a Retry-After that names a date.
+        chance: a random number from 0 to 1 for jitter, so that retries spread.
     """
     if answer.succeeded:
         return Verdict(Fate.DELIVERED)
@@ -86,7 +86,7 @@ def judge(answer: Answer, *, tries: int, slow: int, now: datetime, chance: float
 
 
 def retry_after(text: str, *, now: datetime) -> float | None:
-    """Return the seconds of a Retry-After, limited to 1 s to 10 h; None when it is unreadable."""
+    """Return the seconds of a Retry-After, limited to 1 s to 10 h; None when it is missing or unreadable."""
     text = text.strip()
     if text.isascii() and text.isdecimal():
         seconds = float(text[:9])

@@ -1,7 +1,8 @@
 """Sender of webhooks: one queue each, so that a slow receiver delays no other.
 
-A message leaves its queue only once the receiver has taken it or all tries have failed; through a crash it is sent
-again under the same id. A webhook is disabled when its receiver says 410, or when for five days no delivery succeeded.
+A message leaves its queue only once the receiver has accepted it or all attempts have failed. After a crash it may be
+sent again, under the same id. A webhook is disabled when its receiver answers 410, or when no delivery has succeeded
+for five days.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _DISABLED_AFTER = 5 * _DAY
 _FARTHEST = int(LONGEST_WAIT * 1.3 * 1_000_000)
 
 Pace = Callable[[float], float]
-"""Seconds to wait in reality for seconds that are meant; tests make them pass faster."""
+"""Converts seconds of the retry policy to seconds of real waiting, so that tests can run faster."""
 
 
 class WebhookSender:
-    """Sender with a task for each enabled webhook while `run` is alive."""
+    """Sender with one task for each enabled webhook while `run` runs."""
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class _Queue:
         self._pace = pace
         self._slow = 0
         self._paused_until = float("-inf")
-        self._failing_at: float | None = float("-inf")  # before a start nobody counted
+        self._failing_at: float | None = float("-inf")  # unknown before the start
 
     async def run(self) -> None:
         """Send until cancelled, or until the webhook is gone or disabled."""
@@ -113,11 +114,11 @@ class _Queue:
             try:
                 webhook = await self._webhooks.get(self._id)
                 if webhook is None or webhook.disabled:
-                    await self._webhooks.changes.beyond(version, within=_LOOK_SECONDS)  # its keeper is about to end it
+                    await self._webhooks.changes.beyond(version, within=_LOOK_SECONDS)  # the sender will cancel this
                     continue
                 wait = await self._send_due(webhook)
             except StoreError as error:
-                # What was sent and could not be noted is sent again, under its id.
+                # A message whose delivery could not be noted is sent again, under the same id.
                 log.warning("webhook_waits_for_store", webhook=self._id, error=str(error))
                 await asyncio.sleep(_STORE_AGAIN_SECONDS)
                 continue
@@ -125,7 +126,7 @@ class _Queue:
                 await self._webhooks.changes.beyond(version, within=wait)
 
     async def _send_due(self, webhook: Webhook) -> float:
-        """Send due messages. Return the seconds until more is due, 0 for at once."""
+        """Send the messages that are due. Return the seconds until the next is due, at most 60; 0 for at once."""
         paused = self._paused_until - self._clock.monotonic()
         if paused > 0:
             await asyncio.sleep(paused)
@@ -142,7 +143,10 @@ class _Queue:
         return min(max((soonest - self._clock.wall().micros) / 1_000_000, 0.0), _LOOK_SECONDS)
 
     async def _try(self, webhook: Webhook, message: Message) -> bool:
-        """Return one try; whether the next message may follow at once."""
+        """Send one message and note the outcome. Return whether the next message may follow at once.
+
+        Raises StoreError when the outcome cannot be noted.
+        """
         stamp, body = self._clock.wall(), message.body.encode()
         signed = headers(
             secret=webhook.secret, message_id=message.message_id, timestamp=stamp.micros // 1_000_000, body=body
@@ -193,9 +197,10 @@ class _Queue:
 
 
 def _failing(webhook: Webhook, now: int | None) -> tuple[int | None, int | None]:
-    """Return since when the receiver fails and when it failed last, by a trusted clock (`now`, None: untrusted).
+    """Return since when the receiver has been failing, and the last failure, after another failure at `now`.
 
-    After a day without an attempt the count starts again, because silence is no failure.
+    `now` is wall micros by a trusted clock; None for an untrusted one, which changes neither. After a day without an
+    attempt the failure counts from now, because a day without attempts shows nothing about the receiver.
     """
     if now is None:
         return webhook.failing_since, webhook.failed_at

@@ -16,9 +16,9 @@ _SHORTEST_KEY, _LONGEST_KEY = 24, 64
 def headers(*, secret: str, message_id: str, timestamp: int, body: bytes) -> Mapping[str, str]:
     """Build the headers of one attempt.
 
-    `X-SERVICE-Signature` is the HMAC-SHA-256 over the body, hexadecimal, its key the secret as it was registered.
-    `webhook-signature` is that of Standard Webhooks; its key is what follows `whsec_` in base64, or the secret itself.
-    `timestamp`: of this try, in seconds since 1970.
+    `X-SERVICE-Signature` is the hexadecimal HMAC-SHA-256 of the body; its key is the secret as registered.
+    `webhook-signature` is the one of Standard Webhooks; its key is the base64 after `whsec_`, else the secret itself.
+    `timestamp` is the time of this attempt, in seconds since 1970.
     """
     signed = b".".join((message_id.encode(), str(timestamp).encode(), body))
     standard = hmac.new(_standard_key(secret), signed, hashlib.sha256).digest()
@@ -49,6 +49,6 @@ def _standard_key(secret: str) -> bytes:
     if secret.startswith(_STANDARD):
         try:
             return base64.b64decode(secret.removeprefix(_STANDARD), validate=True)
-        except (binascii.Error, ValueError):  # then it is a text like any other
+        except (binascii.Error, ValueError):  # not base64, so use the text itself as the key
             pass
     return secret.encode()

@@ -1,1 +1,1 @@
-"""The legacy family `/api/v1`: keys of programs instead of sessions, 401 and 403, errors as `{error}`."""
+"""The legacy family `/api/v1`: API keys instead of sessions, 401 and 403 for refusals, errors as `{error}`."""

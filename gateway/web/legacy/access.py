@@ -1,4 +1,4 @@
-"""`/api/v1/access`: grants, and a gate opened once."""
+"""`/api/v1/access`: grants, and the single opening of a gate."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gateway.web.operation import Operation, needs
 
 
 class GrantBody(Body):
-    """Let a user pass the lane of a device. `duration`: hours, `90 minutes`, `P1D`, or `permanent`; else 24 hours."""
+    """A user who may pass the lane of a device. `duration`: hours (default 24), `90 minutes`, `P1D`, or `permanent`."""
 
     user_id: Word
     device_id: Word
@@ -51,7 +51,7 @@ class GrantBody(Body):
 
     @property
     def length(self) -> int | None:
-        """Micros, None for permanent."""
+        """The grant's length in microseconds; None for a permanent one."""
         return length_of(self.duration)
 
 
@@ -62,13 +62,13 @@ class AccessIdBody(Body):
 
 
 class UnlockBody(Body):
-    """Open a gate once: the gate itself, or any device of its lane."""
+    """A gate to open once, named by its own id or that of any device of its lane."""
 
     device_id: Word
 
 
 class GrantAnswer(LegacyAnswer):
-    """A grant. `expires_at` is null for a permanent one; `grant` is what events call it."""
+    """A grant. `expires_at` is null for a permanent one; `grant` is its number in events."""
 
     status: Literal["active", "revoked"]
     access_id: str
@@ -76,7 +76,7 @@ class GrantAnswer(LegacyAnswer):
 
 
 class PermissionRecord(GrantAnswer):
-    """A grant that stands."""
+    """A valid grant."""
 
     user_id: str
     device_id: str
@@ -87,21 +87,21 @@ class PermissionRecord(GrantAnswer):
 
 
 class PermissionsAnswer(LegacyAnswer):
-    """Every grant that stands, the newest first."""
+    """The valid grants, newest first."""
 
     permissions: tuple[PermissionRecord, ...]
     total: int
 
 
 class RevokedAnswer(LegacyAnswer):
-    """The grant opens nothing from now on."""
+    """The grant is revoked, and opens no gate from now on."""
 
     status: Literal["revoked"]
     access_id: str
 
 
 class UnlockAnswer(LegacyAnswer):
-    """The command is recorded; `recorded` false: it is carried out, and the disk does not take it now."""
+    """The command was given. `recorded` is false if the disk could not record it; it is carried out all the same."""
 
     status: Literal["accepted"]
     command_id: str
@@ -147,7 +147,7 @@ ACCESS_UNLOCK = Operation(
 
 @dataclass(frozen=True, kw_only=True)
 class LegacyAccess:
-    """Grant, revoke, permissions, unlock."""
+    """The handlers of `/api/v1/access`."""
 
     granting: SiteGrants
     lanes: Lanes
@@ -182,7 +182,7 @@ class LegacyAccess:
         return to_response(PermissionsAnswer(permissions=tuple(map(self._record, part)), total=len(grants)))
 
     async def _unlock(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """One opening, as any command: recorded, with a deadline, and refused with its reason."""
+        """Open a gate once. The command has a deadline as any other; a refusal says why."""
         wanted = await read_body(request, UnlockBody)
         gate = self.granting.lane_of(number_of(wanted.device_id, "device")).gate
         command = await self.lanes.command(device_id=gate, action=GateAction.OPEN, source=f"user:{caller.username}")
@@ -200,7 +200,7 @@ class LegacyAccess:
     def _record(self, grant: Grant) -> PermissionRecord:
         try:
             location = self.granting.lane_of(grant.device_id).name
-        except (NotFoundError, CommandRefused):  # the site file has changed since
+        except (NotFoundError, CommandRefused):  # the device is no longer in the site file, or has no lane
             location = grant.lane_id
         return PermissionRecord(
             status="active",

@@ -1,4 +1,4 @@
-"""Parts that the operations of the legacy family share. Ids are text here."""
+"""Models and helpers that the operations of the legacy family share. Ids are text in this family."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Refused(LegacyAnswer):
 
 
 class PageQuery(BaseModel):
-    """A page of a list; `total` counts all. At most 500 at a time."""
+    """A page of a list, with at most 500 records. The answer's `total` counts all records."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -67,7 +67,7 @@ def to_response(answer: BaseModel, *, status: int = 200) -> web.Response:
 
 
 def number_of(text: str, what: str) -> int:
-    """Return the number that an id's text means. Raises NotFoundError for what can be none."""
+    """Return an id as a number. Raises NotFoundError for a text that cannot be an id; `what` is the kind of record."""
     plain = text.strip()
     if not _NUMBER.fullmatch(plain) or int(plain) > LARGEST_ID:
         raise NotFoundError(f"there is no {what} '{plain[:40]}'")

@@ -1,4 +1,4 @@
-"""`/api/v1/devices`."""
+"""`/api/v1/devices`: rules, models and handlers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DeviceBody(Body):
 
 
 class LegacyDevice(LegacyAnswer):
-    """A device. Where central does not say, `created_at` is since when the site knows it, and `serial_number` null."""
+    """A device. Without central's values, `created_at` is when the site first knew it, and `serial_number` is null."""
 
     id: str
     name: str
@@ -84,10 +84,10 @@ DEVICE_DELETE = Operation(
 
 @dataclass(frozen=True, kw_only=True)
 class LegacyDevices:
-    """List, register, get, remove. Registered devices are central's: this gateway handles those of its site file.
+    """The handlers of `/api/v1/devices`. A registered device is central's: the gateway drives only the site file's.
 
     Attributes:
-        stands_alone: True when there is no central that keeps devices too.
+        stands_alone: True for a site without central.
     """
 
     devices: Records
@@ -126,9 +126,10 @@ class LegacyDevices:
         return to_response(await self._record(await self._known(request)))
 
     async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        """Remove a device that was registered here, or that this site alone keeps.
+        """Remove a device that was registered through this gateway; at a site without central, any registered device.
 
-        The interface has no operation to delete a device at central, so one that central has is hidden at the site.
+        The interface's specification has no operation to delete a device at central, so a device that central keeps is
+        only hidden at the site.
         """
         known = await self._known(request)
         if known.at_site:

@@ -1,4 +1,4 @@
-"""The operations of the legacy family with their handlers."""
+"""The routes of the legacy family."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def legacy_routes(
     webhooks: WebhookActions,
     clock: Clock,
 ) -> tuple[Route, ...]:
-    """Build the handlers of `/api/v1` from the parts of the gateway."""
+    """Build the routes of `/api/v1` from the parts of the gateway."""
     return (
         *LegacyAccess(granting=SiteGrants(site=site, grants=store.grants, clock=clock), lanes=lanes).routes(),
         *LegacyDevices(

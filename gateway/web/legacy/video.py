@@ -1,4 +1,4 @@
-"""`/api/v1/video`: live addresses, cameras, and what was recorded."""
+"""`/api/v1/video`: live addresses, cameras, and recordings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StreamQuery(BaseModel):
 
 
 class StreamAnswer(LegacyAnswer):
-    """A camera's address for WHEP or HLS, with the token in it.
+    """A camera's address for WHEP or HLS, which contains the token.
 
     `resolution` is null before the first footage.
     """
@@ -73,7 +73,7 @@ class LegacyCameraList(LegacyAnswer):
 
 
 class RecordingsQuery(PageQuery):
-    """A filter of recordings: of a day or between two moments, in the site's time zone; of one camera."""
+    """A filter of recordings: a day, or a start and an end, in the site's time zone; and a camera."""
 
     date: Line = ""
     start_date: Line = ""
@@ -83,7 +83,7 @@ class RecordingsQuery(PageQuery):
 
 
 class RecordingRecord(LegacyAnswer):
-    """Recorded footage of an event. `clip_url` takes the same key, or a session of `/v1`."""
+    """The footage of an event. `clip_url` needs the same API key."""
 
     id: str
     camera_id: str
@@ -125,7 +125,7 @@ RECORDINGS = Operation(
     query=RecordingsQuery,
     answer=RecordingsAnswer,
 )
-# Of this gateway alone: what a key may list it must be able to fetch.
+# Not in the specification: a program must be able to fetch the recordings that it may list.
 RECORDING_CLIP = Operation(
     "GET",
     "/api/v1/video/recordings/{id}/clip",
@@ -140,7 +140,7 @@ _EVER = 2**62
 
 
 class LegacyVideo:
-    """Cameras of this site: what others record, central knows."""
+    """The handlers of `/api/v1/video`, for the cameras that this gateway records."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class LegacyVideo:
         )
 
     async def _stream(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Give an address with a token: of a WebRTC view, or with `protocol=hls` of the live playlist."""
+        """Answer with an address with a token: for WebRTC, or with `protocol=hls` for the live playlist."""
         by_hls = read_query(request, StreamQuery).protocol == "hls"
         camera_id = number_of(request.match_info["camera_id"], "camera")
         if all(seen.camera_id != camera_id for seen in self._recording.cameras()):
@@ -222,7 +222,10 @@ class LegacyVideo:
         )
 
     def _span(self, wanted: RecordingsQuery) -> tuple[int, int]:
-        """From inclusive until exclusive, in wall micros. A day goes before two moments."""
+        """Return the period, begin inclusive and end exclusive, in wall micros. `date` takes precedence.
+
+        Raises RequestRefused (400) with the name of the wrong field.
+        """
         place, start, end = "date", 0, _EVER
         try:
             if wanted.date:

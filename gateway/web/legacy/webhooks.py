@@ -22,7 +22,7 @@ from gateway.web.operation import Operation, needs
 
 
 class WebhookBody(Body):
-    """A receiver to register. Without a secret one is drawn, and told once."""
+    """A receiver to register. If it has no secret, one is generated and shown once."""
 
     url: Annotated[str, Field(strict=True, min_length=1, max_length=2000)]
     events: Annotated[tuple[AnnouncedType, ...], Field(min_length=1, max_length=20, fail_fast=True)]
@@ -30,7 +30,7 @@ class WebhookBody(Body):
 
 
 class WebhookCreated(LegacyAnswer):
-    """A new webhook, with the secret: it is told here and nowhere else."""
+    """A new webhook. Its secret is shown only here."""
 
     id: str
     url: str
@@ -39,7 +39,7 @@ class WebhookCreated(LegacyAnswer):
 
 
 class WebhookRecord(WebhookCreated):
-    """A webhook, its secret masked. `waiting`, `delivered`, `failed` and `dropped` count its messages."""
+    """A webhook with its secret masked. `waiting`, `delivered`, `failed` and `dropped` count its messages."""
 
     status: Literal["enabled", "disabled"]
     reason: str
@@ -53,14 +53,14 @@ class WebhookRecord(WebhookCreated):
 
 
 class WebhooksAnswer(LegacyAnswer):
-    """Every webhook, the oldest first."""
+    """Every webhook, oldest first."""
 
     webhooks: tuple[WebhookRecord, ...]
     total: int
 
 
 class WebhookDeleted(LegacyAnswer):
-    """The webhook is gone, with all that waited for it."""
+    """The webhook was deleted, with the messages that waited for it."""
 
     status: Literal["deleted"]
     id: str
@@ -91,39 +91,42 @@ _MASK = "********"
 
 
 class WebhookActions(Protocol):
-    """Management of webhooks. Raises NotFoundError for an unknown id."""
+    """Management of webhooks. Methods that take an id raise NotFoundError for an unknown one."""
 
     async def create(self, *, url: str, types: Sequence[str], secret: str | None, by: str) -> Webhook:
-        """Register a receiver; draw a secret where none is given.
+        """Register a receiver; generate a secret if `secret` is None.
 
-        Raises ReceiverRefused, SecretRefused and CommandRefused.
+        Raises ReceiverRefused for the URL, SecretRefused for the secret, and CommandRefused when there are too many.
         """
         ...
 
     async def all(self) -> tuple[Webhook, ...]:
-        """Return every webhook, the oldest first."""
+        """Return all webhooks, oldest first."""
         ...
 
     async def remove(self, webhook_id: str) -> None:
-        """Remove a webhook with its queue."""
+        """Remove a webhook, with the messages that wait for it."""
         ...
 
     async def enable(self, webhook_id: str, *, by: str) -> Webhook:
-        """Enable a disabled webhook."""
+        """Resume deliveries to a disabled webhook, oldest message first."""
         ...
 
     async def replay(self, webhook_id: str, *, since: int | None, until: int | None) -> int:
-        """Queue again what was given up, or all events of a time (wall micros). Raises CommandRefused."""
+        """Queue again the messages that were given up, or, with `since`, all of a period (wall micros).
+
+        Return their number. Raises CommandRefused for a disabled webhook.
+        """
         ...
 
     async def test(self, webhook_id: str) -> str:
-        """Send a test message; return "" when the receiver took it, else why not."""
+        """Send a test message; return "" when the receiver accepted it, else the reason."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class LegacyWebhooks:
-    """Create, list, delete."""
+    """The handlers of `/api/v1/webhooks`."""
 
     actions: WebhookActions
 
@@ -159,7 +162,7 @@ class LegacyWebhooks:
 
 
 def webhook_record(webhook: Webhook) -> WebhookRecord:
-    """Return a webhook without its secret."""
+    """Return a webhook as a record of the interface, with its secret masked."""
     return WebhookRecord(
         id=webhook.id,
         url=webhook.url,

@@ -1,4 +1,4 @@
-"""Operations that central answers with the caller's own session there: data, a file per family."""
+"""Declarations of the operations that central answers, by the caller's own session at central: a module per family."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ OPERATIONS: tuple[Operation, ...] = (
     *work.OPERATIONS,
     *office.OPERATIONS,
 )
-"""All of them."""
+"""Every operation that central answers."""

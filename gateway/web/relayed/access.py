@@ -1,4 +1,4 @@
-"""Access cards where central alone can act: prepaid credit, sending, and the instruments of snow operations."""
+"""Operations on access cards that only central can do: prepaid credit, sending, and instruments of snow operations."""
 
 from __future__ import annotations
 

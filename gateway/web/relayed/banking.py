@@ -1,4 +1,4 @@
-"""Banking and reconciliation. The account aggregator's name in the path is one free segment."""
+"""Banking and reconciliation. The account aggregator's name is a path parameter, because central decides on it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Discovery for MCP clients, and sign-in by others than central itself.
+"""Discovery for MCP clients, and sign-in by identity providers.
 
-Clients use them before they have a session, so none is asked for. Where one of them signs somebody in, the gateway
-begins a session of its own (`gateway.web.auth.external_sign_in`). Only the providers are administered with a session.
+Clients use these before they have a session, so none is needed, except for the administration of the providers. When
+one of them signs somebody in, the gateway begins a session of its own (`gateway.web.auth.external_sign_in`).
 """
 
 from __future__ import annotations

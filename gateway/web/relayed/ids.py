@@ -1,4 +1,4 @@
-"""Ids in relayed requests: a program may name a record by the id that the site gave it; central gets its own."""
+"""Ids in relayed requests: a program may use a record's id at the site, which is replaced by central's id."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.web.http.errors import RequestRefused
 
 _JSON = frozenset({"application/json", "text/json"})
 _LONGEST_READ = 64 * 1024
-"""Longer bodies are documents and batches; they go as they come."""
+"""Bytes. Longer bodies are documents and batches; they are relayed unchanged."""
 _READ_SECONDS = 30.0
 _LONG_NUMBER = re.compile(rb"\d{10}")
 _OF_CARDS = "/v1/access/"
@@ -28,14 +28,15 @@ _CONFLICT = 409
 
 @dataclass(frozen=True, kw_only=True)
 class RelayedIds:
-    """Translates the ids of relayed JSON bodies."""
+    """The translation of ids in relayed JSON bodies."""
 
     references: References
 
     async def translate(self, asked: RelayedRequest, content_type: str) -> RelayedRequest:
-        """Put central's ids in place of the site's.
+        """Return the request with the site's ids replaced by central's.
 
-        Raises NotRelayed for a body that does not come, RequestRefused for a record that central does not have.
+        Bodies that are not JSON objects, or longer than 64 KiB, are left as they are. Raises NotRelayed for a body that
+        does not arrive in time, RequestRefused (409) for a record that central does not have.
         """
         if asked.body is None or content_type not in _JSON:
             return asked
@@ -59,7 +60,10 @@ class RelayedIds:
 
 
 async def _beginning(body: AsyncIterator[bytes]) -> tuple[bytes, bool]:
-    """Read the first part of a body; return it with whether that is all of it. Raises NotRelayed."""
+    """Read the beginning of a body, a little over 64 KiB at most; return it, and whether it is the whole body.
+
+    Raises NotRelayed when the body does not arrive in time.
+    """
     start = bytearray()
     try:
         async with asyncio.timeout(_READ_SECONDS):
@@ -73,7 +77,7 @@ async def _beginning(body: AsyncIterator[bytes]) -> tuple[bytes, bool]:
 
 
 async def _joined(start: bytes, rest: AsyncIterator[bytes] | None = None) -> AsyncIterator[bytes]:
-    """Yield a body that was read in part."""
+    """Yield a body whose beginning was read already: the beginning, then the rest."""
     if start:
         yield start
     if rest is not None:
@@ -82,7 +86,7 @@ async def _joined(start: bytes, rest: AsyncIterator[bytes] | None = None) -> Asy
 
 
 def _object(raw: bytes) -> JsonObject | None:
-    """Parse a JSON object that may name a record by an id of the site's; None for anything else."""
+    """Parse a JSON object that may contain an id of the site (ten digits or more); None for anything else."""
     if not _LONG_NUMBER.search(raw):
         return None
     try:

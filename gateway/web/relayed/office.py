@@ -1,4 +1,4 @@
-"""Promotions, figures, organization, invoices taken in, companies, schedules, tags, documents and EV charging."""
+"""Promotions, analytics, organization, invoice capture, companies, schedules, tags, documents and EV charging."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _FIGURES: tuple[Operation, ...] = (
 _ORGANIZATION: tuple[Operation, ...] = (
     relayed("GET", "/v1/organization/modules", UNCONFIRMED, "modules", "Modules of the organization"),
     relayed("POST", "/v1/billing/authority", UNCONFIRMED, "authority", "Billing authority"),
-    # Which payment processor's name stands in the path is central's affair: one free segment.
+    # The payment processor's name is a path parameter, because central decides on it.
     relayed("POST", "/v1/billing/{processor}/notification", UNCONFIRMED, "", "Notification of a payment processor"),
     relayed("GET", "/billing/checkout", UNCONFIRMED, "checkout", "Checkout page", page=True),
     relayed("POST", "/v1/billing/checkout", UNCONFIRMED, "checkout", "Check out"),

@@ -1,6 +1,7 @@
-"""Relaying: what the gateway cannot answer goes to central with the caller's own session there, and comes back as is.
+"""The relay: operations that only central answers are forwarded with the caller's own session at central.
 
-Only operations of the catalogue are relayed, to paths made from the catalogue, with the headers that are named here.
+Central's answer comes back unchanged. Only operations of the catalogue are relayed, to paths built from the catalogue,
+with the headers that are listed here.
 """
 
 from __future__ import annotations
@@ -84,15 +85,15 @@ _STATUS = {
 _AGAIN_SECONDS = {RelayRefusal.AWAY: "5", RelayRefusal.BUSY: "1"}
 _FROM_CENTRAL = {
     "Via": "1.1 edge-gateway",
-    # A page of central's shares the gateway's address: it may neither run anything there nor be taken for the gateway.
+    # A page of central appears under the gateway's address: it must not run scripts there, nor be framed by another.
     "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
 }
 STRANGERS = "nobody"
-"""Who asks without a session. All of them together have no more places than one caller, so that others keep theirs."""
+"""The owner of requests without a session. Together they may use only as much of the relay as one signed-in caller."""
 _LONGEST_ERROR = 4096
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _OF_A_PROXY = frozenset({413, 429, 502, 503, 504})
-"""What a proxy may say of itself, in a page, and means just that."""
+"""Statuses with which a proxy may answer a page of its own; they are passed on, because they mean the same here."""
 _SENT_ON = frozenset({301, 302, 303, 307, 308})
 
 
@@ -101,11 +102,11 @@ class _Error(BaseModel):
 
 
 class Relay(Protocol):
-    """The way to central for operations that only central answers."""
+    """The connection to central for operations that only central answers."""
 
     @property
     def largest(self) -> int:
-        """Largest body in bytes."""
+        """The largest body that is relayed, in bytes."""
         ...
 
     def away(self) -> bool:
@@ -113,13 +114,16 @@ class Relay(Protocol):
         ...
 
     def answer(self, asked: RelayedRequest) -> AbstractAsyncContextManager[RelayedAnswer]:
-        """Send a request and give central's answer, whose body is to be read inside. Raises NotRelayed."""
+        """Send a request; the context yields central's answer, whose body must be read inside it. Raises NotRelayed."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Relayed:
-    """Every operation that central answers, but for those that sign people in."""
+    """The handlers of all operations that central answers, except those that sign people in.
+
+    `relay` is None for a site without central.
+    """
 
     relay: Relay | None
     sessions: CentralSessions
@@ -167,7 +171,10 @@ class Relayed:
         )
 
     async def _start(self, answer: RelayedAnswer, caller: Caller) -> bytes:
-        """Return the beginning of the answer's body. Raises RequestRefused when central has ended the session."""
+        """Return the beginning of an error answer's body, b"" for other answers, after a check for an ended session.
+
+        Raises RequestRefused when central has ended the caller's session.
+        """
         start = bytearray()
         if not caller.central or answer.status < 400:
             return b""
@@ -182,7 +189,7 @@ class Relayed:
 
 
 async def _passed_on(request: web.Request, answer: RelayedAnswer, start: bytes) -> web.StreamResponse:
-    """Pass on the answer as it comes; one that breaks off is cut off here too, so that nobody takes it for whole."""
+    """Pass on the answer as it arrives. If it breaks off, cut the connection, so that the client notices."""
     response = web.StreamResponse(status=answer.status, headers=_FROM_CENTRAL)
     for name, value in passed_headers(answer):
         response.headers.add(name, value)
@@ -205,21 +212,21 @@ async def _passed_on(request: web.Request, answer: RelayedAnswer, start: bytes) 
 
 
 def passed_headers(answer: RelayedAnswer) -> Iterator[tuple[str, str]]:
-    """Return those headers of central's that are the caller's concern."""
+    """Yield the headers of central's answer that are passed on to the caller."""
     for name, value in answer.headers:
         if name.lower() in _ANSWERED and _VALUE.fullmatch(value):
             yield name, value
 
 
 def path_of(operation: Operation, request: web.Request) -> str:
-    """Return the operation's path with the request's places, each one plain segment. Raises RequestRefused."""
+    """Return the operation's path with the request's parameters. Raises RequestRefused (404) for unusual characters."""
     if not all(_PLACE.fullmatch(value) for value in request.match_info.values()):
         raise RequestRefused(404, "there is no record with this id")
     return operation.path.format_map(request.match_info)
 
 
 def query_of(request: web.Request) -> str:
-    """Return the query as it goes over the line. Raises RequestRefused."""
+    """Return the query as it was sent. Raises RequestRefused (400) if it is too long or has invalid characters."""
     query = request.rel_url.raw_query_string
     if not _QUERY.fullmatch(query):
         raise RequestRefused(400, "the query cannot be relayed")
@@ -227,7 +234,7 @@ def query_of(request: web.Request) -> str:
 
 
 def headers_of(request: web.Request) -> Headers:
-    """Return the headers for central, without those of the client's own connection. Raises RequestRefused."""
+    """Return the headers to relay, without hop-by-hop ones. Raises RequestRefused (400) for an invalid value."""
     kept = {name.strip().lower() for value in request.headers.getall("Connection", ()) for name in value.split(",")}
     found = tuple((name, value) for name, value in request.headers.items() if name.lower() in _ASKED - kept)
     for name, value in found:
@@ -251,9 +258,9 @@ async def _body(request: web.Request) -> AsyncIterator[bytes]:
 
 
 def _refuse_page(operation: Operation, answer: RelayedAnswer) -> None:
-    """Refuse an answer that a program cannot take for central's (RequestRefused).
+    """Raise RequestRefused for an answer that is not central's, unless the operation may answer with a page.
 
-    A captive portal, or a proxy before central, answers with a page of its own or sends the caller on to one.
+    A captive portal, or a proxy in front of central, answers with a page of its own or redirects to one.
     """
     if operation.page:
         return
@@ -279,12 +286,12 @@ def _needs_session(status: int, body: bytes) -> bool:
 
 
 def _sign_in_again() -> RequestRefused:
-    """Refuse a caller whom the gateway knows and central does not (any more): not the same as having no session."""
+    """Return the refusal of a caller who has a session here, but none at central (any more)."""
     return RequestRefused(500, f"{AUTHENTICATION_REQUIRED} by central: sign in again")
 
 
 def refused(error: NotRelayed) -> RequestRefused:
-    """Return how a request is refused that got no answer of central's."""
+    """Return the refusal of a request to which central gave no answer."""
     again = _AGAIN_SECONDS.get(error.refusal)
     return RequestRefused(
         _STATUS[error.refusal], str(error), headers={"Retry-After": again} if again is not None else None

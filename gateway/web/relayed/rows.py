@@ -1,4 +1,4 @@
-"""Declarations of the operations that central answers: a line each."""
+"""Short declarations of operations that central answers, and their models."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def relayed(
     reads: bool = False,
     answer: type[BaseModel] = RelayedAnswer,
 ) -> Operation:
-    """Return one operation of central's that takes and answers JSON; a page is HTML."""
+    """Declare an operation of central with JSON bodies; with `page`, the answer is an HTML page."""
     return Operation(
         method,
         path,
@@ -111,7 +111,7 @@ def file_of(
     *media_types: str,
     reads: bool = True,
 ) -> Operation:
-    """Return one operation of central's that answers with a file of one of these types."""
+    """Declare an operation of central that answers with a file of one of these media types."""
     first, *others = media_types
     return Operation(
         method,
@@ -127,12 +127,12 @@ def file_of(
 
 
 def upload(method: Method, path: str, rule: Rule, resource: str, purpose: str) -> Operation:
-    """Return one operation of central's that takes a form with a file."""
+    """Declare an operation of central that takes a multipart form with a file."""
     return replace(relayed(method, path, rule, resource, purpose), body_type=MULTIPART)
 
 
 def signing_in(method: Method, path: str, purpose: str, *, form: bool = False) -> Operation:
-    """Return one operation of central's that may begin a session; `form`: a browser sends it as a form."""
+    """Declare an operation of central that may begin a session; `form`: a browser sends an HTML form."""
     step = relayed(method, path, NO_SESSION, "session", purpose, answer=ExternalSignInAnswer)
     return replace(step, signs_in=True, body_type=FORM if form else JSON)
 
@@ -146,7 +146,16 @@ def posts(
     page: bool = False,
     reads: Collection[str] | Literal["all"] = (),
 ) -> tuple[Operation, ...]:
-    """POST operations that share their rule: what comes after the prefix, and what it is for; which of them read."""
+    """Declare POST operations that share a rule.
+
+    Args:
+        prefix: the beginning of their paths.
+        rule: their rule.
+        resource: the field that is null in their error envelope.
+        purposes: for each operation, the rest of its path and its summary.
+        page: whether they answer with an HTML page.
+        reads: the suffixes of those that change nothing, or "all".
+    """
     return tuple(
         relayed("POST", prefix + suffix, rule, resource, purpose, page=page, reads=reads == "all" or suffix in reads)
         for suffix, purpose in purposes
@@ -156,7 +165,7 @@ def posts(
 def kept(
     path: str, resource: str, permission: str, noun: str, methods: Iterable[Method] = ("PUT", "PATCH", "DELETE")
 ) -> tuple[Operation, ...]:
-    """Declare creation, change and deletion of records, each with its permission, as `can_add_<permission>`."""
+    """Declare creation, change and deletion of records: PUT needs `can_add_<permission>`, PATCH edit, DELETE delete."""
     verbs = {"PUT": ("add", "Create"), "PATCH": ("edit", "Update"), "DELETE": ("delete", "Delete")}
     chosen = ((method, *verbs[method]) for method in methods)
     return tuple(
