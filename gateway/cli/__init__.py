@@ -1,4 +1,4 @@
-"""The commands of `edge-gateway`, one file per group."""
+"""The commands of `edge-gateway`, one module per group."""
 
 from gateway.cli.app import main
 

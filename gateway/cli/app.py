@@ -1,4 +1,4 @@
-"""The program `edge-gateway`: its commands, and how their failures end it."""
+"""The program `edge-gateway`: its commands, and the messages and exit statuses of their failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MISCONFIGURED = 2
 UNREACHABLE = 3
 INTERRUPTED = 130
 COMPLETE = "_EDGE_GATEWAY_COMPLETE"
-"""Set by the shells' completion, which the package installs."""
+"""The variable that is set when a shell asks for completions of a command line."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ def main() -> None:
     """
     invocation = Invocation()
     if COMPLETE in os.environ:
-        # Only a shell that completes a line needs it.
+        # Imported only here, because only a shell that completes a line needs it.
         from typer._completion_classes import completion_init  # noqa: PLC0415
 
         completion_init()
@@ -100,7 +100,7 @@ def _explain(error: Exception) -> int:
 
 
 def _innermost(error: Exception) -> Exception:
-    """Unwrap an error from exception groups of one."""
+    """Return the error inside nested exception groups that hold only one."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

@@ -1,4 +1,4 @@
-"""`edge-gateway bundle`: a file for whoever is called, without secrets."""
+"""`edge-gateway bundle`: a file with facts for support staff, without secrets."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def bundle(
 
 
 def _alone(path: Path, *, site: Path, data: Path, name: str, at: int) -> None:
-    """Write what can be told without a gateway, and what is wrong with its site file."""
+    """Write a bundle without a running gateway: facts of the machine, and the faults of the site file.
+
+    `at` is the time of the bundle's files, in seconds since 1970.
+    """
     from gateway.runtime.redaction import Redaction  # noqa: PLC0415  # help answers faster
     from gateway.site import Secrets, load, secrets_folder  # noqa: PLC0415
     from gateway.support.archive import archive  # noqa: PLC0415

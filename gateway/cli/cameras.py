@@ -1,4 +1,4 @@
-"""`edge-gateway cameras`: what the cameras record, and their newest pictures."""
+"""`edge-gateway cameras`: the state of the cameras, and their newest pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`edge-gateway cards explain`: how a printed number and what a reader reads fit together."""
+"""`edge-gateway cards explain`: how the number printed on a card and the bits of its reading belong together."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _Id = Annotated[int, typer.Argument(metavar="ID", min=1, help="The card's id, as
 
 
 class CardShown(Answer):
-    """A card. What central has of it besides is kept for --json."""
+    """A card. Further fields of central are kept for --json."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -139,7 +139,7 @@ def _set_status(card: int, status: str, reason: str, *, data: Data, url: Url, as
 
 
 def _found(gateway: Gateway, text: str) -> list[CardShown]:
-    """Return the cards with this text, at most 2,000."""
+    """Return the cards with this text in number, plate, holder or user name, at most 2,000."""
     found: list[CardShown] = []
     while len(found) < _MOST_SHOWN:
         body = {"search": text, "page": len(found) // _PAGE + 1, "page_limit": _PAGE}

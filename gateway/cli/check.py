@@ -1,4 +1,4 @@
-"""`edge-gateway check`: judge a site file without starting anything."""
+"""`edge-gateway check`: check a site file without starting anything."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check(
 
 
 def _rewrite(site: Path) -> None:
-    """Write the file in today's format; what it was is kept beside it."""
+    """Write the site file in the present format, and keep a copy of the old one beside it. Raises ConfigError."""
     load(site)  # a file with faults stays as it is
     try:
         before = site.read_text("utf-8-sig")

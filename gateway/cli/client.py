@@ -1,4 +1,4 @@
-"""Requests to a running gateway, and what becomes of its answers."""
+"""Requests of commands to a running gateway, and the reading and saving of its answers."""
 
 from __future__ import annotations
 
@@ -42,48 +42,48 @@ class _SignedIn(Answer):
 
 
 class LocalConnection(HTTPConnection):
-    """HTTP over the local socket of the gateway whose run folder this is."""
+    """HTTP over a gateway's local socket, which is in its run folder."""
 
     def __init__(self, run_folder: Path) -> None:
         super().__init__("localhost")
         self._path = run_folder / INTERFACE_SOCKET
 
     def connect(self) -> None:
-        """See `HTTPConnection.connect`."""
+        """Connect to the socket. See `HTTPConnection.connect`."""
         self.sock = connect(self._path, within=_CONNECT_SECONDS)
         self.sock.settimeout(SECONDS)
 
 
 class Gateway:
-    """A running gateway. At a remote one `session` says who asks; on the local socket the kernel does."""
+    """A running gateway. A remote one needs a `session`; on the local socket, the kernel identifies the user."""
 
     def __init__(self, name: str, connection: Callable[[], HTTPConnection]) -> None:
-        """Take its `name` in messages, and what makes a new connection to it."""
+        """Take its `name` for messages, and a function that makes a new connection to it."""
         self._name = name
         self._connection = connection
         self.session = ""
 
     @classmethod
     def local(cls, run_folder: Path) -> Self:
-        """Return the gateway of this machine with this run folder."""
+        """Return the gateway on this machine that has this run folder."""
         return cls(str(run_folder.parent), lambda: LocalConnection(run_folder))
 
     @classmethod
     def remote(cls, address: str) -> Self:
-        """Return the gateway at an address, as `https://host:port`."""
+        """Return the gateway at an address such as `https://host:port`."""
         parts = urlsplit(address)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         return cls(parts.netloc, lambda: kind(parts.netloc, timeout=SECONDS))
 
     def answer_of(self, shape: type[AnswerT], path: str, body: Mapping[str, object] | None) -> AnswerT:
-        """Return the answer to a POST of `body`, or to a GET without one.
+        """Return the answer to a POST of `body`, or to a GET if `body` is None, parsed as `shape`.
 
-        Raises GatewayError: what `asked` raises, and that the answer is not of this shape.
+        Raises GatewayError as `asked` does, and when the answer does not have this shape.
         """
         return self.read(shape, self.asked(path, body))
 
     def read(self, shape: type[AnswerT], told: bytes) -> AnswerT:
-        """Return an answer in this shape. Raises GatewayError when it is not of it."""
+        """Parse an answer as `shape`. Raises GatewayError when it does not have this shape."""
         try:
             return shape.model_validate_json(told)
         except ValidationError as error:
@@ -99,9 +99,10 @@ class Gateway:
         method: str = "",
         also: tuple[int, ...] = (),
     ) -> bytes:
-        """Return the answer to a POST of `body`, or to a GET without one, as it came. Raises GatewayError.
+        """Return the raw answer to a POST of `body`, or to a GET if `body` is None.
 
-        `method` is another one than those; `also` are statuses besides 200 to 299 whose answer is returned too.
+        `method` replaces POST or GET. `also` are statuses besides 200 to 299 whose answer is returned too. Raises as
+        `answered` does, and GatewayError when the answer breaks off.
         """
         with self.answered(path, body, method=method, also=also) as answer:
             return b"".join(pieces(answer))
@@ -115,9 +116,10 @@ class Gateway:
         method: str = "",
         also: tuple[int, ...] = (),
     ) -> Iterator[HTTPResponse]:
-        """Give the answer, its body still to be read.
+        """Send a request; the context yields the answer, whose body is still to be read. Arguments as for `asked`.
 
-        Raises GatewayError with the gateway's message, and ConfigError when it says that the request is wrong.
+        Raises GatewayError with the gateway's message; ConfigError if the gateway says that the request is wrong (400);
+        GatewayUnreachable when no gateway answers.
         """
         connection = self._connection()
         try:
@@ -155,7 +157,7 @@ class Gateway:
 
 @contextmanager
 def session_at(gateway: Gateway, user: str, password: str) -> Iterator[None]:
-    """Sign in, asking for a code where the account has a second factor, and sign out when the context ends."""
+    """Sign in, and sign out when the context ends. Prompts for a code if the account has a second factor."""
     answer = gateway.answer_of(_SignedIn, "/v1/auth/login", {"username": user, "password": password})
     gateway.session = answer.session
     if answer.user.mfa_enabled:
@@ -180,12 +182,15 @@ def pieces(answer: HTTPResponse) -> Iterator[bytes]:
             yield piece
     except (OSError, HTTPException) as error:
         raise GatewayError(_BROKE_OFF) from error
-    if answer.length:  # so many bytes are missing
+    if answer.length:  # the number of bytes that are missing
         raise GatewayError(_BROKE_OFF)
 
 
 def save(gateway: Gateway, path: str, file: Path) -> None:
-    """Write the answer to a GET into a file, as `replacing` does. Raises GatewayError, and ConfigError as there."""
+    """Save the answer to a GET in a file, which is replaced only if all of it arrived.
+
+    Raises GatewayError, or ConfigError when the file cannot be written.
+    """
     with gateway.answered(path) as answer, replacing(file) as draft, draft.open("wb") as written:
         for piece in pieces(answer):
             written.write(piece)
@@ -193,11 +198,12 @@ def save(gateway: Gateway, path: str, file: Path) -> None:
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """Give a draft to write, which takes the file's place when all went well; else the file stays as it was.
+    """Yield the path of a draft, which replaces the file when the context ends without an error.
 
-    What is no plain file, as /dev/stdout, is written itself. Raises ConfigError when it cannot be written.
+    If `file` is not a regular file (such as /dev/stdout), it is written directly. Raises ConfigError when the file
+    cannot be written.
     """
-    target = file.resolve()  # a link to the file stays one
+    target = file.resolve()  # keep a symbolic link, and replace the file behind it
     plain = target.is_file() or not target.exists()
     draft = target.with_name(f".{target.name}.new") if plain else file
     try:

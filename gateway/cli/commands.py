@@ -1,4 +1,4 @@
-"""Table of the program's commands. A command's module is imported when it is called, not for `--help`."""
+"""The table of the program's commands. A command's module is imported only when the command is called."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ class Named:
     """A command, or a group of them, that is not imported yet.
 
     Attributes:
+        name: its name on the command line.
         summary: the first paragraph of its own help.
-        place: `module:name` of its function, or of its `typer.Typer` when it is a group.
+        place: `module:name` of its function, or of its `typer.Typer` if it is a group.
     """
 
     name: str
@@ -24,7 +25,7 @@ class Named:
     place: str
 
     def loaded(self) -> Any:
-        """Return the command itself."""
+        """Import and return the command or group."""
         module, _, name = self.place.partition(":")
         found = getattr(importlib.import_module(module), name)
         alone = typer.Typer(rich_markup_mode="markdown")  # joins the lines of a paragraph
@@ -149,7 +150,7 @@ NAMED = (
 
 
 class NamedCommands(TyperGroup):
-    """Group of commands with names and summaries; the called one is loaded on demand."""
+    """The group of all commands, with names and summaries for `--help`; a command is loaded when it is called."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -157,6 +158,6 @@ class NamedCommands(TyperGroup):
         self._named = {named.name: named for named in NAMED}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Resolve the command and load it."""
+        """Return the name, the loaded command, and the remaining arguments. See `TyperGroup.resolve_command`."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else self._named[name].loaded(), rest

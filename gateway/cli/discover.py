@@ -1,4 +1,4 @@
-"""`edge-gateway discover`: what is there that no site file has yet."""
+"""`edge-gateway discover`: a search for ports, units and cameras that no site file has yet."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def discover(
 
 
 def found_ports(scanned: list[str] | tuple[()]) -> list[FoundLine]:
-    """Return the serial ports of this machine, without those that were scanned."""
+    """Return the serial ports of this machine, except those in `scanned`."""
     from drivers.discovery.serial_ports import serial_ports  # noqa: PLC0415  # help answers faster
 
     known = set(scanned)
@@ -97,7 +97,10 @@ def found_ports(scanned: list[str] | tuple[()]) -> list[FoundLine]:
 
 
 def units_on(line: str, numbers: list[int], *, baud: int, framing: Framing, data: Path, url: str) -> FoundLine:
-    """Look for units on a line: by the running gateway where it has it, else here. A fault of the line is a note."""
+    """Scan a line for units: through the running gateway if it has the line, else directly.
+
+    A fault of the line is returned as the line's `note`.
+    """
     found: list[FoundLine] = []
 
     def ask(gateway: Gateway, known: Line) -> None:
@@ -121,7 +124,10 @@ def units_on(line: str, numbers: list[int], *, baud: int, framing: Framing, data
 async def ask_network(
     kinds: frozenset[Kind], interfaces: list[str] | None, seconds: float
 ) -> tuple[list[FoundCamera], list[str]]:
-    """Ask the network for cameras, and for what else announces itself."""
+    """Search the network by ONVIF and mDNS for `seconds`; return cameras, and descriptions of other services.
+
+    `interfaces` are the addresses of the interfaces to use; None for all.
+    """
     from drivers.discovery.addresses import ipv4_addresses  # noqa: PLC0415  # help answers faster
     from drivers.discovery.ws_discovery import onvif_cameras  # noqa: PLC0415
 

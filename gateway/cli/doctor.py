@@ -1,4 +1,4 @@
-"""`edge-gateway doctor`: what is wrong at the site, and what to do."""
+"""`edge-gateway doctor`: the site's problems, and what to do about them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT_READY = 503
 
 
 class Problem(Answer):
-    """A problem as the gateway tells it."""
+    """A problem of the site, with the fields that are printed."""
 
     title: str
     text: str

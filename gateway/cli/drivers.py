@@ -1,4 +1,4 @@
-"""`edge-gateway drivers`: the families of devices, and the profiles with what each can do."""
+"""`edge-gateway drivers`: the drivers, and the device profiles with their commands and points."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def drivers(
 
 
 def profile_files(folder: Path | None) -> dict[str, Path]:
-    """Return the profiles by name, the site's own first."""
+    """Return the paths of profiles by name, sorted. A profile in `folder` replaces a shipped one of the same name."""
     folders = (*((folder,) if folder else ()), SHIPPED_PROFILES)
     found = [path for place in folders for path in sorted(place.glob("*.toml"))]
     return dict(sorted({path.stem: path for path in reversed(found)}.items()))
@@ -57,7 +57,7 @@ def _drivers_table() -> Table:
 
 
 def driver_row(model: type[BaseModel]) -> tuple[str, str]:
-    """Return a driver's name and what it is for."""
+    """Return a driver's name, and the first line of its model's docstring, which says what it is for."""
     (name,) = get_args(model.model_fields["driver"].annotation)
     return str(name), (model.__doc__ or "").split("\n", 1)[0].replace("`", "")
 
@@ -69,7 +69,7 @@ def device_models() -> tuple[type[BaseModel], ...]:
 
 def _profiles_table(paths: dict[str, Path]) -> Table:
     table = Table("profile", "device and line", "what it has", title="profile = …", title_justify="left")
-    table.columns[0].no_wrap = True  # it is what a site file needs, letter by letter
+    table.columns[0].no_wrap = True  # the name is copied to the site file
     for name, path in paths.items():
         device, line, commands, points, besides, unproven = profile_row(path)
         has = [f"commands {commands}" if commands else "", f"points {points}" if points else "", besides]
@@ -83,10 +83,13 @@ def _profiles_table(paths: dict[str, Path]) -> Table:
 
 
 def profile_row(path: Path) -> tuple[str, str, str, str, str, str]:
-    """Return what a profile can do; for a faulty one, its first fault."""
+    """Return a profile's name, line, commands, points, further abilities, and unproven parts, each as text.
+
+    For a faulty profile, the name is "faulty", and the fifth text is its first fault.
+    """
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
-        if "family" in raw:  # the other families say what they have under the same names
+        if "family" in raw:  # profiles of other families than Modbus
             commands, points = (raw.get(key) for key in ("commands", "points"))
             names = [", ".join(part) if isinstance(part, dict) else "" for part in (commands, points)]
             name, family, kind, said = (str(raw.get(key, "")) for key in ("name", "family", "kind", "unproven"))

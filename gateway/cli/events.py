@@ -1,4 +1,4 @@
-"""`edge-gateway events`: events of the site, listed, followed and exported."""
+"""`edge-gateway events`: lists, follows and exports the events of the site."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class EventShown(Answer):
 
     @property
     def severity(self) -> str:
-        """Its severity in a word."""
+        """The name of its severity."""
         return Severity(self.subcategory).name.lower()
 
 
 class _Events(Answer):
-    """A page. A search that takes long is not `complete`, and goes on at the cursor."""
+    """A page of events. A long search stops early: then `complete` is false, and `next_cursor` continues it."""
 
     events: tuple[EventShown, ...]
     next_cursor: int | None = None
@@ -72,7 +72,7 @@ class _Events(Answer):
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """The events that are wanted. `body` is what the gateway filters by; the rest is left out here."""
+    """A filter of events. `body` is the part that the gateway applies; the lane and severity are applied here."""
 
     body: dict[str, object]
     lane: str
@@ -82,7 +82,7 @@ class _Filter:
         return event.subcategory >= self.least and self.lane in ("", event.lane_id)
 
     def at(self, site: SiteNow) -> _Filter:
-        """Return it with the lane's id for its name. Raises ConfigError with the lanes of the site when it has none."""
+        """Return the filter with the lane's id in place of its name. Raises ConfigError for an unknown lane."""
         return replace(self, lane=site.lane(self.lane).lane_id) if self.lane else self
 
 
@@ -182,10 +182,10 @@ def export(
 
 
 def _newest_first(gateway: Gateway, wanted: _Filter) -> Iterator[EventShown]:
-    """Yield the events that are wanted; more are fetched when they are asked for.
+    """Yield the events that pass the filter, fetching page after page on demand.
 
-    A page is named beside the cursor: an account that pulls by cursor alone counts as a consumer, which is waited for
-    before events are deleted.
+    `page` 2 is sent with the cursor, because an account that pulls by cursor alone counts as a consumer, for which
+    unread events are kept.
     """
     body = {**wanted.body, "page_limit": PAGE}
     while True:
@@ -226,5 +226,5 @@ def _json_shown(event: EventShown) -> str:
 
 
 def _as_text(value: object) -> object:
-    """Return a value that no spreadsheet takes for a formula."""
+    """Return a value for CSV; a text that a spreadsheet would take for a formula gets a leading apostrophe."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")) else value

@@ -1,4 +1,4 @@
-"""`edge-gateway evidence`: an event's proof package, fetched from the running gateway, and judged anywhere."""
+"""`edge-gateway evidence`: fetches an event's proof package from the running gateway, and verifies one anywhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gateway.proof_package import (
 
 
 class _EventFirst(TyperGroup):
-    """`proof 4711 …` means `proof fetch 4711 …`."""
+    """A group whose command `fetch` may be left out: `evidence 4711 …` means `evidence fetch 4711 …`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         return super().resolve_command(ctx, ["fetch", *args] if args and args[0].isdecimal() else args)
@@ -127,7 +127,7 @@ def chain(
 
 
 def _must_share(before: Verified, after: Verified) -> None:
-    """Raise an error unless both packages have the same site and a camera in common."""
+    """Raise ProofBroken unless both packages are of the same site and have a camera in common."""
     if before.fingerprint != after.fingerprint:
         raise ProofBroken(("the packages are of two sites: other keys signed them",))
     old, new = ({clip.camera_id for clip in found.manifest.clips} for found in (before, after))
@@ -165,7 +165,7 @@ def _summary(found: Verified) -> str:
 
 
 def _rest_of_visit(manifest: Manifest) -> Iterator[str]:
-    """Yield the rest of the visit, each decision with its trace."""
+    """Yield lines on the other events of the visit, each decision with its trace."""
     for event in manifest.visit:
         if event.id != manifest.event.id:
             yield f"  of the same visit, event {event.id} at {event.date_at}, {event.name}: {event.description}"
@@ -173,7 +173,7 @@ def _rest_of_visit(manifest: Manifest) -> Iterator[str]:
 
 
 def _of_camera(found: Verified, camera_id: int) -> ClipEntry | None:
-    """Return all of a camera's footage in a package as one clip, each segment once."""
+    """Return all of a camera's footage in a package as one clip, each segment once; None without footage of it."""
     clips = [clip for clip in found.manifest.clips if clip.camera_id == camera_id]
     segments = {segment.path: segment for clip in clips for segment in clip.segments}
     return clips[0].model_copy(update={"segments": tuple(segments.values())}) if clips else None

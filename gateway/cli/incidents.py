@@ -1,4 +1,4 @@
-"""`edge-gateway incidents` and `replay`: what a lane did around an alarm, fetched, and run again."""
+"""`edge-gateway incidents` and `replay`: fetch what a lane did around an alarm, and run it again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DIFFERS = 1
 
 
 class SavedIncident(Answer):
-    """A file of an incident."""
+    """The file of a saved incident; `size` in bytes."""
 
     name: str
     size: int

@@ -1,4 +1,4 @@
-"""`edge-gateway lanes`: lanes and their gates, watched and commanded."""
+"""`edge-gateway lanes`: shows lanes, watches them, and commands their gates."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ _COMMANDS: Mapping[str, str] = {"open": "/v1/device/open", "closed": "/v1/device
 
 
 def _move(named: str, wanted: str, *, data: Data, url: Url) -> None:
-    """Command the gate and follow it. Raises GatewayError when it does not get there."""
+    """Command the gate and follow it for 30 s. Raises GatewayError when it does not reach the position `wanted`."""
     with connected(data, url) as gateway:
         found = site_now(gateway).lane(named)
         gateway.asked(_COMMANDS[wanted], {"id": found.gate_id})
@@ -144,7 +144,7 @@ def _move(named: str, wanted: str, *, data: Data, url: Url) -> None:
 
 
 def _followed(gateway: Gateway, lane: Lane, wanted: str) -> Lane:
-    """Print each position on the way; return the lane once it is there, or the time is over."""
+    """Print each change of position; return the lane once it has the position `wanted`, or after 30 s."""
     until = time.monotonic() + MOVE_SECONDS
     position = lane.position
     while True:

@@ -1,4 +1,4 @@
-"""A line that a command opens itself, because no gateway has it: listening, scanning, reading one unit."""
+"""Lines that a command opens itself, because no running gateway has them: listening, scanning, reading one unit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 def late(answer: TracedAnswer, timeout: float) -> Answered:
-    """Describe, as a line of `probe bus`, a unit that answered late or unasked."""
+    """Return a unit that answered late or unasked as a result of `probe bus`, with a hint. `timeout` in seconds."""
     if answer.after is None:
         words = "heard though it was not asked: another master on the line, or an answer under a wrong address"
         return Answered(answer.unit, words, is_clear=True)
@@ -41,7 +41,7 @@ def late(answer: TracedAnswer, timeout: float) -> Answered:
 
 
 def hint_of(traced: AnswerTrace, device: ModbusDevice, profile: UnitProfile) -> str:
-    """Describe what arrived instead of the answer; "" for nothing."""
+    """Return a hint from the bytes that arrived instead of the answer; "" without one."""
     answers = traced.answers()
     others = ", ".join(str(answer.unit) for answer in answers if answer.unit != device.unit)
     own = next((answer.after for answer in answers if answer.unit == device.unit), None)
@@ -53,7 +53,7 @@ def hint_of(traced: AnswerTrace, device: ModbusDevice, profile: UnitProfile) -> 
 
 
 async def listen(spec: LinkSpec, trace: LineTrace, seconds: float) -> None:
-    """Trace what comes for so many seconds. Raises LinkError."""
+    """Trace every byte that arrives within `seconds`. Raises LinkError."""
     connection = await open_link(spec)
     try:
         with suppress(TimeoutError):
@@ -68,14 +68,17 @@ async def listen(spec: LinkSpec, trace: LineTrace, seconds: float) -> None:
 async def scan(
     specs: list[LinkSpec], units: list[int], *, framing: Framing, timeout: float, console: Console, frames: bool
 ) -> list[tuple[int, Answered]]:
-    """Ask all units with each of the specs; return who answered, with the speed. Raises LinkError."""
+    """Ask every unit with each of the line's settings; return the speed and the answer of each unit that answered.
+
+    `timeout`: seconds for each answer; `frames`: print the bytes to `console`. Raises LinkError.
+    """
     found: list[tuple[int, Answered]] = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("asking", total=len(specs) * len(units))
         for spec in specs:
             traced = AnswerTrace(framing=framing)
             trace = _both(LineTrace(console=console), traced) if frames else traced
-            line = Bus(name=spec.url, spec=spec, trace=trace, silent_limit=len(units) + 1)  # silence is to be expected
+            line = Bus(name=spec.url, spec=spec, trace=trace, silent_limit=len(units) + 1)  # most are silent
 
             async def ask_all(line: Bus = line, spec: LinkSpec = spec, traced: AnswerTrace = traced) -> None:
                 clear = set()
@@ -103,7 +106,7 @@ async def look(
     send: Literal["open", "stop"] | None,
     trace: LineTrace,
 ) -> UnitValues:
-    """Send a command to a device, if one is wanted, and read it. Raises DriverError."""
+    """Send the command `send` to a device, unless it is None, and read the device's values. Raises DriverError."""
     traced = AnswerTrace(framing=device.framing)
     line = Bus(name=device.link, spec=spec, trace=_both(trace, traced))
     session = Session(bus=line, unit=device.unit, framing=device.framing, timeout=profile.reply_ms / 1000)
@@ -149,7 +152,7 @@ async def _send(session: Session, profile: UnitProfile, name: Literal["open", "s
 
 
 async def _beside(line: Bus, body: Callable[[], Awaitable[None]]) -> None:
-    """Run `body` while the line is served."""
+    """Run `body` while the line's task runs."""
     async with asyncio.TaskGroup() as group:
         serving = group.create_task(line.run())
         try:
@@ -159,7 +162,7 @@ async def _beside(line: Bus, body: Callable[[], Awaitable[None]]) -> None:
 
 
 def run_on_line(body: Coroutine[None, None, Result]) -> Result:
-    """Run `body` to its end; report a fault of the line in one sentence."""
+    """Run `body` to its end and return its result. Raises CommandRefused with one sentence for a fault of the line."""
     try:
         return asyncio.run(body)
     except DriverError as error:
@@ -176,7 +179,7 @@ def _first(error: BaseException) -> BaseException:
 
 
 def spec_at(url: str, *, baud: int, parity: Literal["none", "even", "odd"], stop_bits: int, force: bool) -> LinkSpec:
-    """Return the settings of a line by its address. Raises ConfigError, and CommandRefused for one in use."""
+    """Return the settings of the line at an address. Raises ConfigError, or CommandRefused if the line is in use."""
     try:
         link = Link(id="line", url=url, baud=baud, parity=parity, stop_bits=1 if stop_bits == 1 else 2)
     except ValueError as error:
@@ -187,7 +190,7 @@ def spec_at(url: str, *, baud: int, parity: Literal["none", "even", "odd"], stop
 
 
 def spec_of(link: Link, *, force: bool) -> LinkSpec:
-    """Return the line's settings; refuse a line that another program uses."""
+    """Return the settings of a link. Raises CommandRefused if the line is in use, unless `force`."""
     if not force and is_connected(link.url):
         raise CommandRefused(
             f"{link.url} is open already on this machine, by a program that is no gateway you may ask:"
@@ -204,7 +207,7 @@ def spec_of(link: Link, *, force: bool) -> LinkSpec:
 
 
 def profile_of(site: Site, path: Path, device: ModbusDevice) -> UnitProfile:
-    """Return the profile of a device of a site file. Raises ConfigError for none."""
+    """Return the profile of a device of a site file. Raises ConfigError if there is none."""
     found = find_profile(device.profile, profile_folders(site, path))
     if found is None:
         raise ConfigError(f"no profile {device.profile!r}")
@@ -212,7 +215,10 @@ def profile_of(site: Site, path: Path, device: ModbusDevice) -> UnitProfile:
 
 
 def addresses(text: str, *, lowest: int, highest: int, option: str) -> list[int]:
-    """Parse `1-4,10` into numbers, in order, each once."""
+    """Parse a list such as `1-4,10` into numbers, in order, each once.
+
+    Raises ConfigError, which names `option`, for malformed text or a number outside `lowest` to `highest`.
+    """
     numbers: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")

@@ -1,4 +1,4 @@
-"""Bytes of a line, printed with their time and direction."""
+"""Printing of a line's bytes with their time and direction."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _ASCII = 0x80
 
 
 class LineTrace:
-    """Printer of the bytes on a line: `→` sent, `←` received, `✗` received without a request to which they belong."""
+    """Printer of the bytes on a line: `→` sent, `←` received, `✗` received but belonging to no request."""
 
     def __init__(
         self, *, console: Console, characters: bool = False, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """Begin at time 0. `characters`: show the bytes as text too."""
+        """Set the time 0 of the trace to now. `characters`: show the bytes as text too."""
         self._characters = characters
         self._console = console
         self._began = monotonic()
 
     def __call__(self, direction: Direction, data: bytes, at: float) -> None:
-        """Print one piece of bytes."""
+        """Print some bytes; `at` is the monotonic time at which they were sent or arrived."""
         sign, colour = _SIGNS[direction]
         line = Text(f"{at - self._began:9.3f} s {sign} ")
         line.append(data.hex(" "), style=colour)

@@ -1,4 +1,4 @@
-"""Detection of a line that is already in use on this machine, because two masters spoil each other's answers."""
+"""Detection of a line that is already in use on this machine: two masters would garble each other's answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _remote_ends(table: Path) -> list[tuple[str, str]]:
 
 
 def _in_table(host: str) -> str:
-    """Write an address as the system's table does: 32-bit words in the machine's byte order."""
+    """Return an address in the form of /proc/net/tcp: hexadecimal 32-bit words in the machine's byte order."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     packed = socket.inet_pton(family, host)
     return "".join(packed[place : place + 4][::-1].hex().upper() for place in range(0, len(packed), 4))

@@ -1,4 +1,4 @@
-"""`edge-gateway media`: the disk of footage."""
+"""`edge-gateway media`: the disk for footage."""
 
 from __future__ import annotations
 

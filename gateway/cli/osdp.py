@@ -1,4 +1,4 @@
-"""`edge-gateway osdp`: readers' keys."""
+"""`edge-gateway osdp`: the keys of OSDP readers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _reader(site: Site, device_id: int) -> tuple[OsdpReaderDevice, Link]:
 def _has_secret(name: str, secrets: Secrets) -> bool:
     try:
         secrets.get(name)
-    except ConfigError:  # none, or an unreadable one, which `NewSecret` reports
+    except ConfigError:  # no secret, or an unreadable one, which `NewSecret` will report
         return False
     return True
 

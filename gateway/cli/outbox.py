@@ -46,7 +46,7 @@ class _Rows(Answer):
 
 
 class _Reason(Answer):
-    """A reason why records wait: the error of their last try."""
+    """A reason why records wait: the error of their last attempt, and the number of records with it."""
 
     count: int
     kind: str

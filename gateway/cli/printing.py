@@ -1,4 +1,4 @@
-"""What commands print for programs."""
+"""JSON output of commands, for programs."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def print_json(told: bytes) -> None:
 
 
 def print_answers(shown: Iterable[BaseModel]) -> None:
-    """Print parts of an answer as an indented JSON list."""
+    """Print models as an indented JSON list."""
     typer.echo(json.dumps([one.model_dump(mode="json") for one in shown], indent=2, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""`edge-gateway probe`: look at a port, a bus or one unit; a running gateway is asked, and keeps working."""
+"""`edge-gateway probe`: tests a port, a bus or one unit; a running gateway does that for its own lines."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Force = Annotated[
 
 
 def why_not_probed(device: Device, site: Site) -> str:
-    """Describe what to do instead with a device that does not speak Modbus."""
+    """Return a sentence on what to do instead with a device that does not speak Modbus."""
     link = next(link for link in site.links if link.id == device.link)
     words = f"device {device.id} ({device.name}) is a {device.driver} and speaks no Modbus"
     line = f" --baud {link.baud} --parity {link.parity} --stop-bits {link.stop_bits}" if link.kind == "serial" else ""

@@ -1,4 +1,4 @@
-"""`edge-gateway reload`: have the running gateway take over what changed in its site file."""
+"""`edge-gateway reload`: has the running gateway apply the changes of its site file."""
 
 from __future__ import annotations
 

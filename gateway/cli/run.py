@@ -25,7 +25,7 @@ def run(
 
     Example: edge-gateway run /etc/edge-gateway/site.toml --data /var/lib/edge-gateway
     """
-    gc.disable()  # what modules are made of stays; to look for garbage in it takes a fifth of the time of loading them
+    gc.disable()  # modules leave no garbage, and collecting during their import would take a fifth of its time
     from gateway.app import run as daemon  # noqa: PLC0415  # the whole daemon; other commands start faster without it
 
     gc.enable()

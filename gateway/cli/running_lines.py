@@ -1,4 +1,4 @@
-"""The lines that a running gateway has open: found by name or address, scanned, and followed."""
+"""The lines of a running gateway: look-up by name or address, scans, and frames as they come."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_SCAN_SECONDS = 660.0
 
 
 class Unit(Answer):
-    """A unit on a line. `reply` is the median of its answers, in milliseconds; counts are of the last hour."""
+    """A unit on a line. `reply` is the median time of its answers, in ms; counts are those of the last hour."""
 
     unit: int
     devices: tuple[str, ...]
@@ -35,7 +35,7 @@ class Unit(Answer):
 
 
 class ScannedUnit(Answer):
-    """A unit that a scan found, or one that the site uses."""
+    """A unit that a scan found, or that the site uses; `is_clear` is false for a garbled answer."""
 
     unit: int
     devices: tuple[str, ...]
@@ -45,7 +45,7 @@ class ScannedUnit(Answer):
 
 
 class Scan(Answer):
-    """A scan as far as it is."""
+    """The state of a scan. `ended` is "" while it runs, else how it ended."""
 
     total: int
     asked: int
@@ -76,7 +76,7 @@ class _ScanAnswer(Answer):
 
 
 class Frame(Answer):
-    """A request and what came of it, in words."""
+    """A request and its result, in words."""
 
     number: int
     at: int
@@ -105,17 +105,17 @@ class _Frames(Answer):
 
 
 def lines_of(gateway: Gateway) -> tuple[Line, ...]:
-    """Return the lines whose units the gateway polls. Raises GatewayError."""
+    """Return the lines of the gateway. Raises GatewayError."""
     return gateway.answer_of(_Lines, "/status/line/list", None).lines
 
 
 def line_named(gateway: Gateway, wanted: str) -> Line | None:
-    """Return the gateway's line of this name or address, None when it has none."""
+    """Return the gateway's line with this name or address; None if there is none. Raises GatewayError."""
     return next((line for line in lines_of(gateway) if wanted in {line.name, line.url}), None)
 
 
 def must_have(gateway: Gateway, wanted: str) -> Line:
-    """Return the gateway's line of this name or address. Raises ConfigError when it has none."""
+    """Return the gateway's line with this name or address. Raises ConfigError if there is none."""
     line = line_named(gateway, wanted)
     if line is None:
         known = ", ".join(f"{line.name} ({line.url})" for line in lines_of(gateway)) or "none"
@@ -124,7 +124,11 @@ def must_have(gateway: Gateway, wanted: str) -> Line:
 
 
 def asked_there(line: str, ask: Callable[[Gateway, Line], None], *, data: Path, url: str, force: bool) -> bool:
-    """Let the running gateway `ask` on its line; return False when none runs here, or it has no such line."""
+    """Call `ask` with the running gateway and its line; return False if no gateway runs here, or it has no such line.
+
+    With `url`, a missing gateway or line is an error (GatewayUnreachable, ConfigError). With `force`, no gateway is
+    asked.
+    """
     if force:
         return False
     with connected(data, url) as gateway:
@@ -141,7 +145,10 @@ def asked_there(line: str, ask: Callable[[Gateway, Line], None], *, data: Path, 
 
 
 def scan(gateway: Gateway, line: str, *, first: int, last: int, through_converter: bool) -> Scan:
-    """Scan a line in its idle turns, with a progress bar on stderr; Ctrl-C stops it. Raises GatewayError."""
+    """Scan a line through the gateway while it is idle, with a progress bar on stderr; return the result.
+
+    Ctrl-C stops the scan and returns what it has found. Raises GatewayError.
+    """
     body = {"line": line, "first": first, "last": last, "through_converter": through_converter}
     found = gateway.answer_of(_ScanAnswer, "/status/line/scan", body).scan
     until = time.monotonic() + _LONGEST_SCAN_SECONDS
@@ -158,7 +165,7 @@ def scan(gateway: Gateway, line: str, *, first: int, last: int, through_converte
 
 
 def follow(gateway: Gateway, line: str, *, seconds: float | None) -> Iterator[Frame]:
-    """Yield the last frames of a line, then each as it comes, for so many seconds. Raises GatewayError."""
+    """Yield the last frames of a line, then each as it comes, for `seconds`; None: for ever. Raises GatewayError."""
     after, until = 0, None if seconds is None else time.monotonic() + seconds
     while True:
         asked = urlencode({"line": line, "after": after})
@@ -171,7 +178,7 @@ def follow(gateway: Gateway, line: str, *, seconds: float | None) -> Iterator[Fr
 
 
 def device_values(gateway: Gateway, device_id: int) -> UnitValues:
-    """Return everything that the profile of a device names, read in idle turns of its line. Raises GatewayError."""
+    """Return every value that the device's profile names, read while its line is idle. Raises GatewayError."""
     told = gateway.answer_of(_Values, "/status/line/values", {"id": device_id}).values
     return UnitValues(told.position, told.points, told.readings)
 

@@ -1,4 +1,4 @@
-"""A part of a site file for what was found, ready to be put into one. Pure."""
+"""The part of a site file that describes found lines, units and cameras. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _PATHS = (
     ("hik", "/Streaming/Channels/101"),
     ("dahua", "/cam/realmonitor?channel=1&subtype=0"),
 )
-"""The usual place of the stream, by a word in the camera's name or model."""
+"""The usual path of the RTSP stream, by a word in the camera's name or model."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundUnit:
-    """A Modbus unit that answers; `devices` are those of the site that it already is."""
+    """A Modbus unit that answered; `devices` are the names of the site's devices at this unit, empty for a new unit."""
 
     unit: int
     answer: str
@@ -29,9 +29,9 @@ class FoundUnit:
 
 @dataclass(frozen=True, slots=True)
 class FoundLine:
-    """A line, and the units that were found on it. `framing` and `baud` are those at which they answer.
+    """A line, and the units that were found on it, which answered with this `framing` and `baud`.
 
-    `site_link` is the id of the link that the site has for it already, "" for a new line.
+    `site_link` is the id of the link that the site already has for the line; "" for a new line.
     """
 
     url: str
@@ -44,7 +44,7 @@ class FoundLine:
 
 @dataclass(frozen=True, slots=True)
 class FoundCamera:
-    """A camera, and how it was found."""
+    """A camera; `how` says in words how it was found."""
 
     address: str
     name: str
@@ -53,7 +53,7 @@ class FoundCamera:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Everything that was found."""
+    """The results of a search: lines, cameras, and descriptions of other services."""
 
     lines: tuple[FoundLine, ...] = ()
     cameras: tuple[FoundCamera, ...] = ()
@@ -61,7 +61,7 @@ class Found:
 
 
 def fragment(found: Found) -> str:
-    """Return the part of a site file: links, devices that are new, and cameras."""
+    """Return a part of a site file as TOML: new links, new devices, and cameras; "" for nothing."""
     return "\n".join((*_links(found.lines), *_cameras(found.cameras)))
 
 
@@ -111,7 +111,7 @@ def _path(name: str) -> str:
 
 
 def _slug(url: str, taken: set[str]) -> str:
-    """Make an id of a link out of its address, unlike those that are taken."""
+    """Make a link's id from its address, different from those in `taken`, and add it to them."""
     place = url.partition(":")[2].removeprefix("//").rpartition("/")[2]
     slug = re.sub(r"[^a-z0-9]+", "-", place.lower()).strip("-")[:40].strip("-") or "line"
     slug = slug if slug[0].isalpha() else f"line-{slug}"
@@ -125,7 +125,7 @@ def _name(value: str) -> str:
 
 
 def _text(value: str) -> str:
-    """Write a string as TOML has it; JSON's escapes are TOML's too."""
+    """Return a TOML string. TOML has all the escapes of JSON."""
     return json.dumps(_printable(value), ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""The state of the site, as commands read it from a running gateway."""
+"""The state of the site, which commands read from a running gateway."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Trouble(Answer):
 
 
 class Lane(Answer):
-    """A lane. `unable`: why it cannot admit vehicles or let them out."""
+    """A lane. `unable`: the troubles because of which it cannot admit vehicles or let them out."""
 
     lane_id: str
     name: str
@@ -40,7 +40,7 @@ class Lane(Answer):
 
 
 class Device(Answer):
-    """A device. `detail` says why it is lost."""
+    """A device. `detail` says why it does not answer."""
 
     device_id: int
     name: str
@@ -84,7 +84,7 @@ class GatewayState(Answer):
 
 
 class CentralNotice(Answer):
-    """Something that a technician should know of central."""
+    """A notice about central for technicians."""
 
     kind: str
 
@@ -127,20 +127,20 @@ class SiteNow(Answer):
         return moment.astimezone(ZoneInfo(self.gateway.timezone)).strftime(_TIME)
 
     def lane(self, named: str) -> Lane:
-        """Return the lane with this id or name. Raises ConfigError with those that there are."""
+        """Return the lane with this id or name. Raises ConfigError, which lists the site's lanes."""
         return _one("lane", named, [((lane.lane_id, lane.name), lane) for lane in self.lanes])
 
     def device(self, named: str) -> Device:
-        """Return the device with this id or name. Raises ConfigError with those that there are."""
+        """Return the device with this id or name. Raises ConfigError, which lists the site's devices."""
         return _one("device", named, [((str(item.device_id), item.name), item) for item in self.devices])
 
     def camera(self, named: str) -> Camera:
-        """Return the camera with this id or name. Raises ConfigError with those that there are."""
+        """Return the camera with this id or name. Raises ConfigError, which lists the site's cameras."""
         return _one("camera", named, [((str(item.camera_id), item.name), item) for item in self.cameras])
 
 
 class SiteAnswer(Answer):
-    """The answer that has the whole site."""
+    """The answer of `/status/now`."""
 
     snapshot: SiteNow
 
@@ -151,7 +151,7 @@ PATH = "/status/now"
 
 
 def site_now(gateway: Gateway) -> SiteNow:
-    """Ask for the state of the site. Raises what `Gateway.answer_of` raises."""
+    """Return the present state of the site. Raises what `Gateway.answer_of` raises."""
     return gateway.answer_of(SiteAnswer, PATH, None).snapshot
 
 

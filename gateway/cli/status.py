@@ -52,7 +52,7 @@ def _lines(site: SiteNow) -> Iterator[str]:
 
 
 def lane_words(lane: Lane) -> str:
-    """Return what a lane does, in one line."""
+    """Return a lane's state in one line: its gate, its phase, standing order, and troubles."""
     words = [f"gate {lane.position}"]
     if lane.phase != "idle" or not (lane.unable or lane.troubles):
         words.append(lane.phase)

@@ -1,4 +1,4 @@
-"""`edge-gateway sync`: state of synchronisation, fetching everything again, and consumers of the site's lists."""
+"""`edge-gateway sync`: the state of synchronisation, refresh and comparison, and consumers of the site's lists."""
 
 from __future__ import annotations
 
@@ -179,7 +179,10 @@ def _state(gateway: Gateway) -> _State:
 
 
 def _followed(gateway: Gateway, busy: Callable[[_State], bool], *, away: str) -> _State:
-    """Show the progress to its end. Raises GatewayError with `away` when central does not answer."""
+    """Print the progress while `busy`; return the last state.
+
+    Raises GatewayError when central does not answer; its message ends with `away`.
+    """
     said = ""
     while busy(state := _state(gateway)):
         if state.reachable is False:

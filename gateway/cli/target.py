@@ -1,4 +1,4 @@
-"""The gateway that a command asks: the one on this machine by its local socket, or another by its address."""
+"""The gateway that a command talks to: the one on this machine by its local socket, or another by its address."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ JsonWanted = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 
 @contextmanager
 def connected(data: Path, url: str) -> Iterator[Gateway]:
-    """Give the gateway of this data folder, or the one at `url` with a session that ends with the context.
+    """Yield the gateway of this data folder; with `url`, the gateway there, in a session that ends with the context.
 
     Raises GatewayError when the gateway refuses, GatewayUnreachable when none answers, ConfigError for a wrong `url`.
     """
@@ -62,7 +62,7 @@ def _parts_of(url: str) -> SplitResult:
     except ValueError:  # a port above 65535, or half a bracket
         sound = False
     if not sound:
-        # Redaction hides what stands between "://" and "@": the example is written without the first.
+        # Redaction would hide the text between "://" and "@", so the example is written without "://".
         raise ConfigError(
             "--url must be https:// and then an account, @, a host and its port, such as technician@192.168.1.20:8443"
         )

@@ -1,4 +1,4 @@
-"""`edge-gateway webhooks`: receivers of the site's events, and their deliveries."""
+"""`edge-gateway webhooks`: lists, enables, tests and replays webhooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`edge-gateway init`: from a fresh package to a gateway that serves its page."""
+"""`edge-gateway init`: the set-up of a new site, from the installed package to a gateway that serves its page."""
 
 from gateway.cli.init.command import init
 

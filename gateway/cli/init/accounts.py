@@ -22,7 +22,12 @@ _SECRET = re.compile(r"[A-Z2-7]{16,64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstAccount:
-    """Name and password, and the authenticator's secret where the installer brought one."""
+    """The first account: name, password, and second factor.
+
+    Attributes:
+        second_factor: whether it gets a second factor.
+        secret: the authenticator's secret in base32 that the installer supplied; "" to make a new one.
+    """
 
     username: str
     password: str = field(repr=False)
@@ -33,7 +38,10 @@ class FirstAccount:
     def asked(
         cls, username: str | None, password: Path | None, authenticator: Path | None, *, second_factor: bool
     ) -> Self:
-        """Ask for what no option says. Raises ConfigError, OSError."""
+        """Prompt for the values that no option gives. `password` and `authenticator` are files.
+
+        Raises ConfigError for an unsuitable value, OSError for an unreadable file.
+        """
         name = questions.answer("First account", username, default="technician", check=questions.account_name)
         secret = ""
         if authenticator is not None:
@@ -45,9 +53,9 @@ class FirstAccount:
 
 
 def add_first_account(first: FirstAccount, data: Path) -> None:
-    """Add it to the accounts of this data folder, which may be new.
+    """Add the account to those of a data folder, which may be new.
 
-    One that is there already, after an attempt that was broken off, keeps its password and its second factor.
+    If the account exists already, from an interrupted attempt, it keeps its password and its second factor.
     """
     known = {account.username: account for account in made(Look(), data, new=True).accounts}
     account = known.get(first.username)

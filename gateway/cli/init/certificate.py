@@ -1,4 +1,4 @@
-"""The certificate that a site serves: the installer's own, or one that an authority made here has signed."""
+"""The certificate that a site serves: the installer's own, or one signed by an authority that is made here."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _DAY = 86_400_000_000
 
 
 def put_certificate(folder: SiteFolder, *, site: str, host: str, own: tuple[Path, Path] | None) -> tuple[str, ...]:
-    """Write certificate and key; return what a person must know of them. Raises OSError.
+    """Write certificate and key; return lines for the installer, with fingerprints. Raises OSError.
 
-    An authority that is there, after an attempt that was broken off, is kept with its certificate: phones may trust it.
+    An authority and certificate from an interrupted attempt are kept, because phones may trust the authority already.
+    `own` is the installer's own pair of certificate and key; None to make one.
     """
     from gateway.site.own_authority import fingerprint, own_certificates  # noqa: PLC0415  # help answers faster without it
 

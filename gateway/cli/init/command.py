@@ -1,4 +1,4 @@
-"""The command: asks, writes, starts, and says where the page is."""
+"""The command `init`: it prompts for values, writes files, starts the gateway, and prints the page's address."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def init(
 
 
 def _asked_site(name: Flag, zone: Flag, address: Flag, port: Flag, *, found: Callable[[], str]) -> tuple[NewSite, str]:
-    """Return the site without central, and the host that browsers use."""
+    """Prompt for the site's values; return the site without central, and the host that browsers use."""
     ask = questions.answer
     name = ask("Name of the site", name, default=socket.gethostname(), check=questions.site_name)
     zone = ask("Time zone", zone, default=questions.zone_of_this_machine(), check=questions.time_zone)
@@ -127,7 +127,7 @@ def _asked_site(name: Flag, zone: Flag, address: Flag, port: Flag, *, found: Cal
 
 @dataclass(frozen=True, slots=True)
 class _Above:
-    """Central's account with its password."""
+    """The gateway's account at central, with its password."""
 
     account: NewCentral
     password: str
@@ -146,7 +146,7 @@ def _asked_central(url: Flag, user: Flag, password: Path | None) -> _Above | Non
 
 
 def _draft(folder: SiteFolder, new: NewSite, above: _Above | None) -> Path:
-    """Write the secret and the site file beside its place, and check it. Raises ConfigError, OSError."""
+    """Write central's password and a draft of the site file, and check the draft. Raises ConfigError, OSError."""
     if above is not None:
         folder.keep_secret("central-password", above.password)
         new = replace(new, central=above.account)
@@ -154,7 +154,7 @@ def _draft(folder: SiteFolder, new: NewSite, above: _Above | None) -> Path:
     try:
         tls = load(draft).api.tls
         if tls is not None:
-            serving_context(tls)  # for `load` a certificate that cannot be served is but a warning
+            serving_context(tls)  # `load` only warns of a certificate that cannot be served
     except GatewayError:
         draft.unlink()
         raise
@@ -162,7 +162,7 @@ def _draft(folder: SiteFolder, new: NewSite, above: _Above | None) -> Path:
 
 
 def _start() -> None:
-    """Enable and start the unit; it is up when its lanes are under control. Raises GatewayError."""
+    """Enable and start the systemd unit, and wait until its lanes are under control. Raises GatewayError."""
     typer.echo("starting the gateway")
     words = ["systemctl", "enable", "--now", "--quiet", _UNIT]
     try:

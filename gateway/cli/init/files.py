@@ -1,4 +1,4 @@
-"""Files of a new site: written beside their places, never over what is there, the site file last."""
+"""Files of a new site. Each is written durably under a draft name first; an existing site file is never replaced."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ _PUBLIC = 0o644
 
 @dataclass(frozen=True, slots=True)
 class SiteFolder:
-    """The folder of a site file. What is made in it belongs to the gateway's user where root makes it."""
+    """The folder of a site file. If root makes files in it, they are given to the gateway's user."""
 
     site: Path
 
     @property
     def secrets(self) -> Path:
-        """Folder of secrets, for the gateway alone."""
+        """The folder of secrets, readable by the gateway's user only."""
         return self.site.parent / "secrets"
 
     @property
     def tls(self) -> Path:
-        """Folder of certificates and keys."""
+        """The folder of certificates and keys."""
         return self.site.parent / "tls"
 
     def refuse_existing(self) -> None:
-        """Raise ConfigError when there is a site file, or a certificate of one."""
+        """Raise ConfigError if the site file exists already."""
         if self.site.exists():
             raise ConfigError(
                 f"{self.site} exists already and is not changed; edit it, then run edge-gateway check {self.site}"
             )
 
     def prepare(self) -> None:
-        """Make the folders. Raises ConfigError."""
+        """Make the folders. Raises OSError."""
         self.site.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         for folder, mode in ((self.secrets, 0o700), (self.tls, 0o750)):
             folder.mkdir(mode=mode, exist_ok=True)
             give_to_gateway(folder)
 
     def keep_secret(self, name: str, text: str) -> None:
-        """Write a secret. Raises ConfigError when another one has this name."""
+        """Write a secret. Raises ConfigError if a secret of this name exists with another text."""
         place = self.secrets / name
         if place.exists() and place.read_text("utf-8").rstrip("\n") != text:
             raise ConfigError(f"{place} exists already with another text; remove it, or move it away")
         write(place, text.encode() + b"\n", mode=_PRIVATE)
 
     def write_site(self, text: str) -> Path:
-        """Write the site file beside its place and return that draft, to be checked before `keep_site`."""
+        """Write the site file under a draft name; return the draft's path, to be checked before `keep_site`."""
         draft = self.site.with_name(f".{self.site.name}.new")
         write(draft, text.encode(), mode=_SHARED)
         return draft
 
     def keep_site(self, draft: Path) -> None:
-        """Put the draft in its place, and never over a file that has come meanwhile. Raises ConfigError."""
+        """Give the draft the site file's name. Raises ConfigError if a site file exists by now."""
         try:
             os.link(draft, self.site)
             draft.unlink()
@@ -71,7 +71,7 @@ class SiteFolder:
 
 
 def write(path: Path, data: bytes, *, mode: int = _PUBLIC, for_gateway: bool = True) -> None:
-    """Write a file durably, readable as `mode` from its first byte on. Raises OSError."""
+    """Write a file durably, with its final `mode` from the first byte on. Raises OSError."""
     draft = path.with_name(f".{path.name}.draft")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -87,13 +87,13 @@ def write(path: Path, data: bytes, *, mode: int = _PUBLIC, for_gateway: bool = T
 
 
 def give_to_gateway(path: Path) -> None:
-    """Let the gateway own a path that root has made; on a machine without its user nothing changes."""
+    """Give a path that root has made to the gateway's user; do nothing for other users or without that user."""
     if os.geteuid() == 0 and _has_user():
         shutil.chown(path, _USER, _USER)
 
 
 def prepare_data(data: Path) -> None:
-    """Make the data folder as systemd would. Raises ConfigError."""
+    """Make the data folder as systemd would, if it does not exist. Raises ConfigError."""
     try:
         data.mkdir(mode=0o750, parents=True)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""Questions to an installer, each with its default, and the checks of their answers."""
+"""Prompts for an installer, their defaults, and the checks of the answers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _HOST = re.compile(
 )
 _LONGEST_NAME = 120
 _LARGEST_SECRET = 4096
-_ANYWHERE = ("192.0.2.1", 9)  # an address for documentation: asked for the way there, no packet is sent
+_ANYWHERE = ("192.0.2.1", 9)  # a documentation address (RFC 5737): only the route is looked up, no packet is sent
 
 Check = Callable[[str], str]
 
 
 def answer(question: str, given: str | None, *, default: str, check: Check) -> str:
-    """Return the checked answer: the flag's, else the person's, else the default where no terminal is.
+    """Return the checked answer: `given` by an option, else typed by a person, else the default without a terminal.
 
-    A wrong answer gets one sentence and is asked again. Raises ConfigError for a wrong flag.
+    After a wrong answer, the reason is printed and the person is asked again. Raises ConfigError for a wrong option.
     """
     if given is not None:
         return check(given)
@@ -78,7 +78,7 @@ def port(text: str) -> str:
 
 
 def central_url(text: str) -> str:
-    """Check central's address; nothing means no central. Raises ConfigError."""
+    """Check central's address; "" means no central. Raises ConfigError."""
     if not text:
         return ""
     try:
@@ -99,7 +99,7 @@ def account_name(text: str) -> str:
 
 
 def zone_of_this_machine() -> str:
-    """Return the machine's time zone, UTC when it has none that has a name."""
+    """Return the name of the machine's time zone; "UTC" when it cannot be found."""
     try:
         text = str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2] or Path("/etc/timezone").read_text(
             "ascii"
@@ -110,7 +110,7 @@ def zone_of_this_machine() -> str:
 
 
 def address_of_this_machine() -> str:
-    """Return the address by which other machines reach this one, its name when it has none."""
+    """Return the IPv4 address by which other machines reach this one; its host name without a route."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
             asked.connect(_ANYWHERE)
@@ -129,7 +129,7 @@ def is_number(host: str) -> bool:
 
 
 def secret_in(file: Path) -> str:
-    """Return the first line of a file. Raises ConfigError when it is empty."""
+    """Return the first line of a file. Raises ConfigError when it is empty, OSError when it cannot be read."""
     lines = file.read_bytes()[:_LARGEST_SECRET].decode("utf-8", "replace").splitlines()
     if not lines or not lines[0]:
         raise ConfigError(f"{file} is empty")

@@ -1,4 +1,4 @@
-"""Search for what is connected to a new box, by the means of `edge-gateway discover`."""
+"""The search for ports, units and cameras at a new site, with the code of `edge-gateway discover`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _BAUD = 9600
 
 
 def search(*, data: Path, units: bool) -> str:
-    """Find serial ports and cameras, and Modbus units if wanted, say so, and return the part of a site file for them.
+    """Find serial ports and cameras, and Modbus units if wanted; print them, and return a part of a site file for them.
 
-    Only the search for units sends anything to devices: one that speaks another protocol may take it amiss. A network
-    or a port that cannot be searched is said, and left out.
+    Only the search for units sends bytes to devices, to which a device with another protocol may react wrongly. A
+    network or port that cannot be searched is reported and skipped.
     """
     from gateway.cli.discover import Kind, ask_network, found_ports, units_on  # noqa: PLC0415  # help is faster
 

@@ -1,4 +1,4 @@
-"""Accounts: added, listed, changed and removed."""
+"""`edge-gateway users`: commands that add, list, change and remove accounts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def add(
 
     Example: edge-gateway users add ada --role operator
     """
-    made(Look(), data)  # a refusal comes before the password is typed
+    made(Look(), data)  # so that a refusal comes before the password is typed
     made(AddAccount(username=username, password_hash=hashed(new_password(username)), role=role), data)
     typer.echo(f"{username} may sign in, with the role {role}")
 
@@ -140,7 +140,7 @@ def sign_out(username: Username, data: Data = USUAL_DATA) -> None:
 
 
 def hashed(password: str) -> str:
-    """Return the hash under which a password is kept."""
+    """Return the argon2id hash of a password, which is stored in its place."""
     from gateway.web.auth.site_file_accounts import hash_password  # noqa: PLC0415  # other commands start faster without it
 
     return hash_password(password)
@@ -158,7 +158,7 @@ def _described(account: AccountShown) -> str:
 
 
 def new_password(username: str) -> str:
-    """Ask for a new password, twice; without a terminal, read one line. Raises ConfigError."""
+    """Prompt for a new password twice; without a terminal, read one line. Raises ConfigError for an unsuitable one."""
     if sys.stdin.isatty():
         password = str(typer.prompt(f"New password of {username}", hide_input=True, confirmation_prompt="Once more"))
     else:
@@ -167,7 +167,7 @@ def new_password(username: str) -> str:
 
 
 def checked_password(username: str, password: str) -> str:
-    """Return the password when it is long enough. Raises ConfigError."""
+    """Return the password if it follows the rules (`password_fault`). Raises ConfigError."""
     if fault := password_fault(username, password):
         raise ConfigError(fault)
     return password

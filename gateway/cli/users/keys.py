@@ -1,4 +1,4 @@
-"""`edge-gateway users key`: keys of programs that use the legacy family, `/api/v1`."""
+"""`edge-gateway users key`: API keys of programs, for `/api/v1` and `/metrics`."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def made(change: Change, data: Path, *, new: bool = False) -> Answer:
-    """Make a change; return the accounts after it. Raises GatewayError when it is refused.
+    """Make a change; return the register's lists after it. Raises GatewayError when it is refused.
 
-    `new`: the folder may be an empty one, where no gateway has run yet.
+    `new`: the folder may be empty, because no gateway has run on it yet.
     """
     answer = asyncio.run(_made(change, data, new=new))
     if answer.error:
@@ -40,11 +40,11 @@ async def _made(change: Change, data: Path, *, new: bool) -> Answer:
 
 
 async def _here(change: Change, data: Path) -> Answer:
-    """Make the change in this process, which holds the folder meanwhile, so that no gateway starts on it."""
+    """Make the change in this process, which locks the data folder meanwhile, so that no gateway starts on it."""
     from gateway.store import Store  # noqa: PLC0415  # other commands start faster without it
     from gateway.web.register.register import Register  # noqa: PLC0415  # likewise
 
-    os.umask(os.umask(0o077) | 0o027)  # as the gateway's: its databases are nothing for other users
+    os.umask(os.umask(0o077) | 0o027)  # as in the gateway: no access for other users to its databases
     with _acting_as_owner(data), _opened(data) as folder:
         store = Store(folder=folder.path, site_name="", sends=False)
         await store.open()
@@ -73,7 +73,7 @@ def _opened(data: Path) -> DataFolder:
 
 @contextmanager
 def _acting_as_owner(data: Path) -> Iterator[None]:
-    """Act as the folder's owner when run as root: the gateway could not write files of root."""
+    """Act as the folder's owner if run as root, because the gateway could not write files of root."""
     owner = data.stat()
     if os.geteuid() != 0 or owner.st_uid == 0:
         yield

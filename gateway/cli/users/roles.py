@@ -67,7 +67,7 @@ def remove_role(name: RoleName, data: Data = USUAL_DATA) -> None:
 
 
 def unasked(permissions: list[str]) -> list[str]:
-    """Return those permissions that no operation needs."""
+    """Return the permissions that no operation needs, which are probably misspelt."""
     from gateway.web import catalogue  # noqa: PLC0415  # other commands answer faster without it
     from gateway.web.operation import EVERYTHING  # noqa: PLC0415  # likewise
 

@@ -60,7 +60,10 @@ def recovery(username: Username, data: Data = USUAL_DATA) -> None:
 
 
 def _known(username: str, data: Data) -> None:
-    """Check that the account exists before its code is shown. Raises NotFoundError."""
+    """Check, before a code is shown, that the account exists and can have a second factor.
+
+    Raises NotFoundError for an unknown account, GatewayError for an account of the site file.
+    """
     found = next((one for one in made(Look(), data).accounts if one.username == username), None)
     if found is None:
         raise NotFoundError(f"there is no account {username!r}")
@@ -71,7 +74,7 @@ def _known(username: str, data: Data) -> None:
 
 
 def picture(address: str) -> str:
-    """Draw the QR code as text: dark on light with a margin, whatever the terminal's colours are."""
+    """Return an address as a QR code in text: dark on light with a margin, whatever the terminal's colours are."""
     import segno  # noqa: PLC0415  # other commands start faster without it
 
     out = io.StringIO()
@@ -80,7 +83,7 @@ def picture(address: str) -> str:
 
 
 def _proven(secret: str) -> int:
-    """Return the half minute to which the typed code belongs. Raises GatewayError for a wrong code."""
+    """Prompt for the authenticator's code; return its time step (RFC 6238). Raises GatewayError after three tries."""
     from gateway.web.auth.second_factor import step_of  # noqa: PLC0415  # other commands answer faster without it
 
     clock = SystemClock()
@@ -93,7 +96,7 @@ def _proven(secret: str) -> int:
 
 
 def fresh_codes() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Make recovery codes; return them and their hashes."""
+    """Make new recovery codes; return them, and their hashes in hexadecimal."""
     from gateway.web.auth.second_factor import new_recovery_codes, recovery_hash  # noqa: PLC0415  # likewise
 
     codes = new_recovery_codes()
@@ -101,14 +104,14 @@ def fresh_codes() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def show(codes: tuple[str, ...]) -> None:
-    """Print recovery codes, once."""
+    """Print recovery codes, which cannot be shown again."""
     typer.echo("Recovery codes, which are not shown again; keep them apart from the phone:")
     for one in codes:
         typer.echo(f"  {one}")
 
 
 def _code() -> str:
-    """Ask for the code that the authenticator shows."""
+    """Prompt for the code that the authenticator shows; without a terminal, read a line."""
     if sys.stdin.isatty():
         return str(typer.prompt("The code that it shows now"))
     return sys.stdin.readline().strip()
