@@ -15,19 +15,19 @@ from gateway.store import Segment
 MEDIA_NAME = "index.m3u8"
 _MICROS = 1_000_000
 _TARGET_SECONDS = 10
-"""Target duration while no segment is longer: one that holds for a playlist's whole life, as the rules ask."""
+"""The target duration unless a segment is longer; it must not change during a playlist's life (RFC 8216, 6.2.1)."""
 
 
 def target_duration(segments: Sequence[Segment]) -> int:
-    """Return the whole seconds that no segment's rounded duration exceeds."""
+    """Return the target duration in whole seconds, which no segment's rounded duration may exceed."""
     longest = max((segment.duration for segment in segments), default=0)
     return max(_TARGET_SECONDS, (longest + _MICROS // 2) // _MICROS)
 
 
 def master(segments: Sequence[Segment], *, target: int | None = None) -> str:
-    """Write the master playlist of some footage: one variant. `segments` (at least one) are by start.
+    """Write the master playlist of some footage, with one variant. `segments` (at least one) are by start.
 
-    `target`: the target duration of its media playlist, in seconds; None: that of recorded footage.
+    `target`: the target duration of its media playlist in seconds; None: as `target_duration` returns it.
     """
     attributes = [
         f"BANDWIDTH={peak_bits_per_second(segments, target=target or target_duration(segments))}",
@@ -54,9 +54,9 @@ def master(segments: Sequence[Segment], *, target: int | None = None) -> str:
 
 
 def media(segments: Sequence[Segment], *, complete: bool) -> str:
-    """Write the media playlist of some footage, by start.
+    """Write the media playlist of some footage, given by start.
 
-    `complete`: no more will come (VOD, with an end); else it is one that is only added to (EVENT).
+    `complete`: no more footage will come, so the playlist has an end (VOD); otherwise it may still grow (EVENT).
     """
     lines = [
         "#EXTM3U",
@@ -82,7 +82,7 @@ def media(segments: Sequence[Segment], *, complete: bool) -> str:
 
 
 def independence(segments: Sequence[Segment]) -> tuple[str, ...]:
-    """Return the tag that says that each segment decodes alone, where that is so."""
+    """Return the tag that each segment can be decoded by itself; empty if one cannot."""
     return ("#EXT-X-INDEPENDENT-SEGMENTS",) if all(item.entry is Entry.IDR for item in segments) else ()
 
 
@@ -92,7 +92,10 @@ def continues(before: Segment, after: Segment) -> bool:
 
 
 def peak_bits_per_second(segments: Sequence[Segment], *, target: int) -> int:
-    """Return the peak rate of any run of segments of half to one and a half target durations; else the average."""
+    """Return the peak rate as RFC 8216 defines it: of any run of segments of 0.5 to 1.5 target durations.
+
+    If there is no such run, return the average rate.
+    """
     return max(_run_rates(segments, target=target * _MICROS), default=_rate(segments))
 
 

@@ -1,4 +1,4 @@
-"""Readiness of camera events: all the footage that will ever come has come."""
+"""Readiness of camera events: an event is ready once no more of its footage will come."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CLOSING_MICROS = 5 * _MICROS
 """After a camera was lost, its last segment is on the disk and in the index within this time."""
 
 _HELD_MICROS = 600 * _MICROS
-"""Footage waits in memory so long for a disk that is away."""
+"""How long footage waits in memory for a disk that is away."""
 
 _LONGEST_WAIT = LONGEST_SEGMENT + _CLOSING_MICROS
 _LOOK_SECONDS = 0.5
@@ -30,15 +30,15 @@ _LOOK_AGAIN_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Time up to which a camera's footage goes.
+    """The time up to which a camera's footage is in the index, and whether more may come.
 
     Attributes:
-        until: wall micros up to which there are rows, None when there is no footage.
-        more_may_come: whether the camera records or is about to, with what a killed worker left.
-        since: wall micros since when that is so.
-        in_memory: whether it is in the camera's memory, and waits for the disk.
-        uptime_until: as `until`, in monotonic micros of this run of the machine; None when there is none of this run.
-        uptime_since: as `since`, in monotonic micros.
+        until: the end of the indexed footage (wall micros), None without footage.
+        more_may_come: whether the camera records or starts; files of a killed worker may still be adopted then.
+        since: since when that is so (wall micros).
+        in_memory: whether later footage is in the worker's memory and waits for the disk.
+        uptime_until: `until` in monotonic micros of this boot; None without footage of this boot.
+        uptime_since: `since` in monotonic micros.
     """
 
     until: int | None
@@ -51,14 +51,14 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """Wall micros now, and the monotonic ones of this run of the machine, "" when it has no name."""
+    """The present time: wall micros, monotonic micros, and the boot that these belong to ("" if unknown)."""
 
     wall: int
     uptime: int
     boot_id: str
 
     def of(self, event: CameraEvent, coverage: Coverage) -> tuple[Coverage, int]:
-        """Return the coverage and the time by the event's own clock, whatever that was set to since."""
+        """Return the coverage and the present time by the event's own clock, even if it was set since."""
         if not self.boot_id or event.boot_id != self.boot_id:
             return coverage, self.wall
         until = None if coverage.uptime_until is None else coverage.uptime_until + event.clock_offset
@@ -72,7 +72,7 @@ def read(clock: Clock, boot_id: str) -> Now:
 
 
 def is_complete(event: CameraEvent, coverage: Coverage, *, now: int) -> bool:
-    """Return whether no more footage of the event will come. Pure; `now` is wall micros."""
+    """Return whether no more footage of the event will come. Pure; `now` is wall micros by the event's clock."""
     if event.ready:
         return True
     if now < event.pinned_until:
@@ -83,7 +83,7 @@ def is_complete(event: CameraEvent, coverage: Coverage, *, now: int) -> bool:
 
 
 def not_yet(event: CameraEvent, coverage: Coverage, *, now: int) -> CameraUnavailable:
-    """Return the error that says why not all the footage of the event is there, and when it will be. Pure."""
+    """Return the error that says why footage of the event is still missing, and when to ask again. Pure."""
     expected = event.pinned_until + _CLOSING_MICROS
     if now < expected:
         left = _seconds(expected - now)
@@ -115,9 +115,9 @@ class Readiness:
 
     Attributes:
         camera_events: the events.
-        clock: both clocks.
-        coverage: tells how far the footage of a camera goes.
-        boot_id: of this run of the machine. Events stamped in it are judged by the monotonic clock.
+        clock: wall and monotonic time.
+        coverage: returns the coverage of a camera.
+        boot_id: the present boot. Camera events of this boot are judged by monotonic time.
     """
 
     camera_events: CameraEvents
@@ -126,7 +126,7 @@ class Readiness:
     boot_id: str = ""
 
     async def run(self) -> None:
-        """Look twice a second until cancelled."""
+        """Mark ready camera events twice a second until cancelled."""
         while True:
             try:
                 await self.look()
@@ -136,7 +136,7 @@ class Readiness:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Mark what is complete now. Raises StoreError."""
+        """Mark the camera events whose footage is complete now. Raises StoreError."""
         now = read(self.clock, self.boot_id)
         for event in await self.camera_events.awaiting(now=now.wall, boot_id=now.boot_id, uptime=now.uptime):
             coverage, at = now.of(event, self.coverage(event.camera_id))

@@ -49,23 +49,22 @@ _NO_ROOM = (
 
 @dataclass(kw_only=True, eq=False)
 class Recording:
-    """Records the site's cameras while `run` is alive, and answers for their footage.
+    """Recorder of the site's cameras while `run` is alive, and access to their footage.
 
-    `run` returns by cancellation alone, its workers ended in order; it may be run again. The store must outlive it.
+    `run` ends only by cancellation, after its workers; it may be run again. The store must outlive it.
 
     Attributes:
         site: the site file; its cameras may change later.
         store: the database.
         media: the media folder.
         run_folder: the folder of the workers' sockets.
-        clock: both clocks.
-        progress: where workers show that they go on.
+        clock: wall and monotonic time.
+        progress: the heartbeats of the workers.
         secrets: passwords of cameras.
-        media_fault: says in one sentence why the media folder must not be used, "" when it may; asked every
-            `look_seconds` in a thread, it may block.
-        marker: a file in the media folder without which nothing is written there, not even until the next look.
+        media_fault: returns why the media folder must not be used, "" if it may; may block, in a thread.
+        marker: a file in the media folder without which the workers write nothing there.
         segment_seconds: the least duration of a segment, which ends before a keyframe.
-        look_seconds, answer_seconds: between two looks at the media folder; the longest for which one may take.
+        look_seconds: the time between two checks of the media folder; `answer_seconds`: the longest for one check.
     """
 
     site: Site
@@ -96,7 +95,7 @@ class Recording:
 
     @cached_property
     def live(self) -> LiveHls:
-        """Live footage of the cameras, by HLS."""
+        """Live views of the cameras by HLS."""
         return LiveHls(
             segments=self.store.segments,
             links=self.store.chain_links,
@@ -108,7 +107,7 @@ class Recording:
 
     @cached_property
     def evidence_files(self) -> EvidenceFiles:
-        """Files that people added to camera events."""
+        """The files that people attached to camera events."""
         return EvidenceFiles(
             store=self.store,
             media=self._media,
@@ -233,15 +232,15 @@ class Recording:
                 self.run_folder.mkdir(mode=0o750, parents=True, exist_ok=True)
                 await self._record()
             finally:
-                with contextlib.suppress(TimeoutError):  # what has no row yet is adopted at the next start
+                with contextlib.suppress(TimeoutError):  # segments without a row are adopted at the next start
                     async with asyncio.timeout(_FLUSH_SECONDS):
                         await self._index.flush()
 
     def change_cameras(self, cameras: tuple[Camera, ...]) -> None:
-        """Set the site's cameras, with the passwords as they are now.
+        """Set the site's cameras, and read their passwords again.
 
-        An unchanged camera goes on without a gap, with its viewers. A changed one is connected anew. The footage of a
-        removed one is kept.
+        An unchanged camera goes on without a gap, with its viewers. A changed camera is reconnected. The footage of a
+        removed camera is kept.
         """
         self._cameras = cameras
         self._pins.change(cameras)
@@ -250,7 +249,7 @@ class Recording:
         self._changed.set()
 
     def change_limits(self, storage: StorageSection) -> None:
-        """Keep footage and evidence within other limits from now on."""
+        """Set the limits of footage and evidence."""
         self._retention.limits = StorageLimits.of(storage)
         self.evidence_files.limits = EvidenceLimits.of(storage)
 
@@ -259,11 +258,11 @@ class Recording:
         return self._watch.snapshots()
 
     def storage(self) -> StorageForecast | None:
-        """Return the amount of footage and how long the storage lasts; None until it was looked at."""
+        """Return the storage forecast, None before the first check."""
         return self._retention.forecast()
 
     async def clip(self, camera_event: CameraEvent) -> Path:
-        """Make the event's clip as an MP4 file. Raises NotFoundError, or CameraUnavailable with one sentence."""
+        """Return the event's clip as an MP4 file. Raises NotFoundError, or CameraUnavailable with one sentence."""
         self._refuse_while_silent()
         return await self._of_media(self._clips.clip(camera_event))
 
@@ -273,22 +272,22 @@ class Recording:
         return tuple((self._media / part.path, part) for part in await self._clips.footage(camera_event))
 
     async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
-        """Return the leaves that link two segments of a camera's chain; None when some are unknown."""
+        """Return the leaves between two numbers of a camera's chain, both excluded; None if some are unknown."""
         return await self._chain.leaves(camera_id, after=after, before=before)
 
     async def missing(self, camera_events: Iterable[CameraEvent]) -> dict[int, tuple[Missing, ...]]:
-        """Return what each camera event's clip does not show, by the event's id, oldest first, and why."""
+        """Return the spans that each camera event's clip does not show, with reasons, by the camera event's id."""
         wanted = tuple(camera_events)
         found = await self.store.segments.missing(wanted)
         return {item.id: tuple(self._watch.explained(item.camera_id, gap) for gap in found[item.id]) for item in wanted}
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
-        """Make a JPEG of the moment of the event. Raises NotFoundError, or CameraUnavailable with one sentence."""
+        """Return a JPEG of the moment of the event. Raises NotFoundError, or CameraUnavailable with one sentence."""
         self._refuse_while_silent()
         return await self._of_media(self._clips.event_thumbnail(camera_event))
 
     async def forget(self, camera_event_id: int) -> None:
-        """Delete the clips and evidence of a deleted camera event. What cannot be removed now is removed later."""
+        """Delete the clip, thumbnail and evidence of a deleted camera event. After a failure they are deleted later."""
         if self._folder.fault:
             return
         try:
@@ -298,7 +297,7 @@ class Recording:
             log.warning("camera_event_not_cleared", camera_event_id=camera_event_id, error=str(error))
 
     async def camera_thumbnail(self, camera_id: int) -> Path:
-        """Make a JPEG of the camera's newest footage. Raises NotFoundError, CameraUnavailable."""
+        """Return a JPEG of the camera's newest footage. Raises NotFoundError, CameraUnavailable."""
         self._refuse_while_silent()
         return await self._of_media(self._clips.camera_thumbnail(camera_id))
 
@@ -307,12 +306,12 @@ class Recording:
         return playlists.master(await self._clips.footage(camera_event))
 
     async def vod_media(self, camera_event: CameraEvent) -> str:
-        """Write the media playlist, `index.m3u8`: with an end once all the footage is there. Raises as `vod_master`."""
-        complete = self._clips.is_complete(camera_event)  # asked first: what is complete now is in the rows read next
+        """Write the media playlist, `index.m3u8`, with an end if no more footage will come. Raises as `vod_master`."""
+        complete = self._clips.is_complete(camera_event)  # asked first: if complete, the next rows are all of them
         return playlists.media(await self._clips.footage(camera_event), complete=complete)
 
     async def vod_segment(self, camera_event: CameraEvent, segment_id: int) -> Path:
-        """Return the MPEG-TS file of one of the event's segments. Raises NotFoundError when it is none of them."""
+        """Return the MPEG-TS file of one of the event's segments. Raises NotFoundError for any other segment."""
         self._refuse_while_silent()
         place = (camera_event.camera_id, camera_event.pinned_from, camera_event.pinned_until, segment_id)
         if (known := self._found.get(place)) is not None:
@@ -323,7 +322,7 @@ class Recording:
         raise NotFoundError(f"camera event {camera_event.id} has no segment {segment_id}")
 
     def restarting_workers(self) -> tuple[RestartingWorker, ...]:
-        """Return the workers that stop again and again."""
+        """Return the workers that stop repeatedly."""
         return tuple(found for worker in self._fleet.workers if (found := worker.restarting) is not None)
 
     def worker_pids(self) -> tuple[int, ...]:
@@ -331,12 +330,12 @@ class Recording:
         return tuple(worker.pid for worker in self._fleet.workers if worker.pid)
 
     def _refuse_while_silent(self) -> None:
-        """Refuse while the disk does not answer: a thread that touches it hangs, and all share a few threads."""
+        """Raise CameraUnavailable while the disk does not answer: it would hang the few threads that all share."""
         if not self._folder.answers:
             raise CameraUnavailable(self._folder.fault)
 
     async def _of_media(self, made: Awaitable[Path]) -> Path:
-        """Await something made from footage; where it fails because the disk is away, raise that reason."""
+        """Await a file made from footage. If that fails because the disk is away, raise CameraUnavailable with that."""
         try:
             return await made
         except (CameraUnavailable, NotFoundError) as error:
@@ -345,7 +344,7 @@ class Recording:
             raise
 
     async def _open_media(self) -> str:
-        """Prepare the media folder; return why it cannot be used, "" when it is ready."""
+        """Prepare the media folder; return why it cannot be used, "" if it is ready."""
         try:
             await asyncio.to_thread(self._media.mkdir, mode=0o750, parents=True, exist_ok=True)
             await self._clips.open()

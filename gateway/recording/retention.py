@@ -1,9 +1,10 @@
 """Retention of footage: by bytes, by free space, and by days for each class.
 
-Three classes: incident (an event that warns or alarms pins it), transaction (any other event does), continuous. Footage
-goes when its class's days are over, by a trusted clock; setting that forward makes nothing old for a day, and what was
-recorded in this run of the machine is no older than that. When bytes or space run out, continuous footage goes, oldest
-first; footage of events only after its days. Footage of events that central has not taken yet stays in any case.
+There are three classes: incident (pinned by an event that warns or alarms), transaction (pinned by any other event) and
+continuous. Footage is deleted after the days of its class, by a trusted clock. A clock that is set forward is only
+believed after a day, and footage of this boot is never older than the boot. When bytes or space run out, continuous
+footage is deleted, oldest first; footage of events only after its days. Footage of events that central does not have
+yet stays in any case.
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ _MADE_AT_ONCE = 8_000_000
 
 
 def bytes_to_free(use: StorageUse, limits: StorageLimits) -> int:
-    """Return the number of bytes that must go, 0 when all is well. Pure."""
+    """Return the number of bytes to delete, 0 if all limits are kept. Pure."""
     return max(use.footage - limits.cap, limits.floor - use.free, 0)
 
 
 def must_pause(use: StorageUse, limits: StorageLimits, *, paused: bool) -> bool:
     """Return whether cameras must not write. Pure; `paused`: whether they pause already.
 
-    They must not once the disk has less than half of the floor left, until it has all of it again: what else is on
-    it, the store first, must not stop for want of space. Spared footage over the cap alone is no reason.
+    They pause when less than half of the free-space floor is left, until all of it is free again, because the store on
+    the same disk must not run out of space. Footage over the cap alone is no reason to pause.
     """
     return use.free < limits.floor if paused else 2 * use.free < limits.floor
 
 
 class Retention:
-    """Deletes what is over the limits. Keep `run` alive as a task."""
+    """Deleter of footage and evidence beyond the limits. Keep `run` alive as a task."""
 
     def __init__(
         self,
@@ -72,20 +73,20 @@ class Retention:
         evidence_files: EvidenceFiles | None = None,
         boot_id: str = "",
     ) -> None:
-        """Take the collaborators.
+        """Keep the collaborators.
 
         Args:
-            segments: rows of footage.
+            segments: the rows of footage.
             index: deletes footage and records events.
             media: the media folder.
-            limits: of bytes, space and days.
-            clock: both clocks.
-            starved: called with whether cameras must pause for want of space.
-            media_fault: says why nothing may be done in the media folder, "" when all is well.
-            look_seconds: between two looks.
-            first: done before each look; it may change what is old.
-            evidence_files: take space and expire beside the footage.
-            boot_id: of this run of the machine.
+            limits: the limits of bytes, space and days.
+            clock: wall and monotonic time.
+            starved: called with whether cameras must pause for lack of space.
+            media_fault: returns why the media folder must not be used, "" if it may.
+            look_seconds: the time between two checks.
+            first: called before each check; it may correct the times of footage.
+            evidence_files: the files of evidence, which also take space and expire.
+            boot_id: the present boot, "" if unknown.
         """
         self._segments = segments
         self._index = index
@@ -108,11 +109,11 @@ class Retention:
         self._forecast: StorageForecast | None = None
 
     def forecast(self) -> StorageForecast | None:
-        """Return the storage as of the last look, None before the first."""
+        """Return the forecast of the last check, None before the first."""
         return self._forecast
 
     async def run(self) -> None:
-        """Look every few seconds until cancelled."""
+        """Check the limits every few seconds until cancelled."""
         while True:
             try:
                 if not self._media_fault():
@@ -122,10 +123,10 @@ class Retention:
             await asyncio.sleep(self._look_seconds)
 
     async def look(self) -> None:
-        """Finish deletions that were begun, and delete what is over the limits now. Raises StoreError, OSError."""
+        """Finish deletions that have begun, and delete what exceeds the limits now. Raises StoreError, OSError."""
         if self._first is not None:
             await self._first()
-        self._settled()  # at every look: it must have been seen before the clock was set
+        self._settled()  # at every check, because the time before a change of the clock must be known
         try:
             await self._thin_out()
         except StoreError:
@@ -154,7 +155,7 @@ class Retention:
         await self._update_forecast(use, Strain(pinned=short > 0, paused=self._paused))
 
     async def _expire(self) -> None:
-        """Delete what is older than its class may be. By a clock that is not trusted nothing is old."""
+        """Delete footage and evidence after the days of their class. With an untrusted clock nothing is deleted."""
         now, wall = self._clock.monotonic(), self._clock.wall()
         if not wall.trusted or now - self._expired_at < _EXPIRY_SECONDS:
             return
@@ -175,15 +176,15 @@ class Retention:
             if len(gone) < choice.limit:
                 break
         else:
-            return  # there is more: at the next look
+            return  # there is more, which the next check deletes
         self._expired_at = now
         self._begin = None
 
     async def _choose(self, wanted: int) -> tuple[Segment, ...]:
-        """Choose the oldest continuous footage; without any, the oldest of events whose days are over."""
+        """Choose and mark the oldest continuous footage; if there is none, the oldest of events after its days."""
         continuous = Choice(at_least=wanted)
         if self._begin is not None:
-            # What is older is kept for events. That is not looked at each time, but when there is nothing else.
+            # Older footage is kept for events. It is only searched again when there is nothing else.
             chosen = await self._segments.discard(replace(continuous, begin=self._begin))
             if chosen:
                 return chosen
@@ -194,9 +195,9 @@ class Retention:
         return await self._segments.discard(self._of_events(at_least=wanted))
 
     def _of_events(self, *, at_least: int) -> Choice:
-        """Choose among footage of events too, once their days are over.
+        """Return the rules for choosing among all footage, that of events included after its days.
 
-        That counts by settled wall time, and for this run of the machine also by the monotonic clock.
+        Days count by settled wall time, and for footage of this boot also by monotonic time.
         """
         now, uptime = self._settled(), self._uptime()
         transactions, incidents = (
@@ -223,7 +224,7 @@ class Retention:
         return int(self._clock.monotonic() * 1_000_000)
 
     async def _make_room(self) -> None:
-        """Delete a few files before their rows: on a disk that is full to the last, no deletion can be recorded first.
+        """Delete a few files before their rows, because on a completely full disk no deletion can be recorded first.
 
         The rows follow at once, or at the next start.
         """
@@ -280,9 +281,9 @@ class Retention:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClockCorrection:
-    """Gives footage that was stamped before the clock was right its true time. Belongs before anything is deleted.
+    """Correction of footage that was stamped before the clock was right; must run before anything is deleted.
 
-    `moved` is called when footage got other times.
+    `moved` is called after times of footage were corrected.
     """
 
     corrections: ClockCorrections
@@ -292,7 +293,7 @@ class ClockCorrection:
     moved: Callable[[], None]
 
     async def look(self) -> None:
-        """Put right what can be, if the clock is trusted now. Raises StoreError."""
+        """Correct the times of footage, if the clock is trusted now. Raises StoreError."""
         offset = offset_of(self.clock, self.boot_id)
         if not offset.trusted or not offset.boot_id:
             return

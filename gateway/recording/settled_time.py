@@ -1,4 +1,4 @@
-"""Wall time for what is deleted by its age: a clock that is set forward makes nothing old. Pure."""
+"""Wall time for deletions by age, which a clock that is set forward does not affect at once. Pure."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from gateway.runtime.clock import Stamp
 
 _MICROS = 1_000_000
 TOLERANCE_SECONDS = 600
-"""So far ahead is a correction like any other."""
+"""A clock set forward by up to this is followed at once, as any other correction."""
 BELIEVED_AFTER_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class SettledTime:
-    """Wall time as it was, carried on by the clock that nobody sets; frozen, each method gives what is known then.
+    """The last believed wall time, continued by the monotonic clock. Frozen: `seen` returns the next value.
 
-    Set back, wall time is followed at once: nothing is deleted for it. Set forward, it is believed when it has been so
-    for a day, and at once when it was never trusted before: a machine without a battery starts in the past.
+    A clock that is set back is followed at once, because that deletes nothing. A clock that is set forward is believed
+    after a day. It is believed at once if wall time becomes trusted for the first time, because a machine without a
+    battery starts in the past.
 
     Attributes:
-        micros: wall micros at `uptime`.
-        uptime: monotonic seconds.
-        trusted: whether wall time was trusted once.
-        doubted_since: monotonic seconds since when wall time is ahead, None while it is not.
+        micros: the believed wall micros at `uptime`.
+        uptime: the monotonic seconds of the last believed reading.
+        trusted: whether wall time has ever been trusted.
+        doubted_since: since when wall time is ahead (monotonic seconds), None while it is not.
     """
 
     micros: int
@@ -32,11 +33,11 @@ class SettledTime:
     doubted_since: float | None = None
 
     def at(self, uptime: float) -> int:
-        """Return the wall micros of that moment."""
+        """Return the believed wall micros at a monotonic time in seconds."""
         return self.micros + int((uptime - self.uptime) * _MICROS)
 
     def seen(self, wall: Stamp, uptime: float) -> SettledTime:
-        """Take a reading of both clocks."""
+        """Return the settled time after a reading of both clocks."""
         followed = SettledTime(wall.micros, uptime, self.trusted or wall.trusted)
         if wall.micros - self.at(uptime) <= TOLERANCE_SECONDS * _MICROS or (wall.trusted and not self.trusted):
             return followed

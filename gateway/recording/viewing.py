@@ -1,4 +1,4 @@
-"""Live views of the site's cameras: each is a session of the worker that has the camera."""
+"""Live views of the site's cameras by WebRTC. Each is a session of the worker that has the camera."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gateway.recording.worker_pool import CameraWorker
 
 
 class Viewing:
-    """Opens, trickles and ends views, at most so many at once in all the site.
+    """The live views of the site, at most `most` at a time.
 
-    Everything raises NotFoundError for a camera that is not of this site, NotShown for a request that cannot be met,
-    and CameraUnavailable while the camera's worker is not there.
+    All methods but `expect` raise NotFoundError for an unknown camera, NotShown for a request that cannot be met, and
+    CameraUnavailable while the camera's worker does not run.
     """
 
     def __init__(
@@ -27,9 +27,9 @@ class Viewing:
         self._expecting: dict[str, int] = {}
 
     async def expect(self, camera_id: int) -> None:
-        """Prepare the camera's worker for a viewer, because somebody asked for the address.
+        """Prepare the camera's worker for a viewer, because a client has asked for the address of its view.
 
-        Never raises, and never waits long.
+        It never raises, and waits half a second at most.
         """
         for worker in self._workers():
             client = worker.client
@@ -39,22 +39,22 @@ class Viewing:
                     await client.expect_view()
 
     async def open(self, camera_id: int, offer: str) -> ViewOpened:
-        """Begin a view."""
+        """Open a view. `offer`: the viewer's SDP offer."""
         worker = self._worker(camera_id)
         client = self._client(worker)
         if sum(each.viewers for each in self._workers()) >= self._most:
             raise NotShown(ViewRefusal.FULL, f"{self._most} viewers watch this site's cameras already")
-        worker.viewers += 1  # until the worker tells of it: many may come within a second
+        worker.viewers += 1  # until the worker's next report, because many viewers may come within a second
         return await client.open_view(OpenView(camera_id=camera_id, offer=offer))
 
     async def trickle(self, camera_id: int, view: str, *, tags: tuple[str, ...], fragment: str) -> None:
-        """Pass on a viewer's further candidates."""
+        """Pass a viewer's further ICE candidates on to the worker."""
         await self._client(self._worker_of(camera_id, view)).trickle_view(
             view, TrickleView(tags=tags, fragment=fragment)
         )
 
     async def look(self, camera_id: int, view: str) -> None:
-        """Return if the view is open."""
+        """Check that a view is open; raise NotShown if it is not."""
         await self._client(self._worker_of(camera_id, view)).look_at_view(view)
 
     async def end(self, camera_id: int, view: str) -> None:

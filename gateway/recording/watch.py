@@ -1,4 +1,4 @@
-"""The cameras and workers being watched: reports come in, states, rows and events follow."""
+"""Watch over cameras and workers: their reports change states and lead to rows and events."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gateway.store import Changes
 
 log = structlog.get_logger(__name__)
 
-_ADOPTING_SECONDS = 3.0  # then the sweep does it: a slow disk or store must not keep a worker from its start
+_ADOPTING_SECONDS = 3.0  # after that the sweep adopts the rest: a slow disk or store must not delay a worker's start
 
 
 class CameraWatch:
-    """Keeps each camera's state, has segments indexed and events recorded. The listener of the workers."""
+    """The listener of the workers: it keeps each camera's state, and passes segments and events on to the index."""
 
     def __init__(
         self,
@@ -37,8 +37,14 @@ class CameraWatch:
         clock: Clock,
         events_only: frozenset[int] = frozenset(),
     ) -> None:
-        """`names` are the site's cameras by id, in the order in which they are shown. Of those that are recorded for
-        `events_only` most footage is missing, and that is no event.
+        """Keep the collaborators.
+
+        Args:
+            names: the names of the site's cameras by id, in the order in which they are shown.
+            index: writes segments and events.
+            changes: bumped when a camera's state changes.
+            clock: wall and monotonic time.
+            events_only: the cameras that are recorded for events only; footage missing between events is no gap.
         """
         now = clock.wall().micros
         self._states = {
@@ -63,7 +69,7 @@ class CameraWatch:
         )
 
     def coverage(self, camera_id: int) -> Coverage:
-        """Return how far the footage of a camera goes, and whether more is on its way."""
+        """Return up to when a camera has footage, and whether more may come."""
         until = self._index.covered_until(camera_id)
         state = self._states.get(camera_id)
         if state is None:
@@ -80,7 +86,7 @@ class CameraWatch:
         )
 
     def explained(self, camera_id: int, missing: Missing) -> Missing:
-        """Return a gap that lasts until now with what is known of its camera now."""
+        """Return a gap with its reason made more precise by the present state of its camera, if it lasts until now."""
         state = self._states.get(camera_id)
         if missing.reason not in (GapReason.AWAY, GapReason.NEVER):
             return missing
@@ -92,7 +98,7 @@ class CameraWatch:
         return replace(missing, reason=state.why_away, lasts=state.condition is not CameraCondition.RECORDING)
 
     def footage_is_indexed(self, unreported: Iterable[UnreportedGap] = ()) -> None:
-        """Take over the footage of the corrected index. `unreported` are gaps without an event yet."""
+        """Take over the footage of the reconciled index. `unreported`: gaps to report, without an event yet."""
         now = self._clock.wall()
         for gap in unreported:
             state = self._states.get(gap.camera_id)
@@ -102,7 +108,7 @@ class CameraWatch:
             self._extend(camera_id, self._index.covered_until(camera_id))
 
     def footage_has_moved(self) -> None:
-        """Note that the times of footage were corrected."""
+        """Read the ends of footage again, because its times were corrected."""
         for camera_id, state in self._states.items():
             until = self._index.covered_until(camera_id)
             if until is not None:
@@ -110,7 +116,7 @@ class CameraWatch:
         self._changes.bump()
 
     def change(self, names: Mapping[int, str], *, events_only: frozenset[int]) -> None:
-        """Set the site's cameras. Those that were there before go on as they are."""
+        """Set the site's cameras. Known cameras keep their state."""
         now = self._clock.wall()
         states: dict[int, CameraState] = {}
         for camera_id, name in names.items():
@@ -126,7 +132,7 @@ class CameraWatch:
                 events_only=only_events,
                 footage_until=self._index.covered_until(camera_id),
             )
-            states[camera_id] = added.connected_anew()  # the file may have had it before
+            states[camera_id] = added.connected_anew()  # the site file may have had the camera earlier
             self._changed_at[camera_id] = int(self._clock.monotonic() * 1_000_000)
         self._states = states
         self._changes.bump()
@@ -138,7 +144,7 @@ class CameraWatch:
                 self._states[camera_id] = state.connected_anew()
 
     def turn_off(self, faults: Mapping[int, tuple[CameraCondition, str]]) -> None:
-        """Note cameras that are not assigned, each with its condition and a sentence. Workers report the others."""
+        """Set the cameras that no worker records, each with its condition and a sentence. Workers report the others."""
         now = self._clock.wall()
         self._off = MappingProxyType({camera_id: detail for camera_id, (_, detail) in faults.items()})
         for camera_id, (condition, detail) in faults.items():
@@ -182,7 +188,7 @@ class CameraWatch:
             if state.camera_id not in self._off:
                 self._settle(state.worker_lost(now), ())
         if worker.cameras <= self._off.keys():
-            return  # nothing may be touched where their disk is not; what is there is adopted when it is again
+            return  # their disk is away and must not be touched; files are adopted when it is back
         try:
             async with asyncio.timeout(_ADOPTING_SECONDS):
                 found = await self._index.adopt(worker.cameras)
@@ -208,7 +214,7 @@ class CameraWatch:
             self._changes.bump()
 
     def _tell(self, event: Event) -> None:
-        """Have an event of a camera recorded; count footage that is missing."""
+        """Queue an event of a camera, and count missing footage."""
         if event.kind is EventKind.FOOTAGE_GAP:
             self._gaps[event.device_id] += 1
             self._missing_seconds[event.device_id] += max(0.0, float(event.data["seconds"] or 0))

@@ -1,4 +1,4 @@
-"""One living camera worker, spoken to over its Unix socket. Every wait has an end; failures are CameraUnavailable."""
+"""Client of one living camera worker, over its Unix socket. Every wait is limited; failures are CameraUnavailable."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewOpened, 
 from gateway.runtime.unix_sockets import short_path
 
 HUNG_SECONDS = 3.0
-"""A worker beats every second; one that is silent for this long hangs."""
+"""A worker sends a heartbeat every second; one that is silent for this long hangs."""
 
 _REPORT: TypeAdapter[WorkerReport] = TypeAdapter(WorkerReport)
 _ASSIGN_SECONDS = 5.0
 _JOB_SECONDS = 130.0
-"""Longer than the worker gives a cutter: nothing is asked for again while it is still being made."""
+"""Longer than a worker's own time-out for its cutter, so that no file is requested again while it is being made."""
 _JOBS_AT_ONCE = 2
 _VIEW_SECONDS = 10.0
 _EXPECT_SECONDS = 0.5
@@ -36,7 +36,7 @@ class WorkerSilent(Exception):
 
 
 class WorkerClient:
-    """HTTP to one worker process. Use it as a context."""
+    """HTTP client of one worker process. Use it as a context manager."""
 
     def __init__(self, *, socket: Path) -> None:
         self._socket = socket
@@ -63,29 +63,29 @@ class WorkerClient:
                 await session.close()
 
     async def assign(self, assignment: WorkerAssignment) -> None:
-        """Make these the worker's cameras. Raises CameraUnavailable."""
+        """Set the worker's cameras. Raises CameraUnavailable."""
         await self._ask("PUT", "/cameras", assignment, within=_ASSIGN_SECONDS)
 
     async def pin(self, pinned: PinnedFootage) -> None:
-        """Tell all that is wanted of cameras that are recorded for events only. Raises CameraUnavailable."""
+        """Set all pins of cameras that are recorded for events only. Raises CameraUnavailable."""
         await self._ask("PUT", "/pins", pinned, within=_ASSIGN_SECONDS)
 
     async def cut(self, clip: CutClip) -> None:
-        """Have a clip cut, when it is its turn; it is durable on return. Raises CameraUnavailable."""
+        """Have a clip cut, at most two jobs at a time; it is durable on return. Raises CameraUnavailable."""
         async with self._jobs:
             await self._ask("POST", "/clips", clip, within=_JOB_SECONDS)
 
     async def take(self, thumbnail: TakeThumbnail) -> None:
-        """Have a thumbnail made, when it is its turn; it is durable on return. Raises CameraUnavailable."""
+        """Have a thumbnail made, at most two jobs at a time; it is durable on return. Raises CameraUnavailable."""
         async with self._jobs:
             await self._ask("POST", "/thumbnails", thumbnail, within=_JOB_SECONDS)
 
     async def expect_view(self) -> None:
-        """Announce that a live view may be asked for soon. Raises NotShown, CameraUnavailable."""
+        """Announce that a live view may be opened soon. Raises NotShown, CameraUnavailable."""
         await self._ask("POST", "/views/expected", None, within=_EXPECT_SECONDS)
 
     async def open_view(self, view: OpenView) -> ViewOpened:
-        """Begin a live view. Raises NotShown, CameraUnavailable."""
+        """Open a live view. Raises NotShown, CameraUnavailable."""
         answer = await self._ask("POST", "/views", view, within=_VIEW_SECONDS)
         try:
             return ViewOpened.model_validate_json(answer)
@@ -93,11 +93,11 @@ class WorkerClient:
             raise CameraUnavailable("the camera worker answers what this gateway does not understand") from error
 
     async def trickle_view(self, view: str, more: TrickleView) -> None:
-        """Pass on a viewer's candidates. Raises NotShown, CameraUnavailable."""
+        """Pass on a viewer's ICE candidates. Raises NotShown, CameraUnavailable."""
         await self._ask("PATCH", f"/views/{quote(view, safe='')}", more, within=_VIEW_SECONDS)
 
     async def look_at_view(self, view: str) -> None:
-        """Return if a live view is open. Raises NotShown, CameraUnavailable."""
+        """Check that a live view is open. Raises NotShown if it is not, CameraUnavailable."""
         await self._ask("GET", f"/views/{quote(view, safe='')}", None, within=_VIEW_SECONDS)
 
     async def end_view(self, view: str) -> None:
@@ -108,8 +108,8 @@ class WorkerClient:
         """Yield the worker's reports until it ends.
 
         Raises:
-            WorkerSilent: it hangs.
-            CameraUnavailable: it is gone, or speaks another language.
+            WorkerSilent: the worker hangs.
+            CameraUnavailable: the worker is gone, or its reports cannot be understood.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_ASSIGN_SECONDS)
         try:
@@ -168,10 +168,10 @@ async def _failure(response: aiohttp.ClientResponse) -> str:
 
 
 async def _next_piece(content: aiohttp.StreamReader) -> bytes:
-    """Return the next piece, b"" at the end. Raises TimeoutError.
+    """Return the next bytes, b"" at the end. Raises TimeoutError after HUNG_SECONDS without any.
 
-    After the time-out there is one more short look: a loop that was held up, or a process that was stopped, finds its
-    time-out before what has come in meanwhile.
+    A second short wait follows the time-out: if the loop was held up or the process was stopped, the time-out fires
+    before the bytes that arrived meanwhile are seen.
     """
     try:
         async with asyncio.timeout(HUNG_SECONDS):

@@ -1,4 +1,4 @@
-"""Camera workers kept alive: one child process for every few cameras, restarted when it crashes or hangs."""
+"""Supervision of camera workers: one child process for every few cameras, restarted when it crashes or hangs."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _LOSSES_WITHIN_SECONDS = 2 * _SETTLED_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class RestartingWorker:
-    """A worker that stops again and again.
+    """A worker that stops repeatedly.
 
     Attributes:
-        name: its name.
-        reason: why it stopped last, as half a sentence.
+        name: the worker's name.
+        reason: why it stopped last, as a clause without a subject ("killed by SIGKILL").
         cameras: the ids of its cameras, in order.
     """
 
@@ -56,21 +56,21 @@ class RestartingWorker:
 
 
 class WorkerListener(Protocol):
-    """Receiver of a worker's reports, on the loop and without waiting, and of its losses."""
+    """Receiver of a worker's reports and losses, on the loop."""
 
     def worker_reported(self, worker: CameraWorker, report: WorkerReport) -> None:
-        """Take in a report of the worker."""
+        """React to a report of the worker, without waiting."""
         ...
 
     async def worker_lost(self, worker: CameraWorker, reason: str) -> None:
-        """React to a worker that died or was killed; it is started again when this returns."""
+        """React to a worker that died or was killed. It is started again after this returns."""
         ...
 
 
 class CameraWorker:
-    """One worker and its cameras. Keep `run` alive as a task; it returns only by cancellation.
+    """One worker and its cameras. Keep `run` alive as a task; it ends only by cancellation.
 
-    A crash is followed by a start at once, crashes in a row by starts with a backoff.
+    After a first crash the worker is restarted at once, after further crashes in a row with a backoff.
     """
 
     def __init__(
@@ -88,9 +88,7 @@ class CameraWorker:
         rtsp: RtspServing | None = None,
         backoff: Backoff | None = None,
     ) -> None:
-        """`cameras`: the ids of the cameras that are its own, whether assigned just now or not; they may be others
-        later.
-        """
+        """Keep the collaborators. `cameras`: the ids of its cameras, assigned or not; they may change later."""
         self.name = name
         self.cameras = cameras
         self.pid = 0
@@ -113,9 +111,9 @@ class CameraWorker:
 
     @property
     def restarting(self) -> RestartingWorker | None:
-        """Whether it stops again and again: three times within two minutes. One crash may never come again.
+        """The worker's state if it stops repeatedly, that is three times within two minutes; else None.
 
-        It is over a minute after the last, so that a worker that crashes at an even pace is told once.
+        It becomes None again a minute after the last stop, so that crashes at a steady pace are reported once.
         """
         now = self._clock.monotonic()
         if len(self._losses) < _LOSSES or now - self._losses[-1] > _SETTLED_SECONDS:
@@ -126,17 +124,19 @@ class CameraWorker:
 
     @property
     def client(self) -> WorkerClient | None:
-        """The living worker, or None while there is none."""
+        """The client of the living worker, None while there is none."""
         return self._client
 
     async def assign(self, cameras: Sequence[WorkerCamera], *, may_write: bool = True) -> None:
-        """Make these its cameras, now if it lives and whenever it is started. If it may not write, it holds in memory
-        what it can of those that are recorded for events only; others are not to be assigned then.
+        """Set the cameras to record, for this worker and its successors.
+
+        Without `may_write`, the worker holds footage in memory; only cameras that are recorded for events only may be
+        assigned then.
         """
         self._assigned = tuple(cameras)
         self._may_write = may_write
         if self._client is not None:
-            with contextlib.suppress(CameraUnavailable):  # it gets them when it has been started again
+            with contextlib.suppress(CameraUnavailable):  # a restarted worker gets them anyway
                 await self._client.assign(self._assignment())
 
     async def pin(self, pins: Sequence[Pin]) -> None:
@@ -146,7 +146,7 @@ class CameraWorker:
             return
         self._pinned = pinned
         if self._client is not None:
-            with contextlib.suppress(CameraUnavailable):  # likewise
+            with contextlib.suppress(CameraUnavailable):  # a restarted worker gets them anyway
                 await self._client.pin(pinned)
 
     async def run(self) -> None:
@@ -169,13 +169,13 @@ class CameraWorker:
             self._progress.forget(self.name)
 
     async def _live(self) -> str:
-        """Return one life of the process; returns why it ended."""
+        """Start the process and follow it until it has ended; return why it ended."""
         process = WorkerProcess(name=self.name, socket=self._socket)
         try:
             async with process:
                 self.pid = process.pid
                 reason = await self._talk(process)
-                # None is started beside one that cannot die: those that wait for a hung disk would only become more.
+                # No successor while this one cannot die: on a hung disk there would only be more hanging processes.
                 while not await process.killed(within=1.0):
                     self._progress.beat(self.name)
                 return reason
@@ -198,7 +198,7 @@ class CameraWorker:
             return await process.ending() or "it closed its reports"
 
     async def _begin(self, process: WorkerProcess, client: WorkerClient) -> None:
-        """Wait until it serves and give it its cameras."""
+        """Wait until the worker's socket exists, and give it its cameras and pins."""
         deadline = self._clock.monotonic() + _START_SECONDS
         while not self._socket.exists():
             if process.has_ended or self._clock.monotonic() > deadline:
@@ -229,7 +229,7 @@ class CameraWorker:
             raise failure
 
     async def _hear(self, client: WorkerClient) -> WorkerSilent | CameraUnavailable | None:
-        """Hand its reports on until they end; returns why."""
+        """Pass its reports on until they end; return the error that ended them, None for an orderly end."""
         try:
             async for report in client.reports():
                 self._progress.beat(self.name)

@@ -1,4 +1,4 @@
-"""One camera worker as a process of its own: started, listened to, ended. What it writes to stderr goes to the log."""
+"""The process of one camera worker. Its output on stderr goes to the gateway's log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOT_HANDED_ON = ("EDGE_GATEWAY_SECRET_", "CREDENTIALS_DIRECTORY", "NOTIFY_SOCKE
 
 
 class WorkerProcess:
-    """A worker process for as long as this context lasts; leaving it kills the process if it still runs."""
+    """A worker process that lives within this context; leaving the context kills it if it still runs."""
 
     def __init__(self, *, name: str, socket: Path, environ: Mapping[str, str] = os.environ) -> None:
         self._name = name
@@ -39,7 +39,7 @@ class WorkerProcess:
         self._listener: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Start it. Raises OSError when the machine cannot."""
+        """Start the process. Raises OSError if it cannot be started."""
         self._socket.unlink(missing_ok=True)
         where = ("--socket", str(self._socket), "--parent", str(os.getpid()))
         self._process = await start_child(
@@ -74,11 +74,11 @@ class WorkerProcess:
 
     @property
     def has_ended(self) -> bool:
-        """True once the process is no more."""
+        """True before the start and after the end of the process."""
         return self._process is None or self._process.returncode is not None
 
     async def ending(self) -> str:
-        """Say how the process ended, as half a sentence; "" while it runs. An end under way is waited for a moment."""
+        """Return how the process ended ("killed by SIGKILL"), "" if it still runs after half a second."""
         if self._process is None:
             return ""
         code = await self._process.ended(within=0.5)
@@ -87,11 +87,11 @@ class WorkerProcess:
         return f"killed by {_signal_name(-code)}" if code < 0 else f"ended with status {code}"
 
     def terminate(self) -> None:
-        """Ask it to end; it finishes the segments it has open."""
+        """Ask the process to end (SIGTERM); it finishes its open segments first."""
         self._signal(signal.SIGTERM)
 
     async def killed(self, *, within: float) -> bool:
-        """End it at once; whether it is gone within that many seconds. A process that waits for a disk may not be."""
+        """Kill the process and return whether it has ended within that many seconds; a hung disk may delay it."""
         self._signal(signal.SIGKILL)
         if self._process is not None:
             await self._process.ended(within=within)
@@ -102,7 +102,7 @@ class WorkerProcess:
             self._process.send_signal(number)
 
     async def _listen(self, process: ChildProcess) -> None:
-        """Log each line; one too long is cut, none holds the worker up."""
+        """Log each line of stderr, cut at 4096 bytes. Reading continues in any case, so the worker is never held up."""
         if process.stderr is None:
             return
         rest = b""
@@ -114,7 +114,7 @@ class WorkerProcess:
         self._log(rest)
 
     def _log(self, line: bytes) -> None:
-        """Log what the worker said: its own lines at their level, with their fields; all else as it is."""
+        """Log a line of stderr: the worker's own log lines with their level and fields, any other line as text."""
         text = line[:_LONGEST_LINE].decode("utf-8", "replace").strip()
         if not text:
             return
