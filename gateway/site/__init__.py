@@ -1,4 +1,4 @@
-"""The site file. `load` reads and checks it; `check` checks one that was already read."""
+"""The site file. `load` reads and checks it; `check` checks a site that was read already."""
 
 from gateway.site.access_sections import AreaSection
 from gateway.site.api_section import Account, ApiSection, TlsSection

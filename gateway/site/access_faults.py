@@ -1,4 +1,4 @@
-"""Checks of lanes against the areas and schedules that they name."""
+"""Checks of lanes against their areas, schedules and readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _may_have_keys(draft: Draft, device_id: int) -> bool:
 
 
 def access_faults(draft: Draft) -> Iterator[Fault]:
-    """Yield missing areas and schedules, and settings of a lane that contradict each other."""
+    """Yield faults for missing areas and schedules, and for settings of a lane that contradict each other."""
     areas = {area.id for area in draft.areas.sound.values()}
     schedules = {schedule.id for schedule in draft.schedules.sound.values()}
     for index, lane in draft.lanes.sound.items():

@@ -1,4 +1,4 @@
-"""Site file sections for access: hours, areas, behaviour in doubt, and bit corrections of readers."""
+"""Site file sections for access: schedules, holidays, areas, behaviour in doubt, and bit corrections of readers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class BitsSection(_Section):
     last_byte_first: bool = False
 
     def undoing(self) -> ReaderBits:
-        """Return the inverse change, which gives the card's own bits back."""
+        """Return the bit correction, which turns what the reader sends into the card's own bits."""
         return ReaderBits(**dict(self))
 
 
 def _written_hour(value: object) -> object:
-    """Refuse a bare number, which pydantic would read as seconds."""
+    """Refuse anything but a time of day; pydantic would accept a bare number as seconds."""
     if isinstance(value, time) or (isinstance(value, str) and _HOUR.fullmatch(value)):
         return value
     raise ValueError("must be a time of day from 00:00 to 23:59 with two digits each, as '06:00'")

@@ -1,4 +1,4 @@
-"""Addresses of a site file, in a form in which equal addresses compare equal."""
+"""Parsing of a site file's addresses into values that are equal if the addresses mean the same."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Endpoint:
     port: int
 
     def is_this_machine(self) -> bool:
-        """Return whether the host is this machine, judged by its text alone."""
+        """Return whether the host is this machine, judged by its text alone: "localhost", loopback or unspecified."""
         return self.host == "localhost" or _is_local(self.host)
 
     def __str__(self) -> str:
@@ -39,9 +39,10 @@ class Endpoint:
 
 
 def endpoint_of(url: str, *, schemes: Collection[str]) -> Endpoint:
-    """Return host and port of a URL. Raises ValueError, whose text does not repeat the URL, for a wrong part.
+    """Return host and port of a URL with one of these schemes; the port defaults to that of the scheme.
 
-    Credentials are refused: they are secrets, and secrets are not written in the site file.
+    Raises ValueError, without the URL in its text, for any other URL and for one with credentials, because secrets
+    do not belong in the site file.
     """
     wanted = " or ".join(f"{scheme}://…" for scheme in schemes)
     parts, port = _split(url, wanted)
@@ -53,9 +54,10 @@ def endpoint_of(url: str, *, schemes: Collection[str]) -> Endpoint:
 
 
 def origin_of(url: str) -> str:
-    """Return `http://host` or `https://host`, with a port if given. Raises ValueError for a path or anything else.
+    """Return the origin `http://host` or `https://host`, with a port if given.
 
-    The interface's paths begin at `/`, so that a proxy cannot have it under a path of its own.
+    Raises ValueError for anything else. A path is refused because the interface's paths begin at `/`, so a proxy
+    cannot serve it under another path.
     """
     wanted = "https://host or http://host, with a port if need be and no path"
     parts, port = _split(url, wanted)
@@ -75,7 +77,7 @@ def _is_host(text: str) -> bool:
 
 
 def listening_host(text: str) -> str:
-    """Check a name or address to listen on, without scheme or port. Raises ValueError with one sentence."""
+    """Return a host name or address to listen on, after a check. Raises ValueError with one sentence."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -88,7 +90,7 @@ def listening_host(text: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine itself can reach what listens on this host."""
+    """Return whether a server that listens on this host can be reached from this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -96,7 +98,11 @@ def is_loopback(host: str) -> bool:
 
 
 def networks(texts: Iterable[str], *, whose: str) -> tuple[Network, ...]:
-    """Parse addresses and networks. Raises ValueError with one sentence for what is neither, or is all there are."""
+    """Parse addresses and networks, such as "192.168.1.20" and "10.0.5.0/24".
+
+    Raises ValueError with one sentence for any other text, and for a network of all addresses. `whose`: the owner of
+    the addresses, for that sentence.
+    """
     found = []
     for text in texts:
         try:
@@ -112,9 +118,9 @@ def networks(texts: Iterable[str], *, whose: str) -> tuple[Network, ...]:
 
 
 def line_of(url: str) -> Endpoint | str:
-    """Return what a link's URL occupies: a network endpoint, or the path of `serial:/dev/…`.
+    """Return the line that a link's URL occupies: a network endpoint, or the device path of a serial port.
 
-    Raises ValueError with one sentence for anything else.
+    Raises ValueError with one sentence for any other URL.
     """
     if url.startswith(_SERIAL):
         path = url.removeprefix(_SERIAL)
@@ -131,7 +137,7 @@ def line_of(url: str) -> Endpoint | str:
 
 
 def real_line(line: Endpoint | str) -> Endpoint | str:
-    """Resolve a line on this machine: a serial port gets its own name, whichever symbolic link names it.
+    """Resolve the symbolic links of a serial port, so that a port has one name.
 
     A pseudo-terminal keeps the name of its link, because its number is soon reused.
     """
@@ -159,7 +165,7 @@ def _bare_endpoint(url: str, wanted: str, *, default: int | None = None) -> Endp
 
 
 def _one_spelling(host: str) -> str:
-    """Bring a host to one spelling: an address to its shortest, a name to small letters without a final dot."""
+    """Normalise a host: an address to its shortest form, a name to lower case without a final dot."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -169,9 +175,9 @@ def _one_spelling(host: str) -> str:
 def _split(url: str, wanted: str) -> tuple[SplitResult, int | None]:
     try:
         parts = urlsplit(url)
-    except ValueError as error:  # its text may repeat a part of the URL, and that part may be a password
+    except ValueError as error:  # its text may repeat a part of the URL, and with it a password
         raise ValueError(f"must be {wanted}") from error
-    # Some cameras take them within the path: rtsp://host/user=admin&password=…
+    # Some cameras take credentials within the path: rtsp://host/user=admin&password=…
     asked = parse_qsl(f"{parts.query}&{parts.path.rpartition('/')[2]}", keep_blank_values=True)
     if "@" in parts.netloc or any(name.lower() in _SECRET_NAMES for name, _ in asked):
         raise ValueError("must not hold credentials; name a secret in 'password'")

@@ -65,14 +65,14 @@ class ApiSection(Section):
 
     @property
     def listens_on(self) -> str:
-        """Host to serve on: loopback only, unless TLS or `plain_http` allows a network."""
+        """The host to serve on: `host` with TLS or `plain_http`, otherwise loopback only."""
         if self.tls is not None or self.plain_http or is_loopback(self.host):
             return self.host
         return "::1" if ":" in self.host else "127.0.0.1"
 
     @property
     def is_reached_from_elsewhere(self) -> bool:
-        """Whether others than this machine reach the interface, themselves or by a proxy."""
+        """True if other machines can reach the interface, directly or through a proxy."""
         return not is_loopback(self.listens_on) or self.public_url is not None or bool(self.trusted_proxies)
 
     def proxies(self) -> tuple[Network, ...]:

@@ -60,7 +60,7 @@ class Camera(_Section):
         return endpoint_of(self.url, schemes=(*_RTSP, *_WHEP))
 
     def live_endpoint(self) -> Endpoint:
-        """Return host and port of the stream for viewers."""
+        """Return host and port of the stream for live view: of `live_url`, else of `url`."""
         return endpoint_of(self.live_url or self.url, schemes=(*_RTSP, *_WHEP))
 
     def _urls(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Certificate files of `[api.tls]`: the context that serves them, and when the certificate ends."""
+"""The certificate files of `[api.tls]`: the TLS context made of them, and the end of the certificate's validity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST = 1024 * 1024
 
 
 def serving_context(tls: TlsSection) -> ssl.SSLContext:
-    """Return a context that serves the certificate, over TLS 1.2 or newer. Raises ConfigError with one sentence."""
+    """Return a server's TLS context with the certificate, for TLS 1.2 or newer. Raises ConfigError, one sentence."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     certificate, key = Path(tls.certificate), Path(tls.key)
@@ -38,7 +38,7 @@ def serving_context(tls: TlsSection) -> ssl.SSLContext:
 
 
 def ends_at(tls: TlsSection) -> int:
-    """Return when the certificate ends, in wall micros. Raises ConfigError."""
+    """Return when the certificate expires (wall micros). Raises ConfigError."""
     pem = _first_certificate(Path(tls.certificate))
     try:
         return int(x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc.timestamp()) * 1_000_000
@@ -47,7 +47,7 @@ def ends_at(tls: TlsSection) -> int:
 
 
 def _first_certificate(path: Path) -> str:
-    """Return the certificate itself, without those of its issuers: they may have issued others."""
+    """Return the first certificate of a file in PEM form, which is the server's own; its issuers' follow."""
     found = _CERTIFICATE.search(_read(path))
     if found is None:
         raise ConfigError(f"api.tls.certificate: {path} is not a certificate in PEM form")

@@ -1,4 +1,4 @@
-"""Differences between two loaded site files: what is added, removed and changed, and what each change touches. Pure."""
+"""Differences between two loaded site files: added, removed and changed parts, and what each change affects. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Key = TypeVar("_Key")
 How = Literal["added", "removed", "changed"]
 _LISTS = {"links": "link", "devices": "device", "areas": "area", "schedules": "schedule", "holidays": "holiday"}
 _NEEDS_RESTART = frozenset({"live", "rtsp", "webhooks", "events"})
-"""Sections that camera workers and the senders of webhooks read when they start."""
+"""Sections that camera workers and webhook senders read only when they start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +22,14 @@ class Change:
     """One change.
 
     Attributes:
-        part: "section", "link", "device", "area", "schedule", "holiday", "lane", "camera", "profile" or "secret".
-        id: which one of them.
-        name: its name for people, "" for a part without one.
-        how: what happened to it.
-        keys: those that were changed, in the file's words.
-        devices: the devices that are connected anew because of it.
-        lanes: the lanes that start afresh because of it.
+        part: the kind of part: "section", "link", "device", "area", "schedule", "holiday", "lane", "camera", "profile"
+            or "secret".
+        id: the part's id.
+        name: the part's name for people, "" for a part without one.
+        how: whether it was added, removed or changed.
+        keys: the changed keys, as they are written in the file.
+        devices: the devices that are reconnected because of it.
+        lanes: the lanes that are restarted because of it.
     """
 
     part: str
@@ -57,16 +58,16 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The differences.
+    """All differences between two site files, and what they affect.
 
     Attributes:
-        changes: all of them.
-        refused: a sentence for each change that needs a restart.
-        links: the lines that are opened anew, closed, or opened for the first time.
-        devices: the devices that are connected anew, let go, or connected for the first time.
-        lanes: the lanes that start afresh, end, or start for the first time.
-        interface: whether the interface starts anew; the page connects again by itself.
-        central: whether the line to central starts anew.
+        changes: all changes.
+        refused: a sentence for each change that needs a restart of the gateway.
+        links: the lines that are reopened, closed, or opened for the first time.
+        devices: the devices that are reconnected, disconnected, or connected for the first time.
+        lanes: the lanes that are restarted, ended, or started for the first time.
+        interface: whether the interface is restarted; the page reconnects by itself.
+        central: whether the line to central is restarted.
     """
 
     changes: tuple[Change, ...] = ()
@@ -79,11 +80,11 @@ class Difference:
 
     @property
     def touches_more_than_cameras(self) -> bool:
-        """Whether anything but cameras is changed."""
+        """True if anything but cameras is changed."""
         return any(change.part != "camera" for change in self.changes)
 
     def sentences(self) -> tuple[str, ...]:
-        """Describe each change, a sentence each."""
+        """Describe each change in one sentence."""
         return tuple(change.sentence() for change in self.changes)
 
 
@@ -115,9 +116,9 @@ def difference(before: LoadedSite, after: LoadedSite) -> Difference:
 
 
 def _field_touched(before: LoadedSite, after: LoadedSite) -> tuple[frozenset[str], frozenset[int]]:
-    """Return the lines and the devices that are to be built anew.
+    """Return the lines and the devices that must be rebuilt.
 
-    A listener and an OSDP line know their devices, so that they are built anew with any of them.
+    A listener or an OSDP line is made with its devices, so it is rebuilt with any of them.
     """
     old, new = before.site, after.site
     links = set(_differing({link.id: link for link in old.links}, {link.id: link for link in new.links}))
@@ -126,13 +127,13 @@ def _field_touched(before: LoadedSite, after: LoadedSite) -> tuple[frozenset[str
     listening |= {device.link for site in (old, new) for device in site.devices if isinstance(device, OsdpReaderDevice)}
     links |= {device.link for device in _all_devices(old, new) if device.id in devices} & listening
     devices |= {device.id for device in _all_devices(old, new) if device.link in links}
-    # A gate must not know its position from limits that are read anew.
+    # A gate must not keep a position that it knows from limit switches of a device that is rebuilt.
     devices |= {lane.gate for lane in new.lanes if devices & {point.device for point in _limits_of(lane)}}
     return frozenset(links), frozenset(devices)
 
 
 def _driver_parts(loaded: LoadedSite) -> Iterator[tuple[int, object]]:
-    """Yield each device with all that its driver is built from; its name is not part of that."""
+    """Yield each device's id with everything that its driver is made of, which its name is not."""
     site = loaded.site
     limits = {
         lane.gate: (lane.closed_limit, lane.open_limit) for lane in site.lanes if lane.closed_limit and lane.open_limit
@@ -172,7 +173,7 @@ def _renamed(before: Site, after: Site) -> set[int]:
 
 
 def _with_effects(change: Change, before: Site, after: Site, devices: frozenset[int], lanes: frozenset[str]) -> Change:
-    """Return the change with the devices and lanes that it touches."""
+    """Return the change with the devices and lanes that it affects."""
     if change.part == "lane" and change.how == "changed":
         return replace(change, lanes=(change.id,))
     if change.id == "[policy]" and lanes and {"command_seconds", "stale_seconds"} & set(change.keys):
@@ -205,7 +206,7 @@ def _refused(before: Site, after: Site) -> Iterator[str]:
 
 
 def _interface_part(site: Site) -> object:
-    """Return what the interface is built from."""
+    """Return the parts of the site file that the interface is made of."""
     lanes = {lane.id: (lane.name, lane.devices, lane.cameras, lane.inside) for lane in site.lanes}
     return site.site, site.api, site.keep.consumer_days, lanes
 
@@ -242,7 +243,7 @@ def _each(part: str, old: Mapping[str, Section], new: Mapping[str, Section]) -> 
 
 
 def _beside(before: LoadedSite, after: LoadedSite) -> Iterator[Change]:
-    """Yield the profiles and secrets that both files use and that are not the same any more."""
+    """Yield the profiles and secrets that both files use and whose content has changed."""
     for part, old, new in (
         ("profile", before.profiles, after.profiles),
         ("secret", before.secrets, after.secrets),
@@ -253,7 +254,7 @@ def _beside(before: LoadedSite, after: LoadedSite) -> Iterator[Change]:
 
 
 def _by_id(items: Iterable[Section]) -> dict[str, Section]:
-    """Return the entries by their ids; holidays have their dates."""
+    """Return the entries by their ids, holidays by their dates."""
     return {str(getattr(item, "id", None) or getattr(item, "date", "")): item for item in items}
 
 
@@ -273,5 +274,5 @@ def _all_devices(*sites: Site) -> Iterator[Device]:
 
 
 def _differing(old: Mapping[_Key, object], new: Mapping[_Key, object]) -> set[_Key]:
-    """Return the keys whose values are not the same, or that only one has."""
+    """Return the keys whose values differ or that only one mapping has."""
     return {key for key in old.keys() | new.keys() if key not in old or key not in new or old[key] != new[key]}

@@ -21,7 +21,7 @@ _CHANGING_PORT = re.compile(r"/dev/tty(USB|ACM)\d+")
 
 
 def doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
-    """Yield warnings for a valid but suspicious file, each with its place. `find` finds device profiles by name."""
+    """Yield warnings for a valid but suspicious file, each with its place. `find` returns a profile's file by name."""
     yield from _api_doubts(site.api)
     yield from _link_doubts(site)
     yield from _line_doubts(site, find)
@@ -80,7 +80,7 @@ def _line_doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fau
             continue
         try:
             line = load_unit_profile(found).line
-        except ProfileError:  # it was valid a moment ago; the next start reports the change
+        except ProfileError:  # it was valid when the file was checked; the next start reports the fault
             continue
         if line.baud is not None and _said(line) != _said(link):
             settings = f'baud = {line.baud}, parity = "{line.parity}", stop_bits = {line.stop_bits}'
@@ -92,7 +92,10 @@ def _line_doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fau
 
 
 def _unit_doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
-    """Yield gates that share an output, one by its unit and one as the device itself: many devices ignore the unit."""
+    """Yield warnings for two gates with the same output, one by a unit and one as the device itself.
+
+    Many devices ignore the unit, so both would move.
+    """
     gates = [
         (index, device)
         for index, device in enumerate(site.devices)
@@ -113,7 +116,7 @@ def _outputs(device: ModbusGateDevice, find: Callable[[str], Path | None]) -> fr
     found = find(device.profile)
     try:
         return load_profile(found).outputs() if found is not None else frozenset()
-    except ProfileError:  # it was valid a moment ago; the next start reports the change
+    except ProfileError:  # it was valid when the file was checked; the next start reports the fault
         return frozenset()
 
 

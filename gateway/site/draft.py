@@ -1,6 +1,7 @@
-"""A site file as far as it is valid: its valid parts, and the ids of its broken records.
+"""The valid parts of a site file, and the ids of its broken records.
 
-So one reading finds the faults inside parts and those between them, and an installer corrects a file once.
+With these, one reading finds both the faults inside parts and the faults between them, so that an installer corrects
+the file only once.
 """
 
 from __future__ import annotations
@@ -26,20 +27,26 @@ Tree = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Rows(Generic[Row]):
-    """The sound rows of an array by their index, and the ids that broken rows bear."""
+    """The rows of an array of tables.
+
+    Attributes:
+        sound: the valid rows by their index in the file.
+        broken_ids: the ids of broken rows.
+        all_ids_known: whether every broken row has an id that can be read.
+    """
 
     sound: Mapping[int, Row]
     broken_ids: frozenset[int | str] = frozenset()
     all_ids_known: bool = True
 
     def may_hold(self, record_id: int | str) -> bool:
-        """Return whether a broken row could be the one with this id, so that it cannot be called missing."""
+        """Return whether a broken row could have this id, so that the record must not be reported as missing."""
         return not self.all_ids_known or record_id in self.broken_ids
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The sound parts of a site. A section that is itself broken is None."""
+    """The valid parts of a site. A broken section is None."""
 
     site: SiteSection | None
     api: ApiSection | None
@@ -56,7 +63,7 @@ class Draft:
 
 
 def place_in_file(place: Place) -> Place:
-    """Drop the driver's name that validation puts behind a device's index."""
+    """Remove the driver's name that pydantic inserts after a device's index."""
     return place[:2] + place[3:] if place[0] == "devices" and len(place) > 2 and place[2] in DRIVERS else place
 
 
@@ -79,10 +86,10 @@ def whole(site: Site) -> Draft:
 
 
 def read_draft(raw: Tree) -> tuple[Site | None, Draft, tuple[ValidationError, ...]]:
-    """Validate a file; return the site when all parts are valid, its draft, and all validation errors.
+    """Validate a file; return the site if all parts are valid (else None), its draft, and all validation errors.
 
-    Without its unknown keys a file is validated once more, because the models check a part as a whole only when its
-    keys are known.
+    A file with errors is validated again without its unknown keys, because models check a part as a whole only if all
+    its keys are known.
     """
     try:
         site = Site.model_validate(raw)
@@ -104,7 +111,7 @@ def _without_unknown_keys(raw: Tree, error: ValidationError) -> Tree:
 
 
 def _salvaged(tree: Tree, error: ValidationError) -> Draft:
-    """Keep the parts of a file in which `error` found nothing."""
+    """Return the draft of a file with the parts in which `error` found no fault."""
     broken: set[Place] = set()
     for item in error.errors(include_url=False, include_input=False, include_context=False):
         broken.update(item["loc"][:length] for length in range(1, len(item["loc"]) + 1))

@@ -1,7 +1,7 @@
 """Edits of a site file that keep its comments and its order. Pure.
 
-Only the common parts can be edited; the rest of the file is its author's. Each edit is proven: the new text must mean
-what the old one meant, with the edit and nothing else.
+Only the keys of EDITABLE can be edited. Each result is verified: the new text must parse to the old content with the
+edit and nothing else changed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ EDITABLE: Mapping[str, frozenset[str]] = {
     "schedules": frozenset({"windows"}),
     "holidays": frozenset({"name"}),
 }
-"""The keys that may be edited, by section."""
+"""The keys that can be edited, by section."""
 _COMES_AND_GOES = {"schedules": "id", "holidays": "date"}
-"""The sections whose entries may be added and removed, and the key that tells these apart."""
+"""The sections whose entries can be added and removed, and the key that identifies an entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class Edit:
     """An edit of one entry.
 
     Attributes:
-        section: "site", "lanes" …
-        id: of the entry; the date of a holiday; "" for `[site]`.
-        values: the new values by key; None takes the key away, so that its default counts.
-        windows: those of a schedule, where they change.
-        remove: whether the entry goes.
+        section: the section's name, such as "site" or "lanes".
+        id: the id of the entry; the date of a holiday; "" for `[site]`.
+        values: the new values by key; None removes the key, so that its default counts.
+        windows: the new windows of a schedule, None for no change.
+        remove: whether to remove the entry.
     """
 
     section: str
@@ -62,7 +62,7 @@ class Edit:
 
     @property
     def key(self) -> str:
-        """The key that has the id."""
+        """The key that identifies the entry."""
         return _COMES_AND_GOES.get(self.section, "id")
 
     @property
@@ -72,7 +72,7 @@ class Edit:
 
 
 def edited(text: bytes, edits: Iterable[Edit]) -> bytes:
-    """Return a site file with these edits. Raises ConfigError for one that is not possible."""
+    """Return a site file's text with these edits. Raises ConfigError for an edit that is not possible."""
     try:
         written = text.decode()
         for edit in edits:
@@ -108,7 +108,7 @@ def _edited(text: str, edit: Edit) -> str:
 
 
 def _meant(data: dict[str, Any], edit: Edit) -> dict[str, Any]:
-    """Return what the file means after the edit."""
+    """Return the file's content after the edit, for the verification."""
     if edit.section == "site":
         entry = data.get("site", {})
     else:
@@ -140,7 +140,7 @@ def _is_meant(table: Table, edit: Edit) -> bool:
 
 
 def _with_subtables(tables: list[Table], place: int) -> list[Table]:
-    """Return an entry with the tables that belong to it, as `[lanes.doubt]`."""
+    """Return an entry's table and its subtables, such as `[lanes.doubt]`."""
     own = [tables[place]]
     for table in tables[place + 1 :]:
         if not table.name.startswith(f"{tables[place].name}."):
@@ -150,7 +150,7 @@ def _with_subtables(tables: list[Table], place: int) -> list[Table]:
 
 
 def _change(lines: list[str], tables: list[Table], place: int, edit: Edit) -> None:
-    """Change the lines of an entry, the last ones first, so that the places of the others stay."""
+    """Change the lines of an entry, from the last to the first, so that earlier line numbers stay valid."""
     table = tables[place]
     wanted = dict(edit.wanted)
     subtables = [one for one in _with_subtables(tables, place)[1:] if one.name.rpartition(".")[2] in wanted]
@@ -167,7 +167,7 @@ def _change(lines: list[str], tables: list[Table], place: int, edit: Edit) -> No
 
 
 def _replaced(lines: list[str], value: object) -> list[str]:
-    """Return the lines of a statement with another value; the comment behind it stays."""
+    """Return the lines of a statement with another value; a comment after a value of one line stays."""
     if len(lines) > 1:
         return [f"{lines[0].partition('=')[0].rstrip()} = {_toml(value)}"]
     begin, end = value_range(lines[0])
@@ -175,7 +175,7 @@ def _replaced(lines: list[str], value: object) -> list[str]:
 
 
 def _add(lines: list[str], tables: list[Table], edit: Edit) -> None:
-    """Add an entry behind the last one of its section, or at the end of the file."""
+    """Add an entry after the last one of its section, or at the end of the file."""
     others = [place for place, table in enumerate(tables) if table.name == edit.section and table.is_entry]
     end = _with_subtables(tables, others[-1])[-1].end if others else len(lines)
     values = {edit.key: edit.id, **edit.wanted}
@@ -187,7 +187,7 @@ def _add(lines: list[str], tables: list[Table], edit: Edit) -> None:
 
 
 def _toml(value: object) -> str:
-    """Write a value in TOML, lists of tables a line each."""
+    """Format a value as TOML; a list of tables gets one line for each."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list | tuple):

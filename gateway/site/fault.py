@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault of a site file: its place, and one sentence."""
+    """A fault of a site file: its place, such as `lanes[1].gate` ("" for the whole file), and one sentence."""
 
     place: str
     message: str

@@ -1,4 +1,4 @@
-"""Checks of a site file. All faults are found at once, each with its place."""
+"""Checks of a site file, which find all faults at once, each with its place."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ _KINDS_OF_LINES: Mapping[LineKind, str] = {
 
 
 class SiteFaults(ConfigError):
-    """Error for a site file that cannot be used; `faults` holds every reason, `lines` words them for people."""
+    """Error for a site file that cannot be used. `faults` has all faults; `lines` formats them for people."""
 
     def __init__(self, path: Path, faults: tuple[Fault, ...], *, names: Mapping[str, str] = _NO_NAMES) -> None:
-        """Take the faults of a file. `names` are those of records by their places, "device 101" of `devices[0]`."""
+        """Keep the faults of a file. `names`: the names of records by their places ("device 101" for `devices[0]`)."""
         super().__init__(f"{path} has {len(faults)} fault{'s' if len(faults) != 1 else ''}")
         self.path = path
         self.faults = faults
         self._names = names
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each fault, with the name of the record it belongs to."""
+        """Yield a line for each fault, with the names of the records that it concerns."""
         for fault in self.faults:
             yield with_names(fault, self._names)
 
@@ -83,7 +83,7 @@ def check_draft(draft: Draft) -> tuple[Fault, ...]:
 
 
 def faults_of(error: ValidationError) -> Iterator[Fault]:
-    """Convert a validation error to faults with places such as `lanes[1].gate`. No value of the file is repeated."""
+    """Convert a validation error to faults with places such as `lanes[1].gate`, without any value of the file."""
     errors = error.errors(include_url=False, include_input=False)
     for item in errors:
         place, message = item["loc"], item["msg"].removeprefix("Value error, ")
@@ -110,7 +110,7 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
 
 
 def _shown(place: Place) -> str:
-    """Write a place as people read it: `devices[2].unit`."""
+    """Format a place for people: `devices[2].unit`."""
     text = ""
     for part in place_in_file(place):
         if isinstance(part, int):
@@ -213,14 +213,14 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
 
 
 def _fitting_lines(device: Device) -> tuple[LineKind, ...]:
-    """Return the kinds of lines on which a device can be."""
+    """Return the kinds of lines to which a device can be connected."""
     if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice | OsdpReaderDevice):
         return ("tcp", "serial")
     return ("http-listen",) if not isinstance(device, HikvisionBarrierDevice) and device.is_pushing else ("http",)
 
 
 def _may_share(one: Device, other: Device) -> bool:
-    """Return whether two devices may share a line: units of a bus, or HTTP devices."""
+    """Return whether two devices may share a line: units of the same kind of bus, or HTTP devices."""
     shared_by = (ModbusDevice, SerialDevice, OsdpReaderDevice, HikvisionBarrierDevice | PlateCamera)
     return any(isinstance(one, kind) and isinstance(other, kind) for kind in shared_by)
 

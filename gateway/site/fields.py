@@ -18,7 +18,7 @@ def _slug(value: str) -> str:
 
 
 def _secret_name(value: str) -> str:
-    # The text is not repeated: somebody may have written the secret itself here.
+    # The error does not repeat the text, because somebody may have written the secret itself here.
     if not _SECRET_NAME.fullmatch(value):
         raise ValueError("must be the name of a secret: 1 to 64 letters, digits, '.', '-' or '_'")
     return value

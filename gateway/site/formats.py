@@ -1,7 +1,7 @@
-"""Formats of the site file: older ones are understood, and can be rewritten; newer ones are refused. Pure.
+"""Formats of the site file: older ones are understood and can be rewritten; newer ones are refused. Pure.
 
-The key `format` before the first table has the number; a file without it is of the first format. A change that would
-break older files adds a step here, which tells what a key was called before.
+The key `format` before the first table has the number; a file without it has format 1. A change of a key's name gets a
+new format and an entry in RENAMED, so that older files stay valid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KEY = "format"
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """A key that has another name since a format. `section` is its table, or the list of its tables."""
+    """A key that was renamed in format `since`. `section`: the name of its table or of its array of tables."""
 
     since: int
     section: str
@@ -29,18 +29,18 @@ class Renamed:
     new: str
 
     def sentence(self) -> str:
-        """Say so to whoever wrote the file."""
+        """Describe the change for the author of the file."""
         return f"[{self.section}] {self.old}: this setting is called {self.new} since format {self.since}"
 
 
 RENAMED = (Renamed(2, "keep", "reader_days", "consumer_days"),)
-"""All changes of keys, in the order of their formats."""
+"""All renamed keys, in the order of their formats."""
 FORMAT = RENAMED[-1].since
-"""The format of this program."""
+"""The newest format that this program knows."""
 
 
 def format_fault(raw: Mapping[str, Any]) -> Fault | None:
-    """Return why this program cannot understand the file's format, or None."""
+    """Return the fault if this program does not know the file's format, else None."""
     number = raw.get(_KEY, 1)
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         return Fault(_KEY, f"must be a whole number from 1 to {FORMAT}")
@@ -51,7 +51,7 @@ def format_fault(raw: Mapping[str, Any]) -> Fault | None:
 
 
 def understood(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a file of any known format means in today's."""
+    """Convert a file of any known format to the newest one."""
     meant = {key: value for key, value in raw.items() if key != _KEY}
     for step in _steps(raw):
         meant[step.section] = _renamed(meant[step.section], step)
@@ -59,14 +59,14 @@ def understood(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def outdated(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a sentence for each key of the file that has another name today."""
+    """Return a sentence for each key of the file that has been renamed."""
     return tuple(step.sentence() for step in _steps(raw))
 
 
 def rewritten(text: str) -> str:
-    """Return the text of a file in today's format, comments and order kept.
+    """Return the text of a file in the newest format, with its comments and order.
 
-    Raises ConfigError where that cannot be proven to mean the same.
+    Raises ConfigError if the result cannot be verified to have the same content.
     """
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = text.removeprefix("\ufeff").split(newline)
@@ -86,7 +86,7 @@ def rewritten(text: str) -> str:
 
 
 def _steps(raw: Mapping[str, Any]) -> Iterator[Renamed]:
-    """Yield the changes that this file needs."""
+    """Yield the renamed keys that this file still has under their old names."""
     for step in RENAMED:
         if step.since > raw.get(_KEY, 1) and any(step.old in table for table in _tables(raw.get(step.section))):
             yield step
@@ -103,7 +103,7 @@ def _renamed(section: object, step: Renamed) -> object:
         return [_renamed(one, step) for one in section]
     if not isinstance(section, dict) or step.old not in section:
         return section
-    # Where both names stand, today's counts.
+    # If both names are present, the new one counts.
     return {step.new: section[step.old], **{key: value for key, value in section.items() if key != step.old}}
 
 
@@ -118,13 +118,13 @@ def _rename(lines: list[str], table: Table, step: Renamed) -> None:
 
 
 def _number(lines: list[str], head: Table) -> None:
-    """Write the number, over an older one or before the first table."""
+    """Write the format number in place of an older one, or before the first table."""
     told = f"{_KEY} = {FORMAT}"
     if (statement := head.statement(_KEY)) is not None:
         lines[statement.begin : statement.end] = [told]
         return
     place = next((place for place, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
-    while place > 0 and lines[place - 1].lstrip().startswith("#"):  # the comment of that table
+    while place > 0 and lines[place - 1].lstrip().startswith("#"):  # before the comment of that table
         place -= 1
     lines[place:place] = [told, ""]
 

@@ -1,8 +1,8 @@
-"""Lock of a line, so that only one gateway per machine uses it: two would command the same gates.
+"""Locks of lines, so that only one gateway per machine uses a line: two would command the same gates.
 
-A lock is a socket in the kernel's abstract namespace, named by what the line occupies. It leaves no file, needs no
-permission, and ends with the process, however that ends. It works within one machine or container: two gateways on two
-machines do not see each other.
+A lock is a socket in the kernel's abstract namespace, named by the line's address. It leaves no file, needs no
+permission, and is released when the process ends, however it ends. It works within one machine or container, not
+between machines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LISTENS = "http-listen"  # a second gateway cannot listen on its port anyway
 
 
 class LineLocks:
-    """Locks on the lines of a site, held within a `with` block. Raises ConfigError when another gateway has one."""
+    """Locks of the lines of a site, held within a `with` block. Raises ConfigError if another gateway has one."""
 
     def __init__(self, *, links: Iterable[Link]) -> None:
         self._links = tuple(links)
@@ -36,18 +36,18 @@ class LineLocks:
         self.keep_only(())
 
     def claim(self, links: Iterable[Link]) -> None:
-        """Lock these lines besides those that are locked. Raises ConfigError, and none of them is locked then."""
+        """Lock further lines. If it raises ConfigError, none of them is locked."""
         before = set(self._sockets)
         try:
             for link in links:
                 if link.kind != _LISTENS and _line_of(link) not in self._sockets:
                     self._take(link)
-        except BaseException:  # nobody else would release the lines locked so far
+        except BaseException:  # the caller does not know which lines are locked so far
             self._release(self._sockets.keys() - before)
             raise
 
     def keep_only(self, links: Iterable[Link]) -> None:
-        """Release every other line."""
+        """Release all lines but those of these links."""
         self._release(self._sockets.keys() - {_line_of(link) for link in links})
 
     def _take(self, link: Link) -> None:

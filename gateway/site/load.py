@@ -1,4 +1,4 @@
-"""Load a site file from disk, with the secrets and profiles that it names."""
+"""Loading of a site file from disk, with a check of the secrets and profiles that it names."""
 
 from __future__ import annotations
 
@@ -40,10 +40,13 @@ from gateway.site.serial_devices import SerialDevice, SerialGateDevice
 
 
 def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True, text: bytes | None = None) -> Site:
-    """Read and check a site file, secrets included. Raises SiteFaults with every fault found.
+    """Read and check a site file, secrets and profiles included. Raises SiteFaults with all faults.
 
-    `secrets` are those beside the file unless given. Without `reader_keys`, keys of readers need not be there yet.
-    `text` is loaded instead of the file's own.
+    Args:
+        path: the site file.
+        secrets: the secrets; None for those beside the file.
+        reader_keys: whether the keys of OSDP readers must exist.
+        text: a text to load instead of the file's own.
     """
     try:
         # some editors write a byte order mark
@@ -75,7 +78,7 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
 
 
 def _with_whole_paths(site: Site, folder: Path) -> Site:
-    """Take relative paths of `[api.tls]` from the site file's folder: every command finds the same files."""
+    """Make the paths of `[api.tls]` absolute: relative ones begin at the site file's folder, for every command."""
     if site.api.tls is None:
         return site
     api = site.api.model_copy(update={"tls": site.api.tls.beside(folder.absolute())})
@@ -93,7 +96,7 @@ def secrets_folder(path: Path) -> Path:
 
 
 def profile_folders(site: Site, path: Path) -> tuple[Path, ...]:
-    """Return the folders of device profiles, the site's own first."""
+    """Return the folders to search for device profiles, in order: the site's own first."""
     return _profile_folders(site.site, path)
 
 
@@ -114,7 +117,7 @@ _CLOSE_PULSE_BY_GATEWAY = (
 
 
 def unproven(site: Site, path: Path) -> Iterator[str]:
-    """Yield a sentence for each part of a profile in use that is unproven or depends on the gateway running."""
+    """Yield a sentence for each profile in use that is unproven, or whose close pulse depends on the gateway."""
     folders = profile_folders(site, path)
     named = [device for device in site.devices if isinstance(device, ModbusDevice | SerialDevice)]
     gates = {device.profile for device in named if isinstance(device, ModbusGateDevice | SerialGateDevice)}
@@ -129,7 +132,7 @@ def unproven(site: Site, path: Path) -> Iterator[str]:
 
 
 def doubtful(site: Site, path: Path) -> Iterator[str]:
-    """Yield a sentence for each likely slip in a valid site file."""
+    """Yield a sentence for each likely mistake in a valid site file."""
     folders = profile_folders(site, path)
     names = names_in(site.model_dump(mode="json"))
     for doubt in doubts(site, partial(find_profile, folders=folders)):
@@ -161,7 +164,7 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
 
 
 def device_secrets(device: Device) -> Iterator[tuple[str, str]]:
-    """Yield the keys of a device that name secrets, with those names; OSDP keys are checked elsewhere."""
+    """Yield each key of a device that names a secret, with that name; `osdp_keys` checks OSDP keys."""
     if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice | OsdpReaderDevice):
         return
     if not isinstance(device, AxisPlatesDevice | PlateRecognizerDevice) and device.password is not None:
@@ -171,30 +174,28 @@ def device_secrets(device: Device) -> Iterator[tuple[str, str]]:
 
 
 def _format_doubts(path: Path) -> Iterator[str]:
-    """Yield the keys of the file that have other names today. They are understood all the same."""
-    with contextlib.suppress(OSError, ValueError):  # whoever loads the file says what is wrong with it
+    """Yield a warning for each key of the file that has been renamed; the old name is still understood."""
+    with contextlib.suppress(OSError, ValueError):  # loading the file reports these
         for sentence in outdated(tomllib.loads(path.read_text("utf-8-sig"))):
             yield f"{sentence}; `edge-gateway check --rewrite` changes it in the file"
 
 
 def _authority_faults(site: Site | None) -> Iterator[Fault]:
-    """Yield the faults of the authorities for receivers' certificates."""
+    """Yield the fault of `[webhooks]` ca_file, if it has one."""
     ca_file = site.webhooks.ca_file if site else None
     if ca_file is not None and (words := _unusable(ca_file)):
         yield Fault("webhooks.ca_file", f"{ca_file}: {words}")
 
 
 def _authority_doubts(site: Site) -> Iterator[str]:
-    """Yield warnings for the certificate authorities of central. No lane needs them, so they do not stop the
-    gateway.
-    """
+    """Yield a warning for `[central]` ca_file; it is not a fault, because lanes work without it."""
     ca_file = site.central.ca_file if site.central else None
     if ca_file is not None and (words := _unusable(ca_file)):
         yield f"central.ca_file: {ca_file}: {words}; until this is fixed there is no line to central"
 
 
 def _certificate_doubts(site: Site) -> Iterator[str]:
-    """Yield the fault that keeps the interface from being served over TLS. No lane needs it, so the gateway starts."""
+    """Yield a warning if the interface cannot be served over TLS; it is not a fault, because lanes work without it."""
     if site.api.tls is None:
         return
     try:
@@ -204,7 +205,7 @@ def _certificate_doubts(site: Site) -> Iterator[str]:
 
 
 def _unusable(ca_file: str) -> str:
-    """Return why a file has no usable certificate authorities; "" if it has."""
+    """Return why a file has no usable certificate authorities, "" if it has."""
     try:
         ssl.create_default_context(cafile=ca_file)
     except OSError as error:

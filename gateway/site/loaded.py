@@ -1,4 +1,4 @@
-"""A site file as it was loaded, with all that was read beside it: its text, its profiles and its secrets."""
+"""A site file as it was loaded, with its text and digests of the profiles and secrets that it uses."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class LoadedSite:
     """A valid site file.
 
     Attributes:
-        site: what it says.
-        text: the file, byte by byte.
+        site: the content of the file.
+        text: the bytes of the file.
         profiles: a digest of each profile in use, by its name.
-        secrets: a digest of each secret in use, by its name. It lives in memory alone.
+        secrets: a digest of each secret in use, by its name; never written to disk.
     """
 
     site: Site
@@ -34,7 +34,7 @@ class LoadedSite:
 
 
 def load_whole(path: Path, *, secrets: Secrets, text: bytes | None = None) -> LoadedSite:
-    """Load a site file with what it names; `text` instead of the file's own. Blocks. Raises SiteFaults."""
+    """Load a site file, or `text` instead of the file's own, with digests. Blocks on the disk. Raises SiteFaults."""
     if text is None:
         try:
             text = path.read_bytes()
@@ -79,4 +79,4 @@ def _digests(site: Site, secrets: Secrets) -> Iterator[tuple[str, str]]:
         try:
             yield name, hashlib.sha256(secrets.get(name).encode()).hexdigest()
         except ConfigError:
-            continue  # it was there a moment ago; the part that needs it says so
+            continue  # it was there when the file was checked; the part that needs it reports the error

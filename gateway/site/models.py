@@ -19,7 +19,7 @@ from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 
 ITSELF = frozenset({0, 255})
-"""Unit numbers by which a Modbus TCP device addresses itself."""
+"""Unit numbers that address a Modbus TCP device itself, and not a unit behind it."""
 DRIVERS = frozenset(
     {
         "modbus-gate",
@@ -133,12 +133,12 @@ class Link(_Section):
         return value
 
     def line(self) -> Endpoint | str:
-        """Return what the link occupies: a host and port, or the path of a serial port. Two links never share one."""
+        """Return the line that the link occupies: a host and port, or the path of a serial port."""
         return line_of(self.url)
 
     @property
     def kind(self) -> LineKind:
-        """Kind of the line: serial, tcp, http or http-listen."""
+        """The kind of the line."""
         return kind_of_line(self.url)
 
 
@@ -262,7 +262,7 @@ class LaneSection(_Section):
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """Ids of the devices that the lane uses, its gate first."""
+        """The ids of the lane's gate, readers, and devices with its points (without limit switches), the gate first."""
         points = (self.arming, self.closing, self.far, self.fire, self.local, *self.safety)
         devices = (self.gate, *self.readers, *(point.device for point in points if point is not None))
         return tuple(dict.fromkeys(devices))

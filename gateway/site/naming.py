@@ -21,7 +21,7 @@ _LONGEST = 40
 
 
 def names_in(raw: Mapping[str, object]) -> Mapping[str, str]:
-    """Map the places of a file's records to names: "device 101" for `devices[0]`. Records without an id have none."""
+    """Map the places of a file's records to names: "device 101" for `devices[0]`. Records without an id are omitted."""
     names: dict[str, str] = {}
     for group, noun, key in _GROUPS:
         rows = raw.get(group)
@@ -34,7 +34,7 @@ def names_in(raw: Mapping[str, object]) -> Mapping[str, str]:
 
 
 def with_names(fault: Fault, names: Mapping[str, str]) -> str:
-    """Write a fault in one line, with the names of its records."""
+    """Format a fault as one line, with the names of the records that it mentions."""
     found = _RECORD.match(fault.place)
     name = names.get(found.group()) if found else None
     place = f"{fault.place} ({name})" if name else fault.place

@@ -1,4 +1,4 @@
-"""A secret that the gateway makes: on disk before it is handed out, in its place only once it is in use."""
+"""A secret that the gateway makes: on disk before anything uses it, and under its name once it is in use."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _LARGEST = 4096
 
 
 class NewSecret:
-    """A secret's file in the making.
+    """A new secret's file.
 
-    `begin` writes it beside its place, so that a power cut after it was handed out loses nothing; the next `begin`
-    takes it up again. `keep` puts it in its place, and never over one that is there.
+    `begin` writes the secret to a pending file, so that a power cut after its first use does not lose it; the next
+    `begin` returns it again. `keep` gives the file its final name, and never replaces an existing one.
 
     Args:
-        folder: the site's secrets folder; made when it is missing, for its owner alone.
-        name: the secret's.
+        folder: the site's secrets folder; it is made with mode 0700 if it is missing.
+        name: the secret's name.
     """
 
     def __init__(self, *, folder: Path, name: str) -> None:
@@ -33,7 +33,7 @@ class NewSecret:
         return self._place
 
     def begin(self, make: Callable[[], str]) -> str:
-        """Return the secret already begun, else write what `make` gives. Raises ConfigError."""
+        """Return the pending secret; if there is none, write the one that `make` returns. Raises ConfigError."""
         folder = self._place.parent
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -46,7 +46,7 @@ class NewSecret:
             self._pending.unlink(missing_ok=True)
             descriptor = os.open(self._pending, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                if os.geteuid() == 0:  # the gateway, not root, is to read it
+                if os.geteuid() == 0:  # the gateway, which is not root, must be able to read it
                     owner = folder.stat()
                     os.fchown(descriptor, owner.st_uid, owner.st_gid)
                 file.write(text + "\n")
@@ -58,7 +58,7 @@ class NewSecret:
         return text
 
     def keep(self) -> None:
-        """Put it in its place for good. ConfigError when the disk or the place refuses; it stays begun then."""
+        """Give the pending file its final name. If it raises ConfigError, the secret stays pending."""
         try:
             os.link(self._pending, self._place)
             self._pending.unlink()
@@ -67,7 +67,7 @@ class NewSecret:
             raise ConfigError(f"{self._place} cannot be made: {error.strerror}") from error
 
     def _begun(self) -> str:
-        """Return the text that an interrupted attempt left; "" if there is none or it was cut off."""
+        """Return the pending secret of an earlier attempt; "" if there is none or it is incomplete."""
         try:
             text = self._pending.read_bytes()[:_LARGEST].decode("utf-8", "replace")
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Text of a new site file: what an installer answered, with comments for what comes next."""
+"""The text of a new site file: an installer's answers, with comments for the next steps."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class NewCentral:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSite:
-    """Answers of an installer. Paths are as they are written into the file.
+    """The answers of an installer.
 
-    `found` is the part of a site file for what a search has found; it is written as comments.
+    `certificate` and `key` are paths as they are written into the file. `found` is TOML for the devices and cameras
+    that a search has found; it is written as comments.
     """
 
     name: str
@@ -34,7 +35,7 @@ class NewSite:
 
 
 def site_text(new: NewSite) -> str:
-    """Return the site file. It is valid as it is; lanes are added below its comments."""
+    """Return the text of a valid site file without lanes, with examples as comments."""
     parts = [_HEAD, _site(new), _api(new), _central(new.central), _STORAGE, _found(new.found), _LANES]
     return "\n".join(parts)
 

@@ -16,11 +16,11 @@ MOST_READERS = 32
 
 _KEY = re.compile(r"[0-9A-Fa-f]{32}")
 _KNOWN_TO_ALL = bytes(range(0x30, 0x40))
-"""SCBK-D, the default key of OSDP 2 for installing; everybody knows it."""
+"""SCBK-D, the default key of OSDP 2 for installation, which everybody knows."""
 
 
 def key_of(text: str) -> bytes:
-    """Parse the 16 bytes of a reader's key. ConfigError, free of the text, for a wrong or the default key."""
+    """Parse a reader's key of 16 bytes. Raises ConfigError, without the text, for a malformed or the default key."""
     if not _KEY.fullmatch(text):
         raise ConfigError("must be 32 hexadecimal digits; `edge-gateway osdp provision` makes a key")
     key = bytes.fromhex(text)
@@ -30,7 +30,7 @@ def key_of(text: str) -> bytes:
 
 
 def osdp_line_faults(draft: Draft) -> Iterator[Fault]:
-    """Yield the faults of OSDP lines: an address twice, too many readers, wrong characters."""
+    """Yield the faults of OSDP lines: an address used twice, too many readers, wrong parity or stop bits."""
     links = {link.id: link for link in draft.links.sound.values()}
     users: dict[tuple[str, int], int] = {}
     readers: dict[str, int] = {}
@@ -49,7 +49,7 @@ def osdp_line_faults(draft: Draft) -> Iterator[Fault]:
 
 
 def osdp_key_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
-    """Yield keys that are missing or malformed."""
+    """Yield faults for keys that are missing or malformed."""
     for index, device in _readers(draft):
         try:
             text = secrets.get(device.key)

@@ -1,7 +1,7 @@
-"""Certificate authority of one site: phones trust it once, and it signs the certificate that the gateway serves.
+"""The certificate authority of one site, which phones trust and which signs the certificate of the interface.
 
-The authority may sign for the site's own names and for private addresses alone. Whoever steals its key cannot pose as
-any other server to the phones that trust it.
+Name constraints limit the authority to the site's own names and to private addresses, so that a stolen key cannot be
+used to impersonate any other server.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _AUTHORITY_DAYS = 3650
 _SERVED_DAYS = 800
-"""Phones refuse certificates of own authorities that are valid for over 825 days."""
+"""Phones refuse certificates that are valid for more than 825 days."""
 _EARLIER = timedelta(days=1)  # a phone's clock may be behind
 _PRIVATE = (
     "10.0.0.0/8",
@@ -37,7 +37,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Files in PEM form: what is served, and what phones are to trust."""
+    """Files in PEM form: the authority's certificate and key, and the interface's certificate (`served`) and key."""
 
     authority: bytes
     authority_key: bytes
@@ -46,7 +46,7 @@ class Certificates:
 
 
 def own_certificates(*, site: str, names: Iterable[str], at_micros: int) -> Certificates:
-    """Make an authority and a certificate for these names and addresses. `at_micros` is wall time."""
+    """Make an authority and a certificate for these names and addresses. `at_micros`: the present wall micros."""
     now = _moment(at_micros)
     hosts = tuple(dict.fromkeys((*(name.lower() for name in names), "localhost", "127.0.0.1")))
     addresses = [found for name in hosts if (found := _address(name)) is not None]
@@ -75,9 +75,9 @@ def own_certificates(*, site: str, names: Iterable[str], at_micros: int) -> Cert
 
 
 def renewed(served: bytes, *, authority: bytes, authority_key: bytes, at_micros: int) -> bytes:
-    """Return the served certificate anew, for the same names and the same key.
+    """Return a new certificate of the interface, for the same names and the same key as the old one (`served`).
 
-    Raises ValueError, TypeError or InvalidSignature for other files.
+    Raises ValueError, TypeError or InvalidSignature for files that `own_certificates` did not make.
     """
     old, issuer = x509.load_pem_x509_certificate(served), x509.load_pem_x509_certificate(authority)
     signing, key = serialization.load_pem_private_key(authority_key, password=None), old.public_key()
@@ -92,7 +92,7 @@ def renewed(served: bytes, *, authority: bytes, authority_key: bytes, at_micros:
 
 
 def fingerprint(pem: bytes) -> str:
-    """Return the SHA-256 fingerprint of the first certificate, as browsers show it."""
+    """Return the SHA-256 fingerprint of a PEM certificate, as browsers show it: "AB:CD:…"."""
     return x509.load_pem_x509_certificate(pem).fingerprint(hashes.SHA256()).hex(":").upper()
 
 

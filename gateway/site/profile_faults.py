@@ -27,11 +27,11 @@ class ProfiledDevice:
     """A device's points and commands by its profile.
 
     Attributes:
-        profile: its name.
-        points: its named inputs, each with what is equal for two names of one input.
-        limits: those of them that tell the gate's position, each with what it tells.
-        closes: whether the gate can be told to close; True for what is no gate.
-        has_position: whether the gate says where it is; True for what is no gate.
+        profile: the profile's name.
+        points: the device's named inputs; two names of one input have equal values.
+        limits: the points that are limit switches, each with its role ("closed limit", "open limit").
+        closes: whether the gate has a command to close; True if the device is no gate.
+        has_position: whether the gate's position can be known; True if the device is no gate.
     """
 
     profile: str
@@ -42,9 +42,9 @@ class ProfiledDevice:
 
 
 def profile_faults(draft: Draft, folders: Iterable[Path], find: Callable[[str], Path | None]) -> Iterator[Fault]:
-    """Yield the faults of profiles, of devices with them, and of lanes that want what a profile lacks.
+    """Yield the faults of profiles, of devices with profiles, and of lanes that need something a profile lacks.
 
-    `folders` hold the profiles that `find` finds by their names.
+    `find` returns a profile's file by its name; `folders` are the folders that it searches.
     """
     known: dict[int, ProfiledDevice] = {}
     unfit = set()
@@ -92,7 +92,7 @@ def _profiled(
 def _fault_of_choice(
     device: ModbusGateDevice | ModbusIoDevice | SerialDevice, folders: Iterable[Path], found: Path | None
 ) -> str:
-    """Return why this device cannot use its profile at all; "" when it can."""
+    """Return why this device cannot use its profile at all, "" if it can."""
     if found is None:
         names = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
         near = difflib.get_close_matches(device.profile, names, n=1)
@@ -110,7 +110,7 @@ def _fault_of_choice(
 
 
 def _fitting_drivers(raw: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the drivers that can use a profile, judged by its keys; empty when it is not a profile."""
+    """Return the drivers that can use a profile, judged by its keys; empty if it is not a profile."""
     if raw.get("family") == "serial-line":
         return {"gate": ("serial-gate",), "tag-reader": ("serial-tag-reader",)}.get(str(raw.get("kind")), ())
     if "family" in raw:
@@ -143,7 +143,7 @@ def _lane_faults(place: str, lane: LaneSection, known: Mapping[int, ProfiledDevi
 
 
 def _inputs_named_twice(place: str, lane: LaneSection, known: Mapping[int, ProfiledDevice]) -> Iterator[Fault]:
-    """Yield the points of a lane that are one input of a device under two names."""
+    """Yield faults for points of a lane that are the same input of a device under two names."""
     seen: dict[tuple[int, Hashable], tuple[str, str]] = {}
     for field, ref, _ in _named_points(lane):
         device = known.get(ref.device)

@@ -1,4 +1,4 @@
-"""Site file of a running gateway: what changed in it is taken over, on trial until it is confirmed."""
+"""The site file of a running gateway. Changes are applied on trial, until they are confirmed or taken back."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _LOOK_SECONDS = 0.25
 _AGAIN_SECONDS = 2.0
 
 Take = Callable[[Site, Difference, float], Awaitable[None]]
-"""Takes over a changed site; waits for its lanes for so many seconds. Raises ConfigError, and nothing is changed."""
+"""Applies a changed site; waits up to that many seconds for its lanes. If it raises ConfigError, nothing changed."""
 
 
 class Step(StrEnum):
-    """Steps of a change."""
+    """A step of a change: taken on trial, confirmed, taken back (RETURNED), or refused."""
 
     TAKEN = "taken"
     CONFIRMED = "confirmed"
@@ -43,7 +43,7 @@ class Step(StrEnum):
 
 
 Told = Callable[[Step, str, str], None]
-"""Records a step of a change, with a sentence and who made it."""
+"""Records a step of a change, with a sentence and the account that made it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Reloaded:
     """Result of a reload.
 
     Attributes:
-        faults: of the file; then nothing was changed.
-        refused: why a valid file was not taken, a sentence each; then nothing was changed.
-        changes: what is different from the running site.
-        on_trial: the changes are in force until they are confirmed or taken back.
+        faults: the faults of the file; with any, nothing was changed.
+        refused: the reasons why a valid file was not applied; with any, nothing was changed.
+        changes: the differences from the running site.
+        on_trial: whether the changes are in force on trial.
     """
 
     faults: tuple[str, ...] = ()
@@ -64,27 +64,27 @@ class Reloaded:
 
     @property
     def is_taken(self) -> bool:
-        """Whether the file is in force."""
+        """True if the file is in force."""
         return not self.faults and not self.refused
 
     def sentences(self) -> tuple[str, ...]:
-        """Describe each change, a sentence each."""
+        """Describe each change in one sentence."""
         return tuple(change.sentence() for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A change that is in force until it is confirmed, or taken back at `ends` (monotonic seconds).
+    """A change that is in force on trial.
 
     Attributes:
-        by: who made it.
-        asks_person: a person must confirm it; otherwise it is confirmed once no lane has a new problem.
-        ends: when it is taken back.
+        by: the account that made it.
+        asks_person: whether a person must confirm it; otherwise it is confirmed once no lane has a new problem.
+        ends: when it is taken back unless it is confirmed (monotonic seconds).
         before: the site before the change.
-        after: the changed one.
-        changes: the difference.
-        stopped: what stopped lanes before it.
-        over: set once it is confirmed or taken back.
+        after: the changed site.
+        changes: the differences.
+        stopped: the keys of the problems that stopped lanes before the change.
+        over: set once the change is confirmed or taken back.
     """
 
     by: str
@@ -99,7 +99,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A person's word on a trial."""
+    """A person's decision on a trial: whether to keep the change."""
 
     by: str
     keep: bool
@@ -107,17 +107,18 @@ class _Word:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a trial: confirmed, or taken back, and why."""
+    """The end of a trial: whether the change was confirmed or taken back, and why."""
 
     confirmed: bool
     why: str
 
 
 class RunningSite:
-    """Keeper of the site file while the gateway runs. A file with faults changes nothing.
+    """The site file while the gateway runs. A file with faults changes nothing.
 
-    A change that touches more than cameras is on trial: it is taken back unless it is confirmed within a minute, by a
-    person where one is asked, and otherwise by no lane having a new problem. Keep `run` alive as a task.
+    A change that affects more than cameras is on trial: it is taken back unless it is confirmed within a minute. If a
+    person is asked, the person confirms it. Otherwise it is confirmed once no lane has had a new problem for 5 s. Keep
+    `run` alive as a task.
     """
 
     def __init__(
@@ -136,15 +137,15 @@ class RunningSite:
         """Start with the running site.
 
         Args:
-            files: the site file, and those of a trial.
+            files: the site file, and the files of a trial.
             loaded: the running site.
-            secrets: where secrets are looked up.
-            take: takes over a changed site.
-            read: called after each reading, faults or not.
-            monotonic: the clock.
-            stopped: tells what stops lanes now, a sentence each, by what makes it the same at another moment.
+            secrets: the look-up of secrets.
+            take: applies a changed site.
+            read: called after each reload, with or without faults, and after each trial.
+            monotonic: returns monotonic seconds.
+            stopped: returns the problems that stop lanes now: a sentence by the key that identifies the problem.
             tell: records each step of a change.
-            notice: what became of an unconfirmed change at the start.
+            notice: a sentence about an unconfirmed change that was taken back at the start, "" for none.
         """
         self._files = files
         self._running = loaded
@@ -179,15 +180,15 @@ class RunningSite:
 
     @property
     def last_outcome(self) -> Outcome:
-        """How the last trial ended."""
+        """The end of the last trial."""
         return self._outcome
 
     def seconds_left(self) -> float:
-        """Return how long the change on trial may still be confirmed, 0 for none."""
+        """Return for how many seconds the change on trial can still be confirmed, 0 without a trial."""
         return 0.0 if self._trial is None else max(0.0, self._trial.ends - self._monotonic())
 
     def notices(self) -> tuple[str, ...]:
-        """Return a sentence for each part of the file that is not in force; empty when all of it is."""
+        """Return the sentences that say why the site file is not in force; empty if it is."""
         last = self._last
         if last.faults:
             return (f"the site file has faults and is not in use: {'; '.join(last.faults)}",)
@@ -196,7 +197,7 @@ class RunningSite:
         return (self._notice,) if self._notice else ()
 
     async def look(self) -> tuple[bytes, LoadedSite | None, SiteFaults | None]:
-        """Return the site file's text, and what it says, or its faults. Changes nothing. Raises OSError."""
+        """Return the site file's text, and its content or its faults. Changes nothing. Raises OSError."""
         text = await asyncio.to_thread(self._files.path.read_bytes)
         try:
             return text, await asyncio.to_thread(partial(load_whole, self.path, secrets=self._secrets, text=text)), None
@@ -204,7 +205,7 @@ class RunningSite:
             return text, None, error
 
     async def compare(self, text: bytes | None = None) -> Reloaded:
-        """Return what a reload would change; `text` instead of the site file. Changes nothing."""
+        """Return the result that a reload would have, without a change. `text`: a text instead of the site file's."""
         result, _, _ = await self._looked(text)
         return result
 
@@ -216,13 +217,13 @@ class RunningSite:
         asks_person: bool = False,
         wait: float = LANE_WAIT_SECONDS,
     ) -> Reloaded:
-        """Read the file, check it, and take over what changed.
+        """Read the file, check it, and apply its changes.
 
         Args:
-            by: who asks, for the record.
-            text: a new site file, which is written in place of the old one when it is taken.
-            asks_person: a person must `confirm` the change.
-            wait: how long lanes may take to be free of vehicles.
+            by: the account that asks, for the record.
+            text: the text of a new site file, which replaces the old one if it is applied.
+            asks_person: whether a person must `confirm` the change.
+            wait: the longest time to wait for lanes to be free of vehicles, in seconds.
         """
         if self._lock.locked() or self._trial is not None:
             return Reloaded(refused=("another change of the site file is under way; confirm it, or wait a minute",))
@@ -232,21 +233,21 @@ class RunningSite:
         return self._last
 
     def confirm(self, *, by: str) -> bool:
-        """Keep the change on trial; False when there is none any more."""
+        """Confirm the change on trial; return False if there is none (any more)."""
         if self._trial is None:
             return False
         self._word = _Word(by, keep=True)
         return True
 
     def take_back(self, *, by: str) -> bool:
-        """Take back the change on trial; False when there is none any more."""
+        """Take back the change on trial; return False if there is none (any more)."""
         if self._trial is None:
             return False
         self._word = _Word(by, keep=False)
         return True
 
     async def outcome(self) -> Outcome:
-        """Wait for the end of the trial, if there is one."""
+        """Wait for the end of the trial, if there is one, and return the last outcome."""
         if (trial := self._trial) is not None:
             await trial.over.wait()
         return self._outcome
@@ -345,7 +346,7 @@ class RunningSite:
         log.info("site_file_confirmed", why=why)
 
     async def _return(self, trial: Trial, why: str, *, by: str) -> None:
-        """Take the change back: the file at once, and each part as soon as its lanes are free."""
+        """Take the change back: restore the file at once, and apply the earlier site as soon as its lanes are free."""
         async with self._lock:
             if self._trial is not trial:
                 return

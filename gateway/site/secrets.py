@@ -1,4 +1,4 @@
-"""Secrets are named in the site file and looked up here; they are never written in it."""
+"""Look-up of secrets, which the site file only names."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _MAX_BYTES = 64 * 1024
 
 
 def _report_nothing(_secret: str) -> None:
-    """Do nothing with a secret that was read."""
+    """Ignore a secret that was read; the default."""
 
 
 class Secrets:
     """Look-up of secrets by name: systemd's credentials directory, the environment, then a 0600 file.
 
     The environment variable of `central-password` is `EDGE_GATEWAY_SECRET_CENTRAL_PASSWORD`; the file is
-    `secrets/central-password` beside the site file. `report` gets each secret's text, so that logs can hide it.
+    `secrets/central-password` beside the site file. `report` is called with each secret, so that logs can mask it.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Secrets:
         self._report = report
 
     def get(self, name: str) -> str:
-        """Return the secret's text without its line ending. Raises ConfigError with one sentence."""
+        """Return the secret's text without a final line ending. Raises ConfigError with one sentence."""
         secret = self._find(name)
         if not secret:
             raise ConfigError(f"secret {name!r} is empty")
@@ -52,7 +52,7 @@ class Secrets:
 
 
 def _read(path: Path, *, private: bool = False) -> str | None:
-    """Return the file's text, or None when there is no such file. `private`: others must not be able to read it."""
+    """Return a file's text, None without such a file. Raises ConfigError if others can read a `private` file."""
     try:
         with path.open("rb") as file:
             if private and os.fstat(file.fileno()).st_mode & 0o077:

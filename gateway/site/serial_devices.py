@@ -1,4 +1,4 @@
-"""Devices with frames of their own on a serial line, as the site file describes them."""
+"""Site file entries of devices with frames of their own on a serial line."""
 
 from __future__ import annotations
 

@@ -23,9 +23,10 @@ from gateway.site.serial_devices import SerialDevice, SerialTagReaderDevice
 def serial_faults(
     draft: Draft, find: Callable[[str], Path | None], gates: dict[int, GateProfile], unfit: Collection[int] = ()
 ) -> Iterator[Fault]:
-    """Yield the faults of serial gates and tag readers with a profile; put the profile of each gate into `gates`.
+    """Yield the faults of serial gates and tag readers and of their profiles.
 
-    Devices whose index is in `unfit` have no profile that is for them, which is reported already.
+    The profile of each gate is added to `gates` by the device's id. Devices whose index is in `unfit` are left out,
+    because it is reported already that their profile does not fit.
     """
     links = {link.id: link for link in draft.links.sound.values()}
     users: dict[str, list[tuple[int, SerialDevice, DeviceProfile]]] = {}
@@ -61,7 +62,7 @@ def _line_faults(index: int, profile: DeviceProfile, link: Link) -> Iterator[Fau
 
 
 def _sharing_faults(sharing: list[tuple[int, SerialDevice, DeviceProfile]]) -> Iterator[Fault]:
-    """Yield devices that cannot share a line: they must be polled, and have addresses that differ."""
+    """Yield faults for devices that cannot share a line: each must be polled and have an address of its own."""
     units: dict[int, int] = {}
     for index, device, profile in sharing:
         if len(sharing) > 1 and isinstance(profile, TagReaderProfile) and profile.poll is None:

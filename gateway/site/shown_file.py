@@ -1,4 +1,4 @@
-"""A site file as people are shown it: its lines without secrets, and each fault at the line that it concerns. Pure."""
+"""A site file for display: its lines with secrets masked, and each fault with the number of its line. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HIDDEN = "…"
 
 @dataclass(frozen=True, slots=True)
 class ShownFault:
-    """A fault, and the number of its line from 1; 0 where it concerns no line of its own."""
+    """A fault, and the number of its line from 1; 0 if it concerns no single line."""
 
     line: int
     text: str
@@ -30,14 +30,14 @@ class ShownFault:
 
 @dataclass(frozen=True, slots=True)
 class ShownFile:
-    """A site file for people."""
+    """A site file for display."""
 
     lines: tuple[str, ...]
     faults: tuple[ShownFault, ...]
 
 
 def shown_file(text: bytes, error: SiteFaults | None) -> ShownFile:
-    """Return the file as it is shown. The name of a secret is hidden, in faults too: it may be the secret itself."""
+    """Return the file for display. Names of secrets are masked, in faults too: one may be the secret itself."""
     lines = text.decode("utf-8-sig", errors="replace").splitlines()
     hidden = set(_hidden(lines))
     faults = tuple(ShownFault(line, _without(words, hidden)) for line, words in _faults(lines, error))
@@ -87,7 +87,7 @@ def _entries(tables: list[Table]) -> dict[str, list[dict[str, object]]]:
 
 
 def _line_of(place: str, tables: list[Table]) -> int:
-    """Return the number of the line of a fault's place, as `lanes[1].gate` or `api.tls.key`."""
+    """Return the line number of a fault's place, such as `lanes[1].gate` or `api.tls.key`; 0 if there is none."""
     if found := _ENTRY.match(place):
         entries = [table for table in tables if table.name == found.group(1) and table.is_entry]
         index = int(found.group(2))

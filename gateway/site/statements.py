@@ -1,6 +1,7 @@
 """The text of a TOML file as statements and tables, each with its lines. Pure.
 
-tomllib says what a file means, and not where; libraries that keep both move tables that are not beside each other.
+tomllib returns a file's content without line numbers. Libraries that keep the layout reorder tables that are not
+adjacent.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _MOST_LINES = 2_000
-"""Of one statement."""
+"""The greatest number of lines of one statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A key with its value: lines from `begin` to before `end`, and what they mean."""
+    """A key with its value: the lines from `begin` to before `end`, and their content."""
 
     begin: int
     end: int
@@ -25,11 +26,14 @@ class Statement:
 
 @dataclass(slots=True)
 class Table:
-    """A table: its header's line (-1 for what stands before any header), its name, and its statements.
+    """A table. Lines are counted from 0.
 
     Attributes:
-        is_entry: whether it is an entry of a list, as `[[lanes]]`.
+        line: the line of its header, -1 for the statements before the first header.
+        name: its name.
+        is_entry: whether it is an entry of an array of tables, such as `[[lanes]]`.
         end: the line after its last statement.
+        statements: its statements.
     """
 
     line: int
@@ -40,16 +44,16 @@ class Table:
 
     @property
     def values(self) -> dict[str, Any]:
-        """Its own values by key."""
+        """The table's own values by key."""
         return {key: value for one in self.statements for key, value in one.data.items()}
 
     def statement(self, key: str) -> Statement | None:
-        """Return the statement that sets this key alone, or None."""
+        """Return the statement that sets only this key, or None."""
         return next((one for one in self.statements if set(one.data) == {key}), None)
 
 
 def tables_of(lines: Sequence[str]) -> list[Table]:
-    """Return the tables of a valid file, in their order. Raises ValueError for one that is not valid TOML."""
+    """Return the tables of a file, in their order. Raises ValueError for a statement that is not valid TOML."""
     tables = [Table(-1, "", is_entry=False, end=0)]
     place = 0
     while place < len(lines):
@@ -70,7 +74,7 @@ def tables_of(lines: Sequence[str]) -> list[Table]:
 
 
 def value_range(line: str) -> tuple[int, int]:
-    """Return where the value of a statement of one line begins and ends; a comment may follow."""
+    """Return the beginning and end of the value in a statement of one line, without a comment after it."""
     begin = line.index("=") + 1
     begin += len(line[begin:]) - len(line[begin:].lstrip())
     meant = tomllib.loads(line)
@@ -84,7 +88,7 @@ def value_range(line: str) -> tuple[int, int]:
 
 
 def _statement(lines: Sequence[str], begin: int) -> Statement:
-    """Return the statement that begins here: as many lines as mean something together."""
+    """Return the statement that begins at a line: the fewest lines from there that are valid TOML."""
     for end in range(begin + 1, min(len(lines), begin + _MOST_LINES) + 1):
         try:
             return Statement(begin, end, tomllib.loads("\n".join(lines[begin:end])))

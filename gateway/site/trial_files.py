@@ -1,11 +1,11 @@
-"""The files of a change on trial: what a restart needs to take back a site file that nobody confirmed.
+"""The files of a change on trial, with which a restart takes back a site file that was not confirmed.
 
 | file            | content                                                                       |
 |-----------------|-------------------------------------------------------------------------------|
 | `before.toml`   | the site file of before the change                                            |
 | `trial`         | the SHA-256 of the changed file; while it is there, the change is unconfirmed |
 
-Both are in a folder of the data folder. Every function blocks on the disk, and raises OSError.
+Both are in a folder of the data folder. All methods block on the disk, and raise OSError unless they say otherwise.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class AtStart:
     """The site file to start with.
 
     Attributes:
-        text: of before an unconfirmed change; None for the site file as it is.
-        notice: in one sentence, what became of the change; "" without one.
-        put_back: whether the site file has the text of before again.
+        text: the text from before an unconfirmed change; None to use the site file as it is.
+        notice: a sentence about the unconfirmed change, "" if there was none.
+        put_back: whether the site file has the earlier text again.
     """
 
     text: bytes | None = None
@@ -43,7 +43,7 @@ class TrialFiles:
     folder: Path
 
     def begin(self, *, before: bytes, after: bytes) -> None:
-        """Note that the change is on trial, from before it takes effect."""
+        """Record that a change is on trial. Call it before the change takes effect."""
         self.folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         write_durably(self._before, before)
         write_durably(self._mark, _digest(after))
@@ -53,20 +53,20 @@ class TrialFiles:
         write_durably(self.path, text)
 
     def end(self) -> None:
-        """Note that the change is confirmed, or that it was taken back."""
+        """Record that the change was confirmed or taken back."""
         self._mark.unlink(missing_ok=True)
         if self.folder.exists():
             sync_folder(self.folder)
 
     def take_back(self, *, before: bytes) -> None:
-        """Put the site file of before in place; the other one is kept beside it, for whoever wrote it.
+        """Restore the earlier site file. The changed one is kept beside it as `*.unconfirmed`, for its author.
 
-        The change is no longer on trial only once that is done: where the file cannot be written, each start takes
-        the kept one until somebody writes another.
+        The trial ends only when that is done. While the site file cannot be written, each start uses the earlier text,
+        until somebody writes another file.
         """
         changed = self.path.read_bytes()
         if _digest(changed) != self._marked():
-            self.end()  # somebody has written another file meanwhile, which is theirs
+            self.end()  # somebody has written another file meanwhile, which must not be replaced
             return
         with contextlib.suppress(OSError):
             write_durably(self.path.with_name(self.path.name + _SUFFIX), changed)
@@ -74,15 +74,15 @@ class TrialFiles:
         self.end()
 
     def unconfirmed(self) -> bytes | None:
-        """Return the site file of before while the present one is on trial, or None. Writes and raises nothing."""
+        """Return the earlier site file while the present one is on trial, else None. Writes nothing; never raises."""
         try:
             mark = self._marked()
             return self._before.read_bytes() if mark and _digest(self.path.read_bytes()) == mark else None
         except OSError:
-            return None  # nothing was on trial, or there is no site file, which loading it says
+            return None  # nothing was on trial, or there is no site file, which loading reports
 
     def at_start(self) -> AtStart:
-        """Take back a change that was not confirmed when the last run ended. Raises nothing."""
+        """Take back a change that was not confirmed when the last run ended. Never raises."""
         before = self.unconfirmed()
         if before is None:
             with contextlib.suppress(OSError):
