@@ -1,1 +1,1 @@
-"""What is wrong at the site, what it means for drivers, and what to do: one list, shown by everything."""
+"""The site's problems, their consequences for drivers, and the steps to take: one list for every display."""

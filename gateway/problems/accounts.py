@@ -10,16 +10,16 @@ from gateway.problems.problem import Part, Problem, listed
 from gateway.store.accounts.accounts import StoredAccount
 
 _WEIGHTY = frozenset({"*", "can_control_devices", "can_edit_settings", "can_edit_access_cards"})
-"""Whoever has one of these opens gates, changes the site or lets people in."""
+"""Permissions with which an account can open gates, change the site or let people in."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeakAccounts:
-    """Names of accounts that are easily taken over, in order.
+    """Names of accounts that are easily taken over, sorted.
 
     Attributes:
-        single_factor: of the register, may open gates or change the site, and have a password alone.
-        guessable: have a password that is guessed first, as far as it is known.
+        single_factor: registered accounts that may open gates or change the site and have no second factor.
+        guessable: accounts that are known to have a common or default password.
     """
 
     single_factor: tuple[str, ...] = ()
@@ -31,14 +31,14 @@ def weak_accounts(
 ) -> WeakAccounts:
     """Return the accounts that are easily taken over.
 
-    Accounts of the site file cannot have a second factor: they are for programs and for the day on which nothing else
-    works, and their password is a secret of the box. They count by their password alone.
+    Accounts of the site file cannot have a second factor. They are for programs and for emergencies, and their password
+    is a secret of the box. So only their passwords are judged.
 
     Args:
-        stored: the register's accounts.
-        site_file: the hashes of the site file's accounts, by name.
-        guessable: the hashes of passwords that are guessed first, by the account's name; one that was changed since
-            then is none.
+        stored: the registered accounts.
+        site_file: the password hashes of the site file's accounts, by name.
+        guessable: the password hashes that were found to be of guessable passwords, by the account's name; one that is
+            no longer the account's hash does not count.
     """
     enabled = [account for account in stored if not account.disabled]
     hashes = {account.username: account.password_hash for account in enabled} | dict(site_file)
@@ -51,7 +51,7 @@ def weak_accounts(
 
 
 def problems_of_accounts(weak: WeakAccounts) -> Iterator[Problem]:
-    """Yield one problem for all accounts of a kind; another account makes it another problem, to be known of anew."""
+    """Yield one problem for all accounts of each kind. With another account it is a new problem to acknowledge."""
     if names := weak.guessable:
         text = f"accounts with a password that is guessed first: {listed(names)}"
         yield _problem(ProblemKind.ACCOUNT_GUESSABLE, text, listed(names))

@@ -1,4 +1,4 @@
-"""Advice: a kind of problem in words."""
+"""Advice: the texts for a kind of problem."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from gateway.domain.events import Severity
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A kind of problem in words.
+    """The texts and the severity of a kind of problem.
 
     Attributes:
-        title: its name for people.
-        severity: how much it matters where it stops no lane.
-        means: what it means for drivers now.
-        steps: what to do, in this order.
+        title: the kind's name for people.
+        severity: the severity of a problem of this kind that stops no lane.
+        means: the consequences for drivers.
+        steps: the steps to take, in order.
     """
 
     title: str

@@ -39,7 +39,7 @@ _STREAM_KINDS = {
 
 
 def problems_of_camera(camera: CameraSnapshot) -> Iterator[Problem]:
-    """Yield why the camera does not record, or what is wrong with what it records."""
+    """Yield the problem that the camera does not record, or the problems of its stream."""
     if (kind := _KINDS.get(camera.condition)) is not None:
         text = f"{camera.name}: {camera.detail or camera.condition.value}"
         yield _problem(kind, camera, text, since=camera.since)
@@ -49,7 +49,7 @@ def problems_of_camera(camera: CameraSnapshot) -> Iterator[Problem]:
 
 
 def problem_of_worker(worker: RestartingWorker, cameras: Iterable[CameraSnapshot]) -> Problem:
-    """Return the problem of a camera worker that stops again and again."""
+    """Return the problem of a camera worker that stops repeatedly."""
     named = ", ".join(camera.name for camera in cameras if camera.camera_id in worker.cameras)
     return Problem(
         kind=ProblemKind.WORKER_RESTARTING,

@@ -1,4 +1,4 @@
-"""What each kind of problem of central means for drivers, and what a technician does about it."""
+"""Advice for each kind of problem with central: consequences for drivers, and steps for a technician."""
 
 from __future__ import annotations
 

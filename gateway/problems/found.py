@@ -20,7 +20,7 @@ from gateway.recording import CameraSnapshot, RestartingWorker
 from gateway.recording.forecast import StorageForecast
 
 _OSDP = "osdp-reader"
-"""A reader that answers and does not count opens no secure channel, or has another key: there is no other way."""
+"""The driver of OSDP readers. One that answers but is offline has no secure channel or another key, for sure."""
 _MOVES = {EventKind.GATE_OPENED: "opens", EventKind.GATE_CLOSED: "closes"}
 _SECOND = 1_000_000
 _HOUR = 3600
@@ -29,24 +29,29 @@ _CERTIFICATE_SECONDS = 14 * 24 * _HOUR
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteState:
-    """Everything that the verdict follows from.
+    """The state of the site's parts, from which the problems follow.
 
     Attributes:
-        lanes, devices, cameras, storage, central, lines: as their owners show them; None: the site has none.
-        store_failing: why nothing can be recorded now, "" while it can.
+        lanes: the lanes.
+        devices: the devices.
+        cameras: the cameras.
+        storage: the storage forecast, None before the first or without cameras.
+        central: the state of central, None for a site without central.
+        store_failing: why nothing can be recorded now, "" while recording works.
         interface_fault: why the interface is not served, "" while it is.
-        site_notices: what of the site file is not in force, a sentence each.
+        site_notices: sentences about parts of the site file that are not in force.
         clock_trusted: whether the wall clock is known to be right.
         now: wall micros.
-        list_old_seconds: so long after the last pull the lists count as old.
-        refused_records: records that central refused and that wait for a person.
-        disabled_webhooks: their names, and why nothing is sent to them.
-        failing_webhooks: those whose receiver does not take what is sent, and why.
-        slow_gates: gates that move more slowly than they used to.
-        machine: disks, memory, processor and clock.
-        weak_accounts: accounts that are easily taken over; none where nobody but this machine reaches the interface.
-        restarting_workers: camera workers that stop again and again.
-        certificate_ends: wall micros at which the certificate of the interface ends; None where it has none.
+        list_old_seconds: the age from which central's lists count as old.
+        refused_records: the number of records that central refused and that wait for a person.
+        disabled_webhooks: the disabled webhooks, each with its name and the reason.
+        failing_webhooks: the webhooks whose deliveries fail, each with its name and the reason.
+        certificate_ends: when the certificate of the interface expires (wall micros), None without one.
+        slow_gates: gates that have become slower.
+        lines: the lines to devices.
+        restarting_workers: camera workers that stop repeatedly.
+        machine: the state of disks, memory, processor and clock.
+        weak_accounts: accounts that are easily taken over; none if only this machine can reach the interface.
     """
 
     lanes: tuple[LaneSnapshot, ...]
@@ -72,8 +77,8 @@ class SiteState:
 
 
 def verdict(site: SiteState) -> Verdict:
-    """Return all problems, the worst first: what stops lanes, then by severity, then in the site file's order."""
-    problems = {problem.key: problem for problem in _problems(site)}  # what a lane says twice is one problem
+    """Return all problems, the worst first: those that stop lanes, then by severity, then in the site file's order."""
+    problems = {problem.key: problem for problem in _problems(site)}  # a lane may report a problem twice
     worst_first = sorted(problems.values(), key=lambda problem: (not problem.lanes, -problem.severity))
     return Verdict(problems=tuple(worst_first), lanes=len(site.lanes))
 
@@ -115,7 +120,7 @@ def _of_slow_gates(site: SiteState) -> Iterator[Problem]:
 
 
 def _of_field(site: SiteState, hindered: Mapping[int, list[str]]) -> Iterator[Problem]:
-    """Yield the problems of lines and devices, given which lanes each device hinders."""
+    """Yield the problems of lines and devices. `hindered`: the names of lanes that cannot work, by device id."""
     devices = {device.device_id: device for device in site.devices}
     gates = {lane.gate_id for lane in site.lanes}
     behind: set[int] = set()

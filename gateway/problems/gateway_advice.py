@@ -1,4 +1,4 @@
-"""What each kind of problem of cameras, storage and the gateway means for drivers, and what a technician does."""
+"""Advice for each kind of problem with cameras, storage and the gateway: consequences, and steps for a technician."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each kind of problem of lines and their devices means for drivers, and what a technician does about it."""
+"""Advice for each kind of problem with lines and devices: consequences for drivers, and steps for a technician."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The problems of lines that devices share. Pure.
 
-A line that fails as a whole is one problem, and stands for those of its devices.
+A line that fails as a whole is one problem, which replaces those of its devices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BESIDE_KINDS = {UnitFault.UNRELIABLE: ProblemKind.UNIT_UNRELIABLE, UnitFault.SL
 
 @dataclass(frozen=True, slots=True)
 class SiteLine:
-    """A line of the site: how its units answer, and the device ids behind each unit."""
+    """A line of the site: the quality of its units' answers, and the device ids by unit."""
 
     quality: LineQuality
     devices: Mapping[int, tuple[int, ...]]
@@ -32,26 +32,26 @@ class SiteLine:
 
     @property
     def device_ids(self) -> tuple[int, ...]:
-        """All devices on it."""
+        """The ids of all devices on the line."""
         return tuple(number for numbers in self.devices.values() for number in numbers)
 
 
 def problem_of_line(
     line: SiteLine, devices: Mapping[int, DeviceSnapshot], hindered: Mapping[int, list[str]]
 ) -> Problem | None:
-    """Return the problem of the line as a whole, None when it works for any of its devices.
+    """Return the problem of the line as a whole; None if it works for any of its devices.
 
     Args:
         line: the line.
-        devices: those of the site, by id.
-        hindered: the lanes that cannot work, by the id of the device to blame.
+        devices: the devices of the site by id.
+        hindered: the names of lanes that cannot work, by the id of the device that causes it.
     """
     own = [devices[number] for number in line.device_ids]
     fault = line.quality.fault
     if fault is None or fault not in _LINE_KINDS or not all(device.online is False for device in own):
         return None
     if len(own) < 2 and fault not in _SINGLE_TOO:
-        return None  # nobody can tell it from a fault of the device
+        return None  # with one device it cannot be told from a fault of that device
     names = ", ".join(device.name for device in own)
     return Problem(
         kind=_LINE_KINDS[fault],
@@ -77,7 +77,7 @@ def _words(quality: LineQuality, fault: LineFault) -> str:
 
 
 def problems_beside(line: SiteLine, devices: Mapping[int, DeviceSnapshot]) -> Iterator[Problem]:
-    """Yield what is wrong with a line that works, and with units that answer on it."""
+    """Yield the problems of a line that works, and of units that answer on it."""
     if line.quality.fault is LineFault.DISTURBED and not any(unit.fault for unit in line.quality.units):
         yield Problem(
             kind=ProblemKind.LINE_DISTURBED,
@@ -109,7 +109,7 @@ def _unit_words(unit: UnitQuality) -> str:
 
 
 def is_garbled(lines: tuple[SiteLine, ...], device_id: int) -> bool:
-    """Return whether what the device answers cannot be understood, while others on its line are."""
+    """Return whether the device's answers cannot be understood although its line as a whole has no fault."""
     return any(
         unit.fault is UnitFault.GARBLED and line.quality.fault is None
         for line in lines

@@ -19,10 +19,10 @@ class MachineState:
 
     Attributes:
         disks: facts about the disks of the gateway's folders.
-        memory_high: the memory in use while it runs out, else None.
-        slow_commits: so many seconds are exceeded by most commits; 0 while they are quick.
-        loop_held: the last long hold of the event loop while they come again and again, else None.
-        clock_step: by how many seconds the trusted clock was set of late; 0 when it was not.
+        memory_high: the memory in use if it runs short, else None.
+        slow_commits: the duration that most commits exceed, in seconds; 0 while commits are quick.
+        loop_held: the last long hold of the event loop if holds recur, else None.
+        clock_step: the seconds by which the trusted clock was recently set; 0 if it was not.
     """
 
     disks: DiskFacts = field(default_factory=DiskFacts)
@@ -33,7 +33,7 @@ class MachineState:
 
 
 def problems_of_machine(machine: MachineState) -> Iterator[Problem]:
-    """Yield what is wrong with disks, memory, processor and clock."""
+    """Yield the problems of disks, memory, processor and clock."""
     for folder in machine.disks.read_only:
         yield _problem(ProblemKind.DISK_READ_ONLY, f"the disk of the {folder} is read-only", folder)
     for disk, wear in machine.disks.worn.items():

@@ -18,11 +18,11 @@ from gateway.problems.machine_advice import MACHINE_ADVICE
 _MOST_NAMED = 3
 
 ADVICE = MappingProxyType({**LANE_ADVICE, **LINE_ADVICE, **GATEWAY_ADVICE, **MACHINE_ADVICE, **CENTRAL_ADVICE})
-"""Every kind, in words."""
+"""The advice for every kind of problem."""
 
 
 class Part(StrEnum):
-    """Parts of a site that may have a problem."""
+    """The kind of part of a site that has a problem."""
 
     LANE = "lane"
     LINE = "line"
@@ -34,7 +34,13 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """A person's word that they know of a problem: who, when, and until when nobody is called for it (wall micros)."""
+    """A person's acknowledgement of a problem.
+
+    Attributes:
+        by: the person's account.
+        at: when it was given (wall micros).
+        silent_until: until when nobody is called for the problem (wall micros), 0 for no such time.
+    """
 
     by: str
     at: WallMicros
@@ -43,19 +49,19 @@ class Acknowledgement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """One thing that is wrong.
+    """One problem.
 
     Attributes:
-        kind: what it is, for programs.
-        part: which part of the site has it.
+        kind: the kind of problem, for programs.
+        part: the kind of part that has it.
         id: the id of that lane, line, device or camera; "" for central and the gateway.
-        name: its name for people.
-        text: what is wrong, in one sentence.
-        subject: which input of it, "" where there is but one.
-        lanes: names of the lanes that cannot admit vehicles or let them out because of it.
-        line: the line that its device is on, "" for none or where it is no device's.
-        since: wall micros since when; 0 while that is not known.
-        acknowledged: who knows of it, None for nobody.
+        name: the part's name for people.
+        text: the problem in one sentence.
+        subject: what distinguishes problems of one kind and part, such as an input; "" if there can only be one.
+        lanes: the names of the lanes that cannot work because of it.
+        line: the line of its device, "" for none or if it is not a device's problem.
+        since: since when it exists (wall micros), 0 if unknown.
+        acknowledged: the acknowledgement, None if there is none.
     """
 
     kind: ProblemKind
@@ -71,50 +77,47 @@ class Problem:
 
     @property
     def sentence(self) -> str:
-        """What is wrong, with the lanes that it stops."""
+        """The problem in one sentence, with the lanes that it stops."""
         return f"{listed(self.lanes)} cannot work: {self.text}" if self.lanes else self.text
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What makes it the same problem at another moment."""
+        """The identity of the problem: equal keys at different times mean the same problem."""
         return self.kind, self.part, self.id, self.subject
 
     @property
     def severity(self) -> Severity:
-        """How much it matters: what stops a lane is an alarm."""
+        """The severity: an alarm if it stops a lane, else that of its kind."""
         return Severity.ALARM if self.lanes else ADVICE[self.kind].severity
 
     @property
     def title(self) -> str:
-        """Its kind for people."""
+        """The name of its kind for people."""
         return ADVICE[self.kind].title
 
     @property
     def means(self) -> str:
-        """What it means for drivers now."""
+        """The consequences for drivers."""
         if not self.lanes:
             return ADVICE[self.kind].means
         return f"{listed(self.lanes)} cannot work. {ADVICE[self.kind].means}"
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """What to do, in this order."""
+        """The steps to take, in order."""
         return ADVICE[self.kind].steps
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """All problems of a site at one moment, the worst first.
-
-    `lanes`: how many lanes it has. `not_ready`: why the gateway is not ready, a sentence each.
-    """
+    """All problems of a site at one time, the worst first. `lanes`: the number of the site's lanes."""
 
     problems: tuple[Problem, ...]
     lanes: int
 
     @property
     def not_ready(self) -> tuple[str, ...]:
-        """Why the site does not work as a whole, a sentence each; empty when it does."""
+        """The sentences of the problems because of which the site is not ready; empty if it is."""
         return tuple(problem.sentence for problem in self.problems if problem.lanes or problem.kind in _STOPS_SITE)
 
     @property
@@ -131,11 +134,11 @@ class Verdict:
 
 
 _STOPS_SITE = frozenset({ProblemKind.STORE_FAILING, ProblemKind.INTERFACE_NOT_SERVED, ProblemKind.DEVICE_NOT_SEEN})
-"""Problems that stop no lane, and with which the site still is not ready."""
+"""Kinds of problems with which the site is not ready although they stop no lane."""
 
 
 def listed(names: tuple[str, ...]) -> str:
-    """Return names for people, the first ones and how many more."""
+    """Join names for people: the first three, and the number of the rest ("A, B, C and 2 more")."""
     shown = names[:_MOST_NAMED]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

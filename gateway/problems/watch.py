@@ -1,4 +1,4 @@
-"""The watch over the site's problems: since when each is there, who knows of it, and events of its begin and end."""
+"""Watch over the site's problems: the beginning and acknowledgement of each, and events of its beginning and end."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gateway.store.engine.changes import Changes
 
 _LOOK_SECONDS = 1.0
 _LASTS_SECONDS = 2.0
-"""A problem that is over sooner gets no event."""
+"""A problem that ends sooner gets no event."""
 _RECALL_SECONDS = 60.0
-"""A problem that is not there again so long after a start is over, and so is what was said of it."""
+"""A problem that is not found again within this time after a start is over, and its acknowledgement is forgotten."""
 _TOLD_BY_OWNER = frozenset(
     {
         K.GATE_OFFLINE,
@@ -51,12 +51,12 @@ _TOLD_BY_OWNER = frozenset(
         K.RECORDS_REFUSED,
     }
 )
-"""Kinds whose owner records the begin and the end, with more than is known here."""
+"""Kinds whose beginning and end are recorded elsewhere, with more detail than is known here."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A problem as it was last seen, when it was first seen (monotonic), and whether an event told of it."""
+    """A problem as it was last seen, when it was first seen (monotonic seconds), and whether an event tells of it."""
 
     problem: Problem
     first_at: float
@@ -75,9 +75,14 @@ class ProblemWatch:
         clock: Clock,
         tell: Callable[[Event], None],
     ) -> None:
-        """`state` reads the parts of the site as they are now, once `refresh` has read those that take a query.
+        """Keep the collaborators.
 
-        `tell` records an event.
+        Args:
+            state: returns the present state of the site's parts.
+            refresh: reads those parts of the state that need a query; awaited before each look.
+            changes: bumped when the site's state changes, and here after an acknowledgement.
+            clock: wall and monotonic time.
+            tell: records an event.
         """
         self._refresh = refresh
         self._state = state
@@ -89,7 +94,7 @@ class ProblemWatch:
         self._recalls_until = float("-inf")
 
     def now(self) -> Verdict:
-        """Return the verdict, with the moment that each problem was first seen, and who knows of it."""
+        """Return the verdict, with each problem's beginning and acknowledgement."""
         found, stamp = verdict(self._state()), self._clock.wall().micros
         problems = []
         for problem in found.problems:
@@ -99,7 +104,10 @@ class ProblemWatch:
         return replace(found, problems=tuple(problems))
 
     def acknowledge(self, key: tuple[str, ...], *, by: str, silent_seconds: float = 0.0) -> None:
-        """Note, and record, that a person knows of a problem until it is over. Raises NotFoundError when it is."""
+        """Acknowledge a problem until it is over, and record that as an event. Raises NotFoundError if it is over.
+
+        `silent_seconds`: for how long nobody is called for it.
+        """
         problem = next((one for one in self.now().problems if one.key == key), None)
         if problem is None:
             raise NotFoundError("this problem is over")
@@ -118,7 +126,7 @@ class ProblemWatch:
         self._changes.bump()
 
     def recall(self, newest_first: Iterable[RecordedEvent]) -> None:
-        """Restore what was acknowledged before a restart, from the events that say so."""
+        """Restore acknowledgements after a restart from their events, given newest first."""
         self._recalls_until = self._clock.monotonic() + _RECALL_SECONDS
         for event in newest_first:
             data = json.loads(event.data)
@@ -127,7 +135,7 @@ class ProblemWatch:
             self._acknowledged.setdefault(key, said)
 
     async def run(self) -> None:
-        """Look at each change, at most once a second, and record what begins and ends."""
+        """Look after each change, at most once a second and at least every three, until cancelled."""
         while True:
             version = self._changes.version
             await self._refresh()
@@ -136,7 +144,7 @@ class ProblemWatch:
             await self._changes.beyond(version, within=_LASTS_SECONDS)
 
     def look(self) -> None:
-        """Look once."""
+        """Record events for problems that have begun or ended since the last look."""
         now = self._clock.monotonic()
         problems = {problem.key: problem for problem in self.now().problems}
         for key in self._seen.keys() - problems.keys():

@@ -1,4 +1,4 @@
-"""Proof packages: an event with its decision and its footage in one signed file that can be judged anywhere."""
+"""Proof packages: an event with its decision and its footage in one signed file that can be verified anywhere."""
 
 from gateway.proof_package.faults import ProofBroken
 from gateway.proof_package.links import chain_ends, check_chain

@@ -1,4 +1,4 @@
-"""The error for a package that proves nothing."""
+"""The error for a package that cannot be verified."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gateway.domain.errors import GatewayError
 
 
 class ProofBroken(GatewayError):
-    """A package that does not prove its contents; `faults` are sentences."""
+    """The package does not prove its contents; `faults` has a sentence for each reason."""
 
     def __init__(self, faults: tuple[str, ...]) -> None:
         super().__init__("; ".join(faults))

@@ -1,4 +1,4 @@
-"""Check of the places that a clip's segments have in their camera's chain. Pure."""
+"""Checks of the places of a clip's segments in their camera's chain. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.proof_package.manifest import ClipEntry, SegmentEntry
 
 
 def link_faults(clip: ClipEntry) -> Iterator[str]:
-    """Yield a sentence for every link that is wrong."""
+    """Yield a sentence for each link that is wrong."""
     for segment in clip.segments:
         parts = (segment.number, segment.previous, segment.link)
         if all(part is None for part in parts):
@@ -26,7 +26,7 @@ def link_faults(clip: ClipEntry) -> Iterator[str]:
 
 
 def link_notes(clip: ClipEntry) -> Iterator[str]:
-    """Say what of a clip's chain cannot be proven, though nothing is wrong."""
+    """Yield a sentence for each part of a clip's chain that cannot be proven, though it is not wrong."""
     unlinked = sum(segment.link is None for segment in clip.segments)
     if unlinked:
         yield f"{clip.file}: {unlinked} of {len(clip.segments)} segments were not linked to the camera's chain yet"
@@ -47,9 +47,9 @@ def _follows(before: SegmentEntry, after: SegmentEntry) -> bool:
 
 
 def chain_ends(old: ClipEntry, new: ClipEntry) -> tuple[SegmentEntry, SegmentEntry]:
-    """Return the last linked segment of the older clip and the first one of the newer clip at or behind it.
+    """Return the last linked segment of the older clip, and the first of the newer clip at or after it in the chain.
 
-    Raises ProofBroken when there are none.
+    Raises ProofBroken if there are no such segments.
     """
     known, sought = _linked(old.segments), _linked(new.segments)
     if not known or not sought:
@@ -62,7 +62,7 @@ def chain_ends(old: ClipEntry, new: ClipEntry) -> tuple[SegmentEntry, SegmentEnt
 
 
 def check_chain(old: SegmentEntry, new: SegmentEntry, leaves: Iterable[str]) -> None:
-    """Check that the chain leads from one segment to the other over these leaves. Raises ProofBroken."""
+    """Check that the chain leads from segment `old` over these leaves to segment `new`. Raises ProofBroken."""
     is_same = old.number == new.number and old.link == new.link
     if not is_same and walked(old.link or "", leaves) != new.previous:
         raise ProofBroken(

@@ -1,4 +1,7 @@
-"""Contents of a proof package as it describes them. These very bytes are signed."""
+"""The manifest of a proof package, which describes its contents. The signature is over the manifest's bytes.
+
+Times are ISO 8601 in UTC.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class _Part(BaseModel):
 
 
 class EventEntry(_Part):
-    """The event as it was recorded; `data` is its JSON text."""
+    """An event as it was recorded; `data` is JSON text."""
 
     id: int
     type: int
@@ -37,11 +40,11 @@ class EventEntry(_Part):
 
 
 class SegmentEntry(_Part):
-    """A piece of recorded footage that the clip was made from, as it was on the site's disk.
+    """A segment that the clip was made from, as it was on the site's disk.
 
     `number`, `previous` and `link` are its place in its camera's chain (see gateway.domain.footage_chain), null for a
-    segment that has none yet. `between` are the leaves of what stands in the chain between the segment listed with the
-    next lower number and this one: null when they are not known any more.
+    segment that is not linked yet. `between` are the leaves in the chain between the listed segment with the next lower
+    number and this one, null if they are not known any more.
     """
 
     path: str
@@ -57,7 +60,7 @@ class SegmentEntry(_Part):
 
 
 class GapEntry(_Part):
-    """A stretch within a clip's time that it does not show."""
+    """A time span of an event that its clip does not show."""
 
     begin: str
     micros: int = Field(ge=0)
@@ -65,9 +68,9 @@ class GapEntry(_Part):
 
 
 class ClipEntry(_Part):
-    """A camera's clip of an event: of the one that the package is of, or of another of the same visit.
+    """A camera's clip of the package's event or of another event of the same visit.
 
-    `begin` and `end`: from when until when footage was to be kept.
+    `begin` and `end`: the time span that the event pinned.
     """
 
     camera_id: int
@@ -83,7 +86,7 @@ class ClipEntry(_Part):
 
 
 class MissingEntry(_Part):
-    """A camera's clip that could not be had, and why."""
+    """A camera's clip that could not be included, and why."""
 
     camera_id: int
     camera: str
@@ -92,7 +95,7 @@ class MissingEntry(_Part):
 
 
 class Manifest(_Part):
-    """The whole of it. Times are UTC. `visit`: all events of the vehicle's visit, the package's own among them."""
+    """The manifest. `visit`: all events of the vehicle's visit, the package's own event included."""
 
     format: Literal["edge-gateway evidence 1", "edge-gateway evidence 2"] = "edge-gateway evidence 2"
     site: str

@@ -1,4 +1,4 @@
-"""Writing of a proof package: a plain ZIP without compression, so that any tool opens it. Blocking."""
+"""Writing of a proof package: a plain ZIP file without compression, so that any tool can open it. Blocking."""
 
 from __future__ import annotations
 
@@ -28,9 +28,17 @@ _AT_A_TIME = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """A camera's clip, and the segments that it was made from with what is known of them but their hash.
+    """A camera's clip for a package.
 
-    `event_id`: whose it is; `begin` and `end`: of what was to be kept, `gaps` what of that is not there.
+    Attributes:
+        camera_id: the camera.
+        camera: the camera's name.
+        path: the clip's file.
+        segments: the segments that it was made from: the file and the entry of each, whose hash is filled in later.
+        event_id: the clip's event, 0 for the package's own.
+        begin: the beginning of the time span that the event pinned.
+        end: the end of that span.
+        gaps: the parts of that span that the clip does not show.
     """
 
     camera_id: int
@@ -47,12 +55,21 @@ def write_package(
     output: Path, *, event: EventEntry, clips: Sequence[Clip], site: str, made: tuple[str, str, bool], gateway: str,
     key: SiteKey, visit: Sequence[EventEntry] = (), missing: Sequence[MissingEntry] = (),
 ) -> Manifest:  # fmt: skip
-    """Write the package at `output`, whole or not at all. `made`: when, by whom, whether the clock is trusted.
+    """Write a package to `output`, as a whole or not at all. Raises StoreError.
 
-    `visit` are all events of the same visit, `missing` the clips that cannot be had.
+    Clips are hashed as they are written, segments as they are on the disk now. If a segment is not what was recorded,
+    it does not fit its link in the chain, and verification reports that.
 
-    Every file is hashed as it is written, and every segment as it is on the disk now: one that is not what was recorded
-    does not fit its link, which whoever judges the package is told. Raises StoreError.
+    Args:
+        output: the file to write.
+        event: the package's event.
+        clips: the clips of the visit.
+        site: the site's name.
+        made: when and by whom the package was made, and whether the clock was trusted.
+        gateway: the version of the gateway.
+        key: the site's key, which signs the manifest.
+        visit: all events of the same visit.
+        missing: the clips that cannot be included.
     """
     early = output.with_suffix(".new")
     try:

@@ -1,4 +1,4 @@
-"""The site's key: made once, kept in the data folder, and never shown. Ed25519 (RFC 8032)."""
+"""The site's signing key (Ed25519, RFC 8032): made once, stored in the data folder, and never shown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SiteKey:
 
     @classmethod
     def of(cls, folder: Path) -> SiteKey:
-        """Return the key of a data folder; make one when there is none. Blocks on the disk. Raises StoreError."""
+        """Return the key of a data folder; make one if there is none. Blocks on the disk. Raises StoreError."""
         path = folder / _NAME
         try:
             if not path.exists():
@@ -46,28 +46,28 @@ class SiteKey:
 
     @property
     def public_pem(self) -> bytes:
-        """The public key, by which signatures are verified."""
+        """The public key in PEM form, with which signatures are verified."""
         return self._private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
     @property
     def fingerprint(self) -> str:
-        """See `fingerprint_of`."""
+        """The fingerprint of the public key, as `fingerprint_of` returns it."""
         return fingerprint_of(self._private.public_key())
 
     def sign(self, data: bytes) -> bytes:
-        """Sign these bytes: 64 bytes."""
+        """Return the signature of these bytes, 64 bytes long."""
         return self._private.sign(data)
 
 
 def fingerprint_of(key: Ed25519PublicKey) -> str:
-    """Return the SHA-256 of the key's DER in groups of four, by which people compare keys."""
+    """Return the SHA-256 of the key in DER form, in hex in groups of four digits, for people to compare keys."""
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     digest = hashlib.sha256(der).hexdigest()
     return " ".join(digest[place : place + 4] for place in range(0, 64, 4))
 
 
 def _make(path: Path) -> None:
-    """Write a new key, whole or not at all, and readable for this user alone."""
+    """Write a new key, as a whole or not at all, readable by this user only."""
     pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     early = path.with_suffix(".new")
     early.unlink(missing_ok=True)

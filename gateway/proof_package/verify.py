@@ -1,4 +1,4 @@
-"""Verification of a proof package, on any machine: every fault in plain words, nothing believed unchecked. Blocking."""
+"""Verification of a proof package, on any machine. Nothing is trusted unchecked; faults are sentences. Blocking."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _END, _END_BYTES = b"PK\5\6", 22
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A package that is as it was signed, and the fingerprint of the key that signed it.
+    """A package that is unchanged since it was signed, and the fingerprint of the key that signed it.
 
-    `notes` are sentences of what it could not prove, though nothing is wrong.
+    `notes` are sentences about what the package cannot prove, though nothing is wrong with it.
     """
 
     manifest: Manifest
@@ -40,9 +40,9 @@ class Verified:
 
 
 def verify(path: Path, *, fingerprint: str = "") -> Verified:
-    """Judge a package; with `fingerprint`, also that the site's own key signed it. Raises ProofBroken.
+    """Verify a package; with `fingerprint`, also that the key with this fingerprint signed it. Raises ProofBroken.
 
-    Without one, all that is proven is that nothing was changed since whoever holds the key in the package signed it.
+    Without a fingerprint, this only proves that nothing was changed since the owner of the included key signed it.
     """
     try:
         with zipfile.ZipFile(path) as package:
@@ -54,7 +54,7 @@ def verify(path: Path, *, fingerprint: str = "") -> Verified:
             faults = tuple(_file_faults(package, names, manifest))
     except (zipfile.BadZipFile, EOFError, struct.error, ValueError, OverflowError) as error:
         raise ProofBroken(("this is no whole package: it is cut off or damaged",)) from error
-    except (NotImplementedError, RuntimeError) as error:  # zipfile's, for a packing it lacks and for encryption
+    except (NotImplementedError, RuntimeError) as error:  # from zipfile: an unknown compression, or encryption
         raise ProofBroken(("the package is packed in a way that no package of a gateway is",)) from error
     except OSError as error:
         raise ProofBroken((f"the file cannot be read: {error.strerror or 'damaged'}",)) from error
@@ -65,7 +65,7 @@ def verify(path: Path, *, fingerprint: str = "") -> Verified:
 
 
 def _missing_notes(manifest: Manifest) -> Iterator[str]:
-    """Describe the footage that is missing from the package."""
+    """Yield a sentence for each clip or part of a clip that is missing from the package."""
     for missing in manifest.missing:
         yield f"no clip of {missing.camera} for event {missing.event_id}: {missing.reason}"
     for clip in manifest.clips:
@@ -74,7 +74,7 @@ def _missing_notes(manifest: Manifest) -> Iterator[str]:
 
 
 def _names(package: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Check the archive's entries before anything is read: few, plain, and together not larger than the file."""
+    """Check the archive's entries before anything is read: few, uncompressed, and in sum not larger than the file."""
     found = package.infolist()
     if len(found) > _MOST_FILES:
         raise ProofBroken((f"it holds {len(found)} files; a package holds at most {_MOST_FILES}",))
@@ -87,7 +87,7 @@ def _names(package: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
 
 
 def _refuse_more(path: Path, names: dict[str, zipfile.ZipInfo]) -> None:
-    """Refuse bytes before the first file of a package or behind its end."""
+    """Refuse bytes before the first entry of a package or after its end."""
     if names and min(item.header_offset for item in names.values()) > 0:
         raise ProofBroken(("something was put in front of the package",))
     with path.open("rb") as file:
@@ -106,7 +106,7 @@ def _text(package: zipfile.ZipFile, names: dict[str, zipfile.ZipInfo], name: str
 
 
 def _signed(text: bytes, key: bytes, signature: bytes, *, wanted: str) -> str:
-    """Return the fingerprint of the key that signed the manifest."""
+    """Check the signature of the manifest, and return the key's fingerprint. `wanted`: the expected one, "" for any."""
     try:
         public = load_pem_public_key(key)
     except (ValueError, UnsupportedAlgorithm) as error:
