@@ -1,6 +1,6 @@
-"""Time, injected. Intervals come from the monotonic clock; stamps are wall time with the trust it had.
+"""Time, as an injected dependency. Intervals are monotonic time; stamps are wall time and whether it was trusted.
 
-Nothing else in the product reads a clock of the system.
+No other module of the product reads a clock of the system.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Protocol
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_PLAIN_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC all the same; what writes a thousand moments is quicker so)
+_PLAIN_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC too; formatting thousands of times is quicker without a zone)
 _TIME_ERROR = 5
 _TIMEX_BYTES = 512
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 WATCH_MARK = Path("/run/edge-gateway-clock/synchronized")
-"""Renewed by `gateway.app.clock_watch`: the shipped unit's ProtectClock keeps the gateway from asking the kernel."""
+"""Renewed by `gateway.app.clock_watch`, because ProtectClock in the gateway's unit forbids it to ask the kernel."""
 MARKS = (Path("/run/systemd/timesync/synchronized"), WATCH_MARK)
 _TRUST_CHECK_SECONDS = 10.0
 _STEP_MICROS = 500_000
@@ -29,12 +29,12 @@ _STEP_TOLD_FOR = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """A moment in wall time.
+    """A wall time.
 
     Attributes:
         micros: microseconds since 1970-01-01 UTC.
         trusted: whether the clock was known to be synchronised when this was stamped.
-        least: the earliest moment that it can be; None: the same as `micros`.
+        least: the earliest time that it can be (micros); None: the same as `micros`.
     """
 
     micros: int
@@ -43,31 +43,31 @@ class Stamp:
 
     @property
     def at_least(self) -> int:
-        """The earliest moment that it can be: nothing ends by a time that is only believed."""
+        """The earliest time that it can be. Expiry is judged by this, so that an uncertain clock expires nothing."""
         return self.micros if self.least is None else self.least
 
     def as_datetime(self) -> datetime:
-        """Convert the moment to an aware UTC datetime."""
+        """Convert to an aware UTC datetime."""
         return _EPOCH + timedelta(microseconds=self.micros)
 
 
 class Clock(Protocol):
-    """Both clocks of the process."""
+    """Monotonic and wall time of the process."""
 
     def monotonic(self) -> float:
-        """Seconds; never steps, comparable only within this process's life."""
+        """Return monotonic seconds, which never step; comparable only within this process's life."""
         ...
 
     def wall(self) -> Stamp:
-        """Now, in UTC, with its trust."""
+        """Return the present wall time."""
         ...
 
 
 class KeptTime:
     """Wall time that follows the machine's clock only while that is trusted.
 
-    Otherwise it goes on from the last trusted moment by monotonic time, whatever the machine's clock is set to. Before
-    the first trusted moment it shows the machine's clock, but never less than is known to have passed.
+    Otherwise it continues from the last trusted time by monotonic time, whatever the machine's clock is set to. Before
+    the first trusted time it follows the machine's clock, but is never earlier than the earliest possible time.
     """
 
     def __init__(self) -> None:
@@ -75,9 +75,10 @@ class KeptTime:
         self._least: int | None = None
 
     def recall(self, last: TrustedTime, *, boot_id: str) -> None:
-        """Go on from the last trusted moment of an earlier run of the program.
+        """Continue from the last trusted time of an earlier run of the program.
 
-        In the same run of the machine monotonic time went on. After a boot it is only known what it is at least.
+        In the same boot, monotonic time tells the present time. After another boot, the last trusted time is only the
+        earliest possible time.
         """
         if boot_id and last.boot_id == boot_id:
             self._ahead = last.at - last.monotonic
@@ -85,7 +86,7 @@ class KeptTime:
             self._least = last.at
 
     def stamp(self, machine: int, *, monotonic: int, trusted: bool) -> Stamp:
-        """Return the moment at which the machine's clock shows `machine` (all in micros)."""
+        """Return the wall time when the machine's clock shows `machine` (all in micros)."""
         if trusted:
             self._ahead = machine - monotonic
             return Stamp(machine, trusted=True)
@@ -101,15 +102,15 @@ class MachineClock:
     """The machine's own clocks, and the signs that the wall clock is synchronised."""
 
     def monotonic(self) -> float:
-        """Seconds on CLOCK_MONOTONIC, the clock of the event loop too."""
+        """Return seconds on CLOCK_MONOTONIC, which is also the event loop's clock."""
         return time.monotonic()
 
     def wall(self) -> int:
-        """Micros since 1970, as the machine's clock is set."""
+        """Return micros since 1970-01-01 UTC as the machine's clock is set."""
         return time.time_ns() // 1_000
 
     def is_synchronised(self) -> bool:
-        """Return whether the kernel says so: adjtimex(2), read without changing anything."""
+        """Return whether the kernel says that the clock is synchronised (adjtimex(2), without a change)."""
         try:
             libc = ctypes.CDLL(None, use_errno=True)
             state = libc.adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
@@ -121,7 +122,7 @@ class MachineClock:
         """Return when timesyncd or the clock watch marked the clock as synchronised, in nanoseconds by that clock."""
         newest = None
         for mark in MARKS:
-            with contextlib.suppress(OSError):  # not there, or not to be seen by this user
+            with contextlib.suppress(OSError):  # missing, or invisible to this user
                 newest = max(newest or 0, mark.stat().st_mtime_ns)
         return newest
 
@@ -140,17 +141,18 @@ class SystemClock:
         self._checked_at = float("-inf")
 
     def recall(self, last: TrustedTime, *, boot_id: str) -> None:
-        """See `KeptTime.recall`."""
+        """Continue from the last trusted time of an earlier run; see `KeptTime.recall`."""
         self._kept.recall(last, boot_id=boot_id)
 
     def monotonic(self) -> float:
-        """Seconds on CLOCK_MONOTONIC, the clock of the event loop too."""
+        """Return seconds on CLOCK_MONOTONIC, which is also the event loop's clock."""
         return self._machine.monotonic()
 
     def wall(self) -> Stamp:
-        """Now. The question of trust is asked again at most every 10 s, and whenever the clock was set.
+        """Return the present wall time. Trust is checked again every 10 s at most, and whenever the clock was set.
 
-        The kernel takes its word back when the clock is set; a mark stays, and counts once it is newer.
+        When the clock is set, the kernel withdraws its statement. A mark file stays, so it counts again only once it
+        was renewed.
         """
         now, machine = self._machine.monotonic(), self._machine.wall()
         monotonic = int(now * 1_000_000)
@@ -167,10 +169,10 @@ class SystemClock:
         return self._kept.stamp(machine, monotonic=monotonic, trusted=self._trusted)
 
     def stepped(self) -> float:
-        """Return by how many seconds the clock was set last while it was trusted; 0 after a quarter of an hour.
+        """Return by how many seconds the trusted clock was last set; 0 after a quarter of an hour.
 
-        A time server that does its work moves a clock by less than a second, and slowly. The first setting after a
-        start is none: that clock was not trusted.
+        Changes of less than a second do not count, because time servers correct clocks that way. Nor does the first
+        setting after a start, because the clock was not trusted before it.
         """
         return self._step if self._machine.monotonic() - self._stepped_at < _STEP_TOLD_FOR else 0.0
 
@@ -181,7 +183,7 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class TrustedTime:
-    """A moment at which the clock was trusted, by both clocks (micros), and the run of the machine it was in."""
+    """A time at which the clock was trusted: wall (`at`) and monotonic micros, and the boot of the latter."""
 
     boot_id: str
     monotonic: int
@@ -190,7 +192,7 @@ class TrustedTime:
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """Difference of wall time and monotonic time (micros) in one boot, and whether it is trusted."""
+    """Wall time minus monotonic time (micros) in one boot, and whether the wall time is trusted."""
 
     boot_id: str
     micros: int
@@ -198,13 +200,13 @@ class ClockOffset:
 
 
 def offset_of(clock: Clock, boot_id: str) -> ClockOffset:
-    """Return the present offset."""
+    """Return the present offset of a clock."""
     wall = clock.wall()
     return ClockOffset(boot_id=boot_id, micros=wall.micros - int(clock.monotonic() * 1_000_000), trusted=wall.trusted)
 
 
 def boot_id() -> str:
-    """Return the id of this boot of the machine, within which monotonic times compare; "" where it is unknown."""
+    """Return the id of the machine's present boot, within which monotonic times are comparable; "" if unknown."""
     try:
         return _BOOT_ID.read_text("ascii").strip()
     except OSError:
@@ -212,5 +214,5 @@ def boot_id() -> str:
 
 
 def iso_utc(micros: int) -> str:
-    """ISO 8601 in UTC with milliseconds, as the interface writes moments: `2026-01-31T12:00:00.000Z`."""
+    """Format wall micros as ISO 8601 in UTC with milliseconds, as the interface does: `2026-01-31T12:00:00.000Z`."""
     return (_PLAIN_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="milliseconds") + "Z"

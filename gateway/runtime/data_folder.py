@@ -1,4 +1,4 @@
-"""The data folder: one gateway's files on one machine, held by a lock for as long as the gateway runs."""
+"""The data folder: the files of one gateway on one machine, locked while the gateway runs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gateway.runtime.durable_files import sync_folder
 _MODE = 0o750
 _PROBE_BYTES = 64 * 1024
 MEDIA_MARKER = ".edge-gateway-media"
-"""In the media folder while its disk is mounted."""
+"""A file on the disk of the media folder, which is missing while that disk is not mounted."""
 MADE_OF_FOOTAGE = ("clips", "thumbs", "stills")
-"""Folders in it of what is made of footage on request."""
+"""Folders in the media folder for files that are made from footage on request."""
 
 _RECORD = "media.uuid"
 _TAKES_NOTHING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -31,21 +31,21 @@ class MediaCondition(StrEnum):
 
     READY = "ready"
     MARKER_MISSING = "marker_missing"
-    """No marker, though there was one: the media disk is not mounted, or was emptied or replaced."""
+    """There is no marker, though there was one: the media disk is not mounted, or was emptied or replaced."""
     OTHER_DISK = "other_disk"
-    """Another gateway's marker, or an older one of this gateway."""
+    """The marker is another gateway's, or an older one of this gateway."""
     READ_ONLY = "read_only"
     NOT_WRITABLE = "not_writable"
 
 
 class DataFolder:
-    """The folder of everything durable of this gateway. Made by `open`, which holds the lock until `close`.
+    """The folder of all durable files of this gateway. `open` takes its lock, which is held until `close`.
 
-    A media folder that is not ready does not keep a gateway from starting: lanes work without footage.
+    A media folder that is not ready does not keep a gateway from starting, because lanes work without footage.
     """
 
     def __init__(self, *, path: Path, lock: int, media_condition: MediaCondition, takes_nothing: str = "") -> None:
-        """`takes_nothing`: why nothing can be written in it now, "" when that can be done."""
+        """Keep the folder's state. `takes_nothing`: why nothing can be written to it now, "" if it can."""
         self.path = path
         self.takes_nothing = takes_nothing
         self.media_condition = media_condition
@@ -53,11 +53,14 @@ class DataFolder:
 
     @classmethod
     def open(cls, path: Path) -> DataFolder:
-        """Create the folder where needed, take its lock and try writing in it. Blocks on the disk.
+        """Make the folder if it is missing, take its lock, and try to write to it. Blocks on the disk.
 
-        A folder that a gateway has used is opened when its disk is full or read-only too: gates open by what is known
-        there. `takes_nothing` says so then. Raises ConfigError when another gateway runs on it or it is no usable
-        folder, StoreError for a new one whose disk is full or read-only.
+        A folder with a database is opened even if its disk is full or read-only, because gates can be opened by the
+        existing data; `takes_nothing` then has the reason.
+
+        Raises:
+            ConfigError: another gateway uses the folder, or it is not a usable folder.
+            StoreError: the disk refuses, and the folder has no database yet.
         """
         path = path.absolute()
         try:
@@ -79,12 +82,12 @@ class DataFolder:
         except OSError as error:
             os.close(lock)
             raise _refusal_at_start(path, error) from error
-        except BaseException:  # another gateway has the folder, or it was interrupted: nobody would give the lock back
+        except BaseException:  # another gateway has the folder, or an interrupt: nobody else would release the lock
             os.close(lock)
             raise
 
     def close(self) -> None:
-        """Give the lock back. Harmless when done twice."""
+        """Release the lock. May be called twice."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -102,22 +105,22 @@ class DataFolder:
 
     @property
     def cards_db(self) -> Path:
-        """The database of access cards; apart, so that one damaged file does not take the other along."""
+        """The database of access cards, in a file of its own, so that damage to one file does not affect the other."""
         return self.path / "cards.db"
 
     @property
     def media(self) -> Path:
-        """Footage. May be a mount point."""
+        """The folder of footage, which may be a mount point."""
         return self.path / "media"
 
     @property
     def run(self) -> Path:
-        """Sockets of this life of the gateway; nothing in it is worth keeping."""
+        """The folder of the running gateway's sockets, which may be deleted when it does not run."""
         return self.path / "run"
 
 
 def takes_data(folder: Path) -> bool:
-    """Return whether something can be written in this folder just now. Blocks on the disk."""
+    """Return whether this folder can be written to now. Blocks on the disk."""
     try:
         _try_writing(folder)
     except OSError:
@@ -141,13 +144,13 @@ def _take(lock: int, path: Path) -> None:
         holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
         who = f"process {holder}" if holder.isdecimal() else "another process"
         raise ConfigError(f"data folder {path} is in use by another edge-gateway, {who}") from error
-    with contextlib.suppress(OSError):  # on a disk that takes nothing the lock holds all the same
+    with contextlib.suppress(OSError):  # the lock is valid even if the process id cannot be written
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 
 def _try_writing(folder: Path) -> None:
-    """Write some bytes to the disk and remove them again. Raises OSError."""
+    """Write 64 KB durably to a file in the folder, and remove it again. Raises OSError."""
     probe = folder / ".probe"
     try:
         with probe.open("wb") as file:
@@ -159,7 +162,7 @@ def _try_writing(folder: Path) -> None:
 
 
 def _remove(probe: Path) -> None:
-    with contextlib.suppress(OSError):  # a read-only disk refuses to remove even what is not there
+    with contextlib.suppress(OSError):  # a read-only disk refuses even to remove a missing file
         probe.unlink(missing_ok=True)
 
 
@@ -178,7 +181,7 @@ def _refusal(path: Path, error: OSError) -> ConfigError | StoreError:
 
 
 def _refusal_at_start(path: Path, error: OSError) -> ConfigError | StoreError:
-    """Choose the error for a folder without a database: no cards and no events, so no gate could open."""
+    """Return the error for a folder that cannot be opened; without a database it adds that no gate is driven."""
     refusal = _refusal(path, error)
     if error.errno not in _TAKES_NOTHING or (path / "site.db").exists():
         return refusal
@@ -186,10 +189,10 @@ def _refusal_at_start(path: Path, error: OSError) -> ConfigError | StoreError:
 
 
 def media_condition(path: Path) -> MediaCondition:
-    """Return whether footage may be written in the media folder of data folder `path` now. Blocks on the disk.
+    """Return whether footage may be written to the media folder of data folder `path` now. Blocks on the disk.
 
-    Its marker is compared with the one this data folder knows; the first time both are made. A full disk is ready:
-    whoever deletes footage makes room on it.
+    The media folder's marker is compared with the one that this data folder knows; both are made at the first start. A
+    full disk counts as ready, because retention makes room on it.
     """
     try:
         (path / "media").mkdir(mode=_MODE, exist_ok=True)
@@ -202,7 +205,7 @@ def media_condition(path: Path) -> MediaCondition:
         elif marker != known:
             return MediaCondition.OTHER_DISK
         _try_making(path / "media")
-    except OSError as error:  # recording stays off and says why; a gate must not wait for a disk of pictures
+    except OSError as error:  # recording stays off with a reason; the gateway must start without this disk
         match error.errno:
             case errno.ENOSPC | errno.EDQUOT:
                 return MediaCondition.READY
@@ -214,14 +217,15 @@ def media_condition(path: Path) -> MediaCondition:
 
 
 def adopt_media(path: Path, *, same_disk: bool = False) -> bool:
-    """Take the present media folder of data folder `path` as ours, whatever disk it is on. Blocks on the disk.
+    """Accept the present media folder of data folder `path`, whatever disk it is on. Blocks on the disk.
 
-    For a technician who has put in another disk; a gateway that runs notices. Returns whether there was anything to
-    do. What is made belongs to whoever the data folder belongs to, and so does the top of the disk.
+    This is for a technician who has installed another disk; a running gateway notices it. Return whether anything had
+    to be done. Run as root, it gives the media folder and the marker to the owner of the data folder.
 
-    Raises ConfigError when `path` is no data folder of a gateway, or when the folder is on the data folder's own disk,
-    as it is while its disk is not mounted, and `same_disk` does not say that this is meant; StoreError when the marker
-    cannot be written.
+    Raises:
+        ConfigError: `path` is not the data folder of a gateway; or the media folder is on the same disk as the data
+            folder, as it is while its own disk is not mounted, and `same_disk` does not allow that.
+        StoreError: the marker cannot be written.
     """
     media = path / "media"
     try:
@@ -237,7 +241,7 @@ def adopt_media(path: Path, *, same_disk: bool = False) -> bool:
             )
         _forget_made(media)
         _mark(path, _read_id(media / MEDIA_MARKER) or str(uuid.uuid4()))
-        if os.geteuid() == 0:  # a new disk's top is root's, and the gateway is not
+        if os.geteuid() == 0:  # the top folder of a new disk belongs to root, and the gateway is not root
             for made in (media, media / MEDIA_MARKER, path / _RECORD):
                 os.chown(made, owner.st_uid, owner.st_gid)
     except OSError as error:
@@ -246,7 +250,7 @@ def adopt_media(path: Path, *, same_disk: bool = False) -> bool:
 
 
 def _try_making(folder: Path) -> None:
-    """Make a file and remove it again, without waiting for the disk. Raises OSError."""
+    """Make an empty file and remove it again, without a sync. Raises OSError."""
     probe = folder / ".probe"
     try:
         probe.touch()
@@ -255,14 +259,14 @@ def _try_making(folder: Path) -> None:
 
 
 def _forget_made(media: Path) -> None:
-    """Clips and pictures go by the numbers of events: another gateway's are of other events. They are made again."""
+    """Delete cached clips and pictures: they are named by event ids, and another gateway's ids mean other events."""
     for name in MADE_OF_FOOTAGE:
         for file in (media / name).glob("*"):
             file.unlink(missing_ok=True)
 
 
 def _mark(path: Path, media_id: str) -> None:
-    """Write the marker, then the record of it: cut short in between, the next start takes the marker over."""
+    """Write the marker, then the record of it. After a crash in between, the next start takes the marker over."""
     _write_durably(path / "media" / MEDIA_MARKER, media_id)
     _write_durably(path / _RECORD, media_id)
 
@@ -286,7 +290,7 @@ def _write_durably(path: Path, text: str) -> None:
 
 
 def media_fault(data: Path) -> str:
-    """Return why footage must not be written now, "" when it may. Blocks on the disk."""
+    """Return why footage must not be written now, "" if it may. Blocks on the disk."""
     adopt = f"edge-gateway media adopt {data}"
     sentences = {
         MediaCondition.READY: "",

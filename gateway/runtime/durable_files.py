@@ -1,4 +1,4 @@
-"""Files whose names outlast a power cut, as their content does."""
+"""Durable writes: after a power cut, both the content and the names of files are on disk."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 
 def sync_folder(folder: Path) -> None:
-    """Make durable which names are in the folder: those that were made, changed and removed. Blocks on the disk.
+    """Make all additions, renames and removals of names in a folder durable. Blocks on the disk.
 
     Raises:
-        OSError: it cannot be opened, or the disk failed; nobody knows then which names would be there.
+        OSError: the folder cannot be opened, or the disk failed; it is then unknown which changes are durable.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -24,12 +24,12 @@ def sync_folder(folder: Path) -> None:
 def write_durably(path: Path, data: bytes, *, mode: int = 0o640) -> None:
     """Replace a file's content in one step: after a power cut it has the old content or the new. Blocks on the disk.
 
-    A file that is there keeps its mode and, as far as this user may do that, its owner; a new one gets `mode`.
+    An existing file keeps its mode and, if this user may set it, its owner. A new file gets `mode`.
 
     Raises:
-        OSError: it cannot be written; it is as it was.
+        OSError: the file cannot be written and is unchanged.
     """
-    path = path.resolve()  # a link to the file stays one
+    path = path.resolve()  # a symbolic link stays, and its target is replaced
     draft = path.with_name(f".{path.name}.new")
     before = path.stat() if path.exists() else None
     try:

@@ -14,13 +14,13 @@ from typing import TextIO
 _SOCKET = Path("/run/systemd/journal/socket")
 _PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
 _LONGEST = 16_000
-"""Of a value: a datagram has to hold the whole line."""
+"""The greatest number of characters of a value, because a datagram has to hold the whole line."""
 _MOST_FIELDS = 40
 _MACHINE = ("event", "level", "logger", "timestamp", "exception")
 
 
 def is_journal(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether this stream goes to the journal: systemd says so by the numbers of the file behind it."""
+    """Return whether this stream goes to the journal: systemd sets JOURNAL_STREAM to its device and inode."""
     try:
         found = os.fstat(stream.fileno())
     except (OSError, ValueError):
@@ -29,14 +29,14 @@ def is_journal(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 class Journal:
-    """The journal's socket. `write` takes lines in JSON. Blocks while the journal is slow; for a thread of its own."""
+    """The journal's socket, to which JSON lines are written. `write` blocks while the journal is slow: use a thread."""
 
     def __init__(self, path: Path = _SOCKET) -> None:
         self._path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
 
     def write(self, line: str) -> None:
-        """Send a line. Raises OSError while there is no journal, or when it does not take it."""
+        """Send a line. Raises OSError if there is no journal at present or it refuses the line."""
         self._socket.sendto(datagram(line), str(self._path))
 
     def close(self) -> None:
@@ -45,7 +45,7 @@ class Journal:
 
 
 def datagram(line: str) -> bytes:
-    """Return a JSON line as the journal takes it: a sentence for people, and each value as a field."""
+    """Convert a JSON line to the journal's protocol: a sentence for people, and each value as a field."""
     try:
         values = json.loads(line)
     except ValueError:
@@ -64,7 +64,7 @@ def _fields(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _sentence(values: Mapping[str, object]) -> str:
-    """Return what `journalctl` shows: the event, its code, and its values."""
+    """Return the sentence that `journalctl` shows: the event, its code, and its values."""
     parts = [str(values.get("event", ""))]
     if code := values.get("code"):
         parts.append(f"[{code}]")
@@ -79,7 +79,7 @@ def _text(value: object) -> str:
 
 
 def _name(key: str) -> str:
-    """Return a name that the journal takes: capitals, digits and underscores, at most 64 of them."""
+    """Return a valid name of a journal field: upper-case letters, digits and underscores, at most 64 characters."""
     return "EG_" + re.sub(r"[^A-Z0-9_]", "_", key.upper())[:60]
 
 

@@ -1,4 +1,4 @@
-"""Codes of error lines in the log: what each means, and what to do. `docs/log-codes.md` is made of them."""
+"""Codes of error lines in the log: the meaning of each, and what to do. `docs/log-codes.md` is made from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class LogCode:
-    """The code of an error line, what it means, and what to do."""
+    """The code of an error line, its meaning, and what to do."""
 
     code: str
     means: str
@@ -22,7 +22,7 @@ _DISK = "Check the disk: space, mount, and its own errors in `journalctl -k`."
 FOREIGN = LogCode(
     "EG001", "A library reported an error of its own; the line has its words.", f"If it comes again: {_BUNDLE}"
 )
-"""Of a line whose event has no code: one of a library."""
+"""The code of a line whose event has no code, which is a library's."""
 
 LOG_CODES: Mapping[str, LogCode] = MappingProxyType(
     {
@@ -154,9 +154,9 @@ LOG_CODES: Mapping[str, LogCode] = MappingProxyType(
         ),
     }
 )
-"""By the event of the line."""
+"""The codes by the event of the line."""
 
 
 def code_of(event: object) -> LogCode:
-    """Return the code of an error line, by its event."""
+    """Return the code of an error line by its event; FOREIGN for an unknown event."""
     return LOG_CODES.get(event, FOREIGN) if isinstance(event, str) else FOREIGN

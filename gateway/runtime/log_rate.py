@@ -1,4 +1,4 @@
-"""The rate of log lines: what comes again and again is written a few times a minute, and then counted."""
+"""The rate limit of log lines: repeated lines are written a few times a minute, and otherwise counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OTHERS = ("", "")
 
 @dataclass(slots=True)
 class _Minute:
-    """The minute that began at `since`: lines that were written, and lines that were not."""
+    """The minute that began at `since`: the numbers of lines that were written and that were held back."""
 
     since: float
     written: int = 0
@@ -21,7 +21,7 @@ class _Minute:
 
 
 class LogRate:
-    """A bound on lines by logger and event: `most` within a minute. Any thread may ask."""
+    """A limit of `most` lines a minute for each logger and event. Thread-safe."""
 
     def __init__(self, *, most: int = _MOST_LINES) -> None:
         self._most = most
@@ -29,7 +29,10 @@ class LogRate:
         self._lock = threading.Lock()
 
     def admits(self, logger: str, event: str, *, now: float) -> tuple[bool, int]:
-        """Return whether a line may be written, and how many like it were held back before; `now` is monotonic."""
+        """Return whether a line may be written, and how many lines like it were held back in the minute before.
+
+        `now`: monotonic seconds.
+        """
         with self._lock:
             key = (logger, event)
             if key not in self._minutes and len(self._minutes) >= _MOST_KEYS:
@@ -47,6 +50,6 @@ class LogRate:
             return True, before
 
     def _forget(self, now: float) -> None:
-        """Forget minutes that are over, and of which nothing is to be told."""
+        """Forget minutes that are over and in which no line was held back."""
         for key in [key for key, one in self._minutes.items() if now - one.since >= _MINUTE and not one.held_back]:
             del self._minutes[key]

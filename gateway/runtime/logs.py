@@ -1,7 +1,7 @@
-"""Logging: one line per happening. Fields to systemd's journal, colours on a terminal, JSON elsewhere; secrets hidden.
+"""Logging, with secrets masked: fields to systemd's journal, colours on a terminal, JSON elsewhere.
 
-Lines are made by the caller and written by a thread: a stuck reader of standard error must not hold the event loop.
-What comes again and again is bounded, and each error has a code that `docs/log-codes.md` explains.
+Lines are formatted by the caller and written by a thread, because a stuck reader of standard error must not hold up the
+event loop. Repeated lines are limited in rate, and each error has a code that `docs/log-codes.md` explains.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"\[Errno -?\d+\] ")
 
 
 class Logs:
-    """The process's logging for as long as its context lasts: structlog and the standard library's loggers alike."""
+    """The process's logging within this context, for structlog and the standard library's loggers."""
 
     def __init__(
         self,
@@ -46,7 +46,14 @@ class Logs:
         stream: TextIO | None = None,
         monotonic: Callable[[], float] | None = None,
     ) -> None:
-        """`debug`: write all lines, however many; `monotonic`: the clock of the bound on lines."""
+        """Keep the settings.
+
+        Args:
+            redaction: masks secrets.
+            debug: whether to write lines of all levels, without a rate limit.
+            stream: the stream to write to; None: standard error.
+            monotonic: returns monotonic seconds, for the rate limit.
+        """
         self._redaction = redaction
         self._debug = debug
         self._stream = stream or sys.stderr
@@ -69,7 +76,7 @@ class Logs:
                 foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder()],
                 processors=[
                     structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                    # Tracebacks become text before anything is hidden, and never show the values of variables.
+                    # Tracebacks become text before secrets are masked, and never show the values of variables.
                     structlog.processors.StackInfoRenderer(),
                     structlog.processors.format_exc_info,
                     _with_code,
@@ -105,7 +112,7 @@ class Logs:
         self._lines.stop()
 
     def tail(self) -> tuple[str, ...]:
-        """Return the last lines, secrets hidden, oldest first."""
+        """Return the last lines, oldest first, with secrets masked."""
         return tuple(self._tail)
 
     def _renderer(self) -> Processor:
@@ -124,7 +131,7 @@ def _with_code(_logger: WrappedLogger, _method: str, event: EventDict) -> EventD
 
 
 def _without_numbers(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Take the numbers of the operating system's errors out of texts: the page shows them to technicians."""
+    """Remove the operating system's error numbers ("[Errno 2]") from texts, because the page shows the texts."""
     return {name: _NUMBER.sub("", value) if isinstance(value, str) else value for name, value in event.items()}
 
 
@@ -159,14 +166,12 @@ class _Handler(logging.Handler):
 
 
 def _happening(record: logging.LogRecord) -> str:
-    """Return what tells the line from others of its logger: its event, or a library's text before its values."""
+    """Return what identifies a line among those of its logger: its event, or a library's text without its values."""
     return str(record.msg.get("event", "")) if isinstance(record.msg, dict) else str(record.msg)
 
 
 class _Lines:
-    """Bounded queue of log lines with a thread that writes them. Lines that do not fit are counted and reported
-    later.
-    """
+    """Bounded queue of log lines with a thread that writes them. Lines that do not fit are dropped and counted."""
 
     def __init__(self, *, stream: TextIO) -> None:
         self._stream = stream
@@ -188,7 +193,7 @@ class _Lines:
         """Write what is queued, for at most 2 s."""
         try:
             self._queue.put(None, timeout=_LAST_WAIT_SECONDS)
-        except queue.Full:  # nobody reads standard error; the thread is a daemon and goes with the process
+        except queue.Full:  # nobody reads standard error; the thread is a daemon and ends with the process
             return
         self._thread.join(_LAST_WAIT_SECONDS)
         if self._journal is not None and not self._thread.is_alive():
@@ -205,12 +210,12 @@ class _Lines:
         if self._journal is not None:
             try:
                 self._journal.write(line)
-            except OSError:  # it is restarted, or the line is too long: the stream leads there, too
+            except OSError:  # the journal restarts, or the line is too long: the stream leads to the journal, too
                 pass
             else:
                 return
         try:
             self._stream.write(line + "\n")
             self._stream.flush()
-        except (OSError, ValueError):  # standard error is closed: there is nobody left to tell
+        except (OSError, ValueError):  # standard error is closed, so this cannot be reported
             self._dropped += 1

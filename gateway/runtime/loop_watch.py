@@ -1,7 +1,7 @@
-"""The watch over the event loop: how late it comes to what is due, and which task held it up.
+"""Watch over the event loop: how late it runs due work, and which task held it up.
 
-A task sleeps for a tenth of a second again and again, and counts by how much it wakes late. While it is overdue, a
-thread looks which task the loop is in. So a hold has a name, though nothing else runs meanwhile.
+A task sleeps for a tenth of a second in a loop, and measures by how much it wakes late. While it is overdue, a thread
+looks which task the loop runs, so that the name of the task is known although nothing else can run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OWN_FOLDER = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A look at the loop while it was overdue: the turn of the watch, the task, and the line that it was in."""
+    """A look at the overdue loop: the turn of the watch, the name of the running task, and its line of code."""
 
     turn: int = -1
     task: str = ""
@@ -49,12 +49,12 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class LongHold:
-    """A hold of more than half a second.
+    """A hold of the loop for more than half a second.
 
     Attributes:
-        task: the task that the loop was in, "" where that is not known.
+        task: the name of the task that the loop ran, "" if unknown.
         busy: whether the loop's thread computed meanwhile; otherwise it waited, or the machine gave it no time.
-        at: when it was over, by the loop's clock.
+        at: the end of the hold, by the loop's clock (seconds).
     """
 
     task: str
@@ -63,10 +63,10 @@ class LongHold:
 
 
 class LoopWatch:
-    """The lag of the loop that `run` is kept alive on.
+    """Watch over the loop on which `run` is kept alive as a task.
 
     Attributes:
-        lag: by how much the loop woke late, ten times a second.
+        lag: the delays with which the loop woke, measured ten times a second.
     """
 
     def __init__(self) -> None:
@@ -85,14 +85,14 @@ class LoopWatch:
 
     @property
     def guilty(self) -> str:
-        """The task that is holding the loop up now, "" while it moves."""
+        """The name of the task that holds the loop up now, "" while the loop is not held up."""
         return self._seen.task if self._seen.turn == self._turn else ""
 
     def held_again(self, now: float) -> LongHold | None:
-        """Return the last long hold while they come again and again, else None. `now` is by the loop's clock.
+        """Return the last long hold if long holds recur, else None. `now` is by the loop's clock (seconds).
 
-        That is three times within a minute: a person who presses Open feels each, and a single one may be a start or a
-        backup. It is over half a minute after the last: half the time of three, so that an even pace is told once.
+        They recur after three within a minute: a person who presses Open notices each, but a single one may be due to a
+        start or a backup. They no longer recur half a minute after the last, so that a steady pace is reported once.
         """
         long = self._long
         if not long or now - long[-1].at >= _QUIET_SECONDS:
@@ -135,7 +135,7 @@ class LoopWatch:
             self._long.append(LongHold("" if task == _NO_TASK else task, computed >= _BUSY_SHARE * late, at))
 
     def _look(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
-        """Look at the loop whenever it is overdue. Runs in a thread."""
+        """Note the running task whenever the loop is overdue. Runs in a thread."""
         wait = _PERIOD_SECONDS
         while not self._over.wait(wait):
             turn, overdue = self._turn, loop.time() - self._due - _LATE_SECONDS
@@ -146,7 +146,7 @@ class LoopWatch:
 
 
 def _name(task: asyncio.Task[object] | None) -> str:
-    """Return the task's name; of one without a name of its own, that of its code, of which there are only so many."""
+    """Return the task's name; for a task without a name, that of its coroutine function, to limit their number."""
     if task is None:
         return _NO_TASK
     if _UNNAMED.fullmatch(task.get_name()):
@@ -156,7 +156,7 @@ def _name(task: asyncio.Task[object] | None) -> str:
 
 
 def _place(frame: FrameType | None) -> str:
-    """Return the innermost line of the program's own, "" for none."""
+    """Return the innermost frame of the product's own code as "file:line", "" for none."""
     while frame is not None:
         file = Path(frame.f_code.co_filename)
         if file.is_relative_to(_OWN_FOLDER) and "site-packages" not in file.relative_to(_OWN_FOLDER).parts:

@@ -1,4 +1,4 @@
-"""What the kernel says of this machine's disks and memory. Reads files, which may hang: not for the event loop."""
+"""The state of this machine's disks and memory, from files of the kernel. Reading may hang: call it in a thread."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 
 _ROOT = Path("/")
 _WORN_FROM = 9
-"""eMMC tells its wear in tenths: the ninth is from 80 % to 90 % of what its maker promises, 11 is beyond that."""
+"""eMMC's wear in tenths of its promised life: 9 means 80 % to 90 %, 11 means more than all of it."""
 _PRE_END = {2: "80 % of its reserve is used up", 3: "its reserve is used up"}
 _NO_LIMIT = 1 << 60
-"""What the kernel's older way shows where there is no limit."""
+"""Limits from here on mean no limit: some kernels show a huge number for that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Memory in use, and what may be used (bytes).
+    """Memory in use and its limit, in bytes.
 
     Attributes:
-        used: by the gateway and its children where its unit has a limit, else by the whole machine; without what the
-            kernel gives back when it is needed.
-        limit: of the unit, else the machine's memory.
-        of_unit: whether the unit has a limit.
+        used: the memory that the gateway and its children use if its unit has a limit, else the whole machine; without
+            memory that the kernel can reclaim.
+        limit: the limit of the unit, else the machine's memory.
+        of_unit: whether these are the unit's figures.
     """
 
     used: int
@@ -32,7 +32,7 @@ class Memory:
 
     @property
     def share(self) -> float:
-        """The share that is used."""
+        """The used share of the limit."""
         return self.used / self.limit
 
 
@@ -41,8 +41,8 @@ class DiskFacts:
     """Facts about the disks of the gateway's folders.
 
     Attributes:
-        read_only: the names of folders whose disk takes nothing, because it is mounted read-only.
-        worn: by the disk's name, what it says of its own wear.
+        read_only: the names of folders whose disk is mounted read-only, one folder per disk.
+        worn: the wear of worn disks in words, by the disk's name.
     """
 
     read_only: tuple[str, ...] = ()
@@ -50,14 +50,14 @@ class DiskFacts:
 
 
 def disk_facts(folders: Mapping[str, Path], *, root: Path = _ROOT) -> DiskFacts:
-    """Read what there is to know of the disks that these folders, by their names for people, are on."""
+    """Read the facts about the disks of these folders, which are given by their names for people."""
     read_only: dict[int, str] = {}
     worn = {}
     for name, folder in folders.items():
         try:
             flags, device = os.statvfs(folder).f_flag, folder.stat().st_dev
         except OSError:
-            continue  # a folder that is not there is told by its owner
+            continue  # a missing folder is reported by its owner
         if flags & os.ST_RDONLY:
             read_only.setdefault(device, name)  # two folders on one disk are one problem
         disk = (root / f"sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve()
@@ -68,7 +68,7 @@ def disk_facts(folders: Mapping[str, Path], *, root: Path = _ROOT) -> DiskFacts:
 
 
 def _wear(device: Path) -> str:
-    """Return what an eMMC says of its wear, "" for a disk that is well or says nothing."""
+    """Return the wear of an eMMC in words, "" for a disk that is not worn or does not report wear."""
     used = max((step for step in _numbers(device / "life_time")), default=0)
     reserve = _PRE_END.get(max(_numbers(device / "pre_eol_info"), default=0), "")
     if used > 10:
@@ -79,7 +79,7 @@ def _wear(device: Path) -> str:
 
 
 def memory(*, root: Path = _ROOT) -> Memory | None:
-    """Read the memory in use, None where the machine does not tell."""
+    """Read the memory in use, None if the machine does not report it."""
     group = _group(root)
     limits = [limit for name in ("memory.max", "memory.high") for limit in _numbers(group / name)]
     current = next(_numbers(group / "memory.current"), None)
@@ -102,13 +102,13 @@ def _group(root: Path) -> Path:
 
 
 def _table(path: Path) -> dict[str, int]:
-    """Read lines of a name and a number."""
+    """Read a file with a name and a number on each line."""
     lines = (line.replace(":", " ").split() for line in _text(path).splitlines())
     return {words[0]: int(words[1]) for words in lines if len(words) > 1 and words[1].isdecimal()}
 
 
 def _numbers(path: Path) -> Iterator[int]:
-    """Read numbers, decimal or hexadecimal; words such as "max" are none."""
+    """Yield the decimal and hexadecimal numbers in a file; words such as "max" are skipped."""
     for word in _text(path).split():
         try:
             yield int(word, 0)

@@ -1,7 +1,4 @@
-"""This process's memory: small, quick for Python to look through, and in no core dump.
-
-A small box has better use for what is not needed.
-"""
+"""Settings of this process's memory: return freed memory, shorten garbage collection, and write no core dump."""
 
 from __future__ import annotations
 
@@ -15,16 +12,16 @@ _LARGE_BYTES = 131_072
 
 
 def write_no_core_dump() -> None:
-    """Make the kernel write no core dump of this process and of those that it starts: memory holds secrets."""
-    with contextlib.suppress(OSError, ValueError):  # the shipped unit has the same limit, and forbids to set one
+    """Make the kernel write no core dump of this process and its children, because memory holds secrets."""
+    with contextlib.suppress(OSError, ValueError):  # the shipped unit sets the same limit, and forbids setting one
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def give_memory_back() -> None:
     """Make glibc return freed memory to the system, instead of keeping it per thread.
 
-    Costs a page fault for each large piece; not for a process that handles pictures. Call it before any thread starts.
-    Without effect where the C library is another one.
+    It costs a page fault for each large allocation, so do not use it in a process that handles pictures. Call it before
+    any thread starts. It has no effect with another C library.
     """
     _set(_TRIM_THRESHOLD, _LARGE_BYTES)
     _set(_MMAP_THRESHOLD, _LARGE_BYTES)
@@ -37,11 +34,11 @@ def share_one_arena() -> None:
 
 
 def set_aside() -> None:
-    """Exempt all objects that exist by now from garbage collection: they live to the end.
+    """Exempt all present objects from garbage collection, because they live until the process ends.
 
-    A program that was only loaded has some 100,000 objects. To look through them takes a tenth of a second, for which
-    the event loop and every thread stand still, and that comes again whenever enough new ones have lived for a while.
-    Takes that long itself, so call it before anything runs.
+    After loading, the program has some 100,000 objects. A full collection of them takes a tenth of a second, in which
+    the event loop and all threads stand still, and it recurs as new objects survive. This call takes as long itself, so
+    call it before anything runs.
     """
     gc.collect()
     gc.freeze()

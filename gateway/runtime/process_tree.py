@@ -1,4 +1,4 @@
-"""This process and those that it started: how many, their memory, and what they wrote to the disk."""
+"""This process and its descendants: their number, their memory, and the bytes that they wrote to the disk."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NAMES = {
     "gateway.web.spreadsheet_process": "spreadsheet process",
     "gateway.central.pull.card_process": "card list process",
 }
-"""By the module that a child runs; others count as "other"."""
+"""The names of child processes by the module that they run; others count as "other"."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessFigures:
-    """One process: what it is, the bytes of memory that it has resident, and those that it sent to the disk."""
+    """One process: its kind, its resident memory, and what it wrote to the disk, in bytes."""
 
     name: str
     resident: int
@@ -29,16 +29,16 @@ class ProcessFigures:
 
 
 def processes(proc: Path = Path("/proc")) -> tuple[ProcessFigures, ...]:
-    """Read this process and all below it. Of a child that ended the kernel adds what it wrote to its parent.
+    """Read the figures of this process and all its descendants. Blocks on files of the kernel: call it in a thread.
 
-    Reads files of the kernel; for a thread. A process that ends meanwhile is left out.
+    The kernel adds the written bytes of an ended child to its parent's. A process that ends meanwhile is left out.
     """
     return tuple(_below(os.getpid(), "gateway", proc))
 
 
 def _below(pid: int, name: str, proc: Path) -> Iterator[ProcessFigures]:
     folder = proc / str(pid)
-    with contextlib.suppress(OSError, ValueError):  # it has ended, or the kernel keeps these figures from us
+    with contextlib.suppress(OSError, ValueError):  # it has ended, or the kernel does not show these figures
         yield ProcessFigures(name, _resident(folder), _written(folder))
     for child in _children(folder):
         yield from _below(child, _name(proc / str(child)), proc)
@@ -57,7 +57,7 @@ def _resident(folder: Path) -> int:
 
 
 def _written(folder: Path) -> int:
-    """Return the bytes that the process made dirty in the page cache or wrote past it, less those it took back."""
+    """Return the bytes that the process sent to the disk, without writes that were cancelled (proc(5), `io`)."""
     lines = (folder / "io").read_text("ascii").splitlines()
     figures = {name: int(value) for name, _, value in (line.partition(":") for line in lines)}
     return max(0, figures["write_bytes"] - figures["cancelled_write_bytes"])

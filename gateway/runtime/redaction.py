@@ -9,7 +9,7 @@ from urllib.parse import quote
 HIDDEN = "***"
 
 _SHORTEST_VALUE = 6
-"""A shorter secret is hidden by its field's name alone: its value would black out parts of ordinary words."""
+"""A shorter secret is masked only by its field's name, because its value may occur in ordinary words."""
 
 _MAX_DEPTH = 8
 
@@ -26,14 +26,14 @@ _HEADER = re.compile(r"(?P<name>\b(?:SessionID|Authorization|Set-Cookie|Cookie)\
 
 
 class Redaction:
-    """Hides secrets in texts and values. Secrets whose value is known are added with `hide`."""
+    """Masks secrets in texts and values. Secrets whose value is known are added with `hide`."""
 
     def __init__(self) -> None:
         self._values: frozenset[str] = frozenset()
         self._pattern: re.Pattern[str] | None = None
 
     def hide(self, secret: str) -> None:
-        """Hide this value wherever it appears from now on, plain or URL-encoded."""
+        """Mask this value wherever it appears from now on, plain or URL-encoded."""
         if len(secret) < _SHORTEST_VALUE or secret in self._values:
             return
         self._values |= {secret, quote(secret, safe=""), quote(secret)}
@@ -41,7 +41,7 @@ class Redaction:
         self._pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     def text(self, text: str) -> str:
-        """Remove known secrets, credentials in URLs, authorization headers and assigned secrets from a text."""
+        """Mask known secrets, credentials in URLs, authorization headers and assigned secrets in a text."""
         if self._pattern is not None:
             text = self._pattern.sub(HIDDEN, text)
         if "://" in text:
@@ -51,7 +51,7 @@ class Redaction:
         return _ASSIGNED.sub(rf"\g<name>{HIDDEN}", text)
 
     def value(self, name: str, value: object) -> object:
-        """Redact a field's value: hidden whole when the field's name says that it is a secret."""
+        """Mask secrets in a field's value; mask all of it if the field's name says that it is a secret."""
         if _SECRET_NAME.search(name) and not isinstance(value, bool | int | float | None):
             return HIDDEN
         return self._inner(value, _MAX_DEPTH)

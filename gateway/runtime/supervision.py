@@ -1,4 +1,4 @@
-"""Owned tasks: each child of the one TaskGroup has a name, a restart rule and an owner who hears of its end."""
+"""Supervised tasks, each with a name and a restart rule, and the progress of parts for the watchdog."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits between restarts: doubling from `first` to `longest` seconds, with up to half of jitter."""
+    """Waits between restarts: doubling from `first` to `longest` seconds, reduced at random by up to half (jitter)."""
 
     first: float = 0.5
     longest: float = 30.0
 
     def wait(self, failures: int) -> float:
-        """Seconds to wait after the given number of failures in a row (1 or more)."""
+        """Return the seconds to wait after the given number of failures in a row (1 or more)."""
         full = min(self.longest, self.first * 2.0 ** min(failures - 1, 16))
         return full * (0.5 + random.random() / 2)  # noqa: S311 (spreads load; guards nothing)
 
 
 class Progress:
-    """The progress of named parts, which feeds the watchdog. Each reports that it moved on; a stuck one is named."""
+    """The heartbeats of named parts, for the watchdog. A part whose heartbeat is overdue counts as stuck."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
@@ -37,26 +37,26 @@ class Progress:
         self._last: dict[str, float] = {}
 
     def expect(self, part: str, *, within: float) -> None:
-        """Require a beat of `part` at least every `within` seconds from now on."""
+        """Require a heartbeat of `part` at least every `within` seconds from now on."""
         self._limits[part] = within
         self._last[part] = self._clock.monotonic()
 
     def beat(self, part: str) -> None:
-        """`part` has moved on."""
+        """Record a heartbeat of `part`."""
         self._last[part] = self._clock.monotonic()
 
     def forget(self, part: str) -> None:
-        """`part` is no longer expected."""
+        """Expect no more heartbeats of `part`."""
         self._limits.pop(part, None)
         self._last.pop(part, None)
 
     @property
     def parts(self) -> frozenset[str]:
-        """The parts that are expected to move."""
+        """The parts of which heartbeats are expected."""
         return frozenset(self._limits)
 
     def stuck(self) -> tuple[str, ...]:
-        """Return the parts that are overdue, in name order."""
+        """Return the parts whose heartbeat is overdue, by name."""
         now = self._clock.monotonic()
         return tuple(sorted(part for part, limit in self._limits.items() if now - self._last[part] > limit))
 
@@ -64,9 +64,9 @@ class Progress:
 class Supervisor:
     """Runs children inside one TaskGroup.
 
-    A child that must not end (`keep`) is restarted after a backoff when it fails; its failure is logged with its name
-    and never reaches a sibling. Leaving the context cancels all children and waits for them; what the body of the
-    context raised goes on as it was.
+    A child of `keep` is restarted after a backoff when it fails or ends. Failures are logged with the child's name and
+    never affect other children. Leaving the context cancels all children and waits for them; an exception from the body
+    of the context is raised unchanged.
     """
 
     def __init__(self, *, clock: Clock, backoff: Backoff | None = None) -> None:
@@ -90,14 +90,14 @@ class Supervisor:
     def keep(self, name: str, child: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Run `child()` for as long as this supervisor lives, restarting it after failures.
 
-        Cancelling the task ends the child for good. Raises RuntimeError when this supervisor is being left.
+        Cancelling the task ends the child for good. Raises RuntimeError while the supervisor's context is being left.
         """
         return self._start(name, self._kept(name, child))
 
     def once(self, name: str, child: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `child` to its end; a failure is logged with its name and goes no further.
+        """Run `child` once; a failure is only logged, with its name.
 
-        Raises RuntimeError when this supervisor is being left.
+        Raises RuntimeError while the supervisor's context is being left.
         """
         try:
             return self._start(name, self._guarded(name, child))
@@ -106,7 +106,7 @@ class Supervisor:
             raise
 
     def _start(self, name: str, body: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        if self._leaving:  # nobody would cancel it, and leaving would wait for it for ever
+        if self._leaving:  # nobody would cancel it, and leaving would wait for it forever
             body.close()
             raise RuntimeError(f"task {name!r} was started while its supervisor was being left")
         task = self._group.create_task(body, name=name)
@@ -137,14 +137,14 @@ class Supervisor:
             if _cancelled_from_outside():
                 raise
             log.exception("task_failed", task=name)
-        except Exception:  # a child's fault must not reach its siblings; whoever waits for a result has its own way
+        except Exception:  # a child's fault must not reach its siblings; a result is passed on by other means
             log.exception("task_failed", task=name)
 
 
 def _cancelled_from_outside() -> bool:
-    """Return whether the running task was asked to end.
+    """Return whether the running task itself was cancelled.
 
-    Otherwise a CancelledError came out of something that it waited for, and to end for that would be to die silently.
+    Otherwise a CancelledError came from something that it awaited, and ending because of it would be silent.
     """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

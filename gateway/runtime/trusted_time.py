@@ -1,4 +1,4 @@
-"""The last moment at which the clock was trusted, on disk: what time it is at least is known after any start."""
+"""The last time at which the clock was trusted, on disk: after any start it is the earliest possible time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DRIFT_MICROS = 100_000
 
 
 def read_trusted_time(folder: Path) -> TrustedTime | None:
-    """Return what was kept last, or None."""
+    """Return the last trusted time from the data folder, None if there is none or it cannot be read."""
     try:
         kept = json.loads((folder / _NAME).read_text("ascii"))
         return TrustedTime(str(kept["boot_id"]), int(kept["monotonic"]), int(kept["at"]))
@@ -34,7 +34,7 @@ def read_trusted_time(folder: Path) -> TrustedTime | None:
 
 
 def keep_trusted_time(folder: Path, moment: TrustedTime) -> None:
-    """Put it in the place of what was kept before, durably. Blocks on the disk. Raises OSError."""
+    """Store the last trusted time durably in the data folder, in place of the one before. Blocks. Raises OSError."""
     path, draft = folder / _NAME, folder / f"{_NAME}.new"
     with draft.open("w", encoding="ascii") as file:
         os.fchmod(file.fileno(), 0o640)
@@ -46,10 +46,10 @@ def keep_trusted_time(folder: Path, moment: TrustedTime) -> None:
 
 
 class TrustedTimeFile:
-    """Keeps the time on disk while it is trusted: once a minute, and sooner when the clock was corrected."""
+    """Stores the last trusted time on disk: once a minute while the clock is trusted, and after each correction."""
 
     def __init__(self, *, folder: Path, clock: Clock, boot_id: str, look: float = _LOOK_SECONDS) -> None:
-        """`look`: seconds between looks at the clock."""
+        """Keep the collaborators. `look`: the seconds between two looks at the clock."""
         self._folder = folder
         self._clock = clock
         self._boot_id = boot_id
@@ -57,7 +57,7 @@ class TrustedTimeFile:
         self._kept: TrustedTime | None = None
 
     async def run(self) -> None:
-        """Keep it until cancelled. A disk that takes nothing is tried again."""
+        """Store the time until cancelled. If the disk refuses, it is tried again at the next look."""
         while True:
             wall, monotonic = self._clock.wall(), int(self._clock.monotonic() * 1_000_000)
             moment = TrustedTime(self._boot_id, monotonic, wall.micros)

@@ -1,7 +1,7 @@
 """Unix sockets in folders of any depth.
 
-A socket's address holds at most 107 bytes (unix(7), `sun_path`), a path up to 4,095. So the folder is opened, and the
-socket addressed through the folder's descriptor: `/proc/self/fd/7/interface.sock`.
+A socket's address has at most 107 bytes (unix(7), `sun_path`), a path up to 4,095. So the folder is opened, and the
+socket is addressed through the folder's descriptor: `/proc/self/fd/7/interface.sock`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _BACKLOG = 128
 
 @contextmanager
 def short_path(path: Path) -> Iterator[str]:
-    """Give an address of the socket at `path` that is valid in this process for as long as the context lasts.
+    """Yield a short address of the socket at `path`, valid in this process within the context.
 
     Raises:
-        OSError: its folder cannot be opened.
+        OSError: the folder cannot be opened.
     """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -32,14 +32,14 @@ def short_path(path: Path) -> Iterator[str]:
 
 
 def listen(path: Path, *, mode: int = 0o600) -> socket.socket:
-    """Listen at `path`, in place of whatever has that name. Makes its folder.
+    """Listen at `path`, in place of any file of that name. The folder is made if it is missing.
 
-    `mode` says who can connect besides root: by default this user alone.
+    `mode`: the file mode, which decides who can connect besides root; by default only this user.
 
-    The socket gets its name once it listens: a client that finds the name can connect at once.
+    The socket gets its name after it listens, so that a client that finds the name can connect at once.
 
     Raises:
-        OSError: the folder takes no socket.
+        OSError: the socket cannot be made in the folder.
     """
     path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
     early = path.with_name(f"{path.name}.new")

@@ -1,4 +1,4 @@
-"""How long a thing usually takes, and whether that counts as slow. Pure."""
+"""The usual duration of an operation, and whether that is slow. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _WELL_SHARE = 0.5
 
 
 class UsualTime:
-    """The last five times of a thing.
+    """The last five durations of an operation.
 
-    It is slow once three of five took longer than `limit_seconds`, and well again once three took less than half of
-    that: one at the border is told once.
+    It is slow once three of five took longer than `limit_seconds`, and no longer slow once three took at most half of
+    that. The two limits keep a duration near the limit from being reported again and again.
     """
 
     def __init__(self, *, limit_seconds: float) -> None:
@@ -22,7 +22,7 @@ class UsualTime:
         self._is_slow = False
 
     def took(self, seconds: float) -> None:
-        """Take in how long it took."""
+        """Add a duration."""
         self._last.append(seconds)
         if len(self._last) < _LAST:
             return
@@ -31,5 +31,5 @@ class UsualTime:
 
     @property
     def slow_seconds(self) -> float:
-        """The limit while it counts as slow, else 0."""
+        """The limit in seconds while the operation is slow, else 0."""
         return self.limit_seconds if self._is_slow else 0.0
