@@ -46,7 +46,8 @@ class IdRange:
         low: the first id.
         high: the id after the last.
         events: the number of events in the range.
-        passing: the number of those that pass the filter; if `is_cut`, without regard to its dates.
+        passing: the number of those that pass the filter. If `is_cut`, dates do not count for it in the ranges of
+            `listed`, but do in those of `read_ranges`.
         is_cut: whether some of the events are within the filter's dates and others are not.
     """
 
