@@ -1,6 +1,6 @@
-"""A barrier as a machine, pure: it takes time to move, and its own controller keeps it off cars.
+"""A barrier as a machine, which takes time to move and whose own controller protects vehicles. Pure.
 
-Instants are given with each call. Nothing here moves by itself: asking or commanding first brings the machine to `now`.
+Instants come with each call. Nothing moves by itself: each call first advances the machine to `now`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ class Wish(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BarrierState:
-    """State of the controller's terminals.
+    """The state of the controller's terminals.
 
     Attributes:
-        opening: how far it is open, 0.0 to 1.0.
-        moving: 1 up, -1 down, 0 still.
-        closed_limit: the lower limit switch.
-        open_limit: the upper limit switch.
-        arming_loop: a vehicle in front.
-        closing_loop: a vehicle under the arm.
-        photocell: something in the beam.
-        fault: the controller is in fault.
+        opening: how far the arm is open, 0.0 to 1.0.
+        moving: 1 while the arm moves up, -1 down, 0 while it is still.
+        closed_limit: whether the lower limit switch is on.
+        open_limit: whether the upper limit switch is on.
+        arming_loop: whether a vehicle is on the loop in front.
+        closing_loop: whether a vehicle is on the loop under the arm.
+        photocell: whether something is in the beam.
+        fault: whether the controller is in fault.
     """
 
     opening: float
@@ -43,7 +43,7 @@ class BarrierState:
 
     @property
     def points(self) -> dict[str, bool]:
-        """The inputs of a profile, by their names."""
+        """The inputs by the names that profiles use."""
         return {
             "closed_limit": self.closed_limit,
             "open_limit": self.open_limit,
@@ -57,15 +57,15 @@ class BarrierState:
 class Barrier:
     """One barrier with its loops, photocell and controller.
 
-    The controller stops a closing arm when the closing loop or the photocell is active, and does not begin to close
-    then. If it is set so, it closes by itself once a vehicle has left the closing loop, or when none came.
+    While the closing loop or the photocell is active, the controller stops a closing arm and does not begin to close.
+    With `closes_itself` it closes by itself once a vehicle has left the closing loop, or when none came.
 
     Args:
-        travel_seconds: from closed to open.
+        travel_seconds: the time from closed to open.
         closes_itself: whether it closes by itself.
-        close_delay: seconds from the closing loop's release to that.
-        wait_seconds: how long it stays open without a vehicle on the closing loop.
-        warns_seconds: how long its lamp warns before it begins to close on a command. An open ends the warning.
+        close_delay: the seconds from the release of the closing loop until it closes by itself.
+        wait_seconds: how long it stays open when no vehicle comes onto the closing loop.
+        warns_seconds: how long its lamp warns before it closes on a command. An open ends the warning.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Barrier:
         self._locked = False
 
     def command(self, wish: Wish, *, now: float) -> None:
-        """Act on a pulse at the controller's terminal. A locked or faulty controller ignores it without a word."""
+        """Act on a pulse at the controller's terminal. A locked or faulty controller ignores it."""
         self._advance(now)
         if self._fault or self._locked:
             return
@@ -157,7 +157,7 @@ class Barrier:
             self._moving = 0
 
     def set_locked(self, *, locked: bool, now: float) -> None:
-        """Turn the key switch: the controller then acknowledges commands and obeys none."""
+        """Turn the key switch. A locked controller acknowledges commands and obeys none."""
         self._advance(now)
         self._locked = locked
 
@@ -176,7 +176,7 @@ class Barrier:
             self._moving = 0
 
     def _advance(self, now: float) -> None:
-        """Bring the machine to `now`, with a closing that fell due on the way."""
+        """Advance the machine to `now`, closings that were due meanwhile included."""
         due = self._close_due
         if due is not None and due <= now and not (self._fault or self._locked):
             self._travel_until(max(due, self._at))

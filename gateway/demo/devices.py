@@ -1,4 +1,4 @@
-"""The demo's devices, made from the profiles that the gateway drives them by, and what goes wrong at times."""
+"""The demo's devices, made from the profiles with which the gateway drives them, and their occasional faults."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _MISHAP_SECONDS = 4.0
 
 
 class PlateReaderFarEnd:
-    """Presents plates for cards: the card numbered so in the seeded list belongs to the vehicle with that plate.
+    """A plate camera that is used like a card reader: for each seeded card, it sees the plate of the card's vehicle.
 
     Args:
-        account: who may ask for the camera's stream.
-        cards: what a reader would send for each seeded card, in the list's order.
+        account: the account that may read the camera's stream.
+        cards: the text that a reader would send for each seeded card, in the list's order.
     """
 
     def __init__(self, *, account: Account, cards: tuple[str, ...]) -> None:
@@ -53,12 +53,12 @@ class PlateReaderFarEnd:
 
 
 class CardReaderFarEnd:
-    """Sends a line for each card presented.
+    """A card reader that sends a line for each card presented.
 
     Args:
-        path: the name under which the port is opened.
-        terminator: what ends a line.
-        prefix: what begins a line.
+        path: the path under which its port is opened.
+        terminator: the characters that end a line.
+        prefix: the characters that begin a line.
     """
 
     def __init__(self, *, path: Path, terminator: str = "\r\n", prefix: str = "") -> None:
@@ -142,7 +142,7 @@ class DemoDevices:
             )
 
     async def have_mishaps(self, *, dice: random.Random) -> None:
-        """Make a device slow or halting for some seconds now and then, until cancelled."""
+        """Until cancelled, make a device slow or unreliable for some seconds from time to time."""
         while True:
             await asyncio.sleep(dice.uniform(_SHORTEST_CALM, _LONGEST_CALM))
             if dice.random() < 0.5:

@@ -1,7 +1,7 @@
-"""Process with the simulated field: barriers, readers, cameras, central and vehicles.
+"""The process of the simulated field: barriers, readers, cameras, central and vehicles.
 
-`python -m gateway.demo.field --folder DIR` prints one line of JSON (`FieldReady`) when all of it is up, and ends when
-its standard input closes. It outlives restarts of the gateway, as a real field does.
+`python -m gateway.demo.field --folder DIR` prints one line of JSON (`FieldReady`) when everything is up, and ends when
+its standard input closes. It goes on while the gateway restarts, as a real field does.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.supervision import Supervisor
 
 CENTRAL_FILE = "central.json"
-"""Where, in the field's folder, its central keeps its records."""
+"""The name of the file, in the field's folder, in which its central keeps records."""
 
 
 async def run_field(
@@ -105,7 +105,7 @@ def _ends_with_input(ended: asyncio.Event) -> None:
 
 
 def main() -> int:
-    """Run the field; the exit status."""
+    """Run the field; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m gateway.demo.field", description="The simulated field.")
     parser.add_argument("--folder", type=Path, required=True, help="where its serial ports and central's records are")
     parser.add_argument("--central-port", type=int, default=0, help="0 takes a free one")

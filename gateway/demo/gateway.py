@@ -1,4 +1,4 @@
-"""Gateway of the demo: the real one, with a button on its page that presents a card.
+"""The gateway of the demo: the real one, with a button on its page that presents a card.
 
 Run it as `python -m gateway.demo.gateway SITE.toml --data DIR --control URL`.
 """

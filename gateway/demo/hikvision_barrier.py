@@ -1,4 +1,4 @@
-"""A simulated Hikvision barrier: its HTTP interface before a `Barrier`."""
+"""A simulated Hikvision barrier: a `Barrier` behind its HTTP interface."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _ANSWER = (
 
 
 class HikvisionBarrierFarEnd:
-    """One barrier with an account, and the ways in which such a device fails.
+    """One barrier with an account, and the faults of such devices.
 
     Attributes:
-        obeyed: the commands that were taken with the right credentials, locked or not.
-        guard: lets in who knows the account.
-        refusing: it answers commands with a fault of its own.
-        speaking: while this is cleared, it takes requests and answers none.
-        hanging_up: it obeys a command and breaks the line before the answer.
+        obeyed: the commands that came with the right credentials, even while the barrier was locked.
+        guard: the guard that checks the account.
+        refusing: whether it answers commands with a fault of its own.
+        speaking: an event that, while cleared, lets it take requests and answer none.
+        hanging_up: whether it obeys a command and breaks the connection before the answer.
 
     Args:
-        barrier: the machine behind.
-        account: who may command it.
+        barrier: the machine that it controls.
+        account: the account that may command it.
         channel: its parking channel.
         monotonic: the machine's clock.
     """

@@ -29,10 +29,10 @@ async def on_loopback(app: web.Application, *, port: int = 0) -> AsyncIterator[i
 
 
 class DigestGuard:
-    """Guard that lets in callers with the account, as cameras do (qop=auth).
+    """The guard that admits callers with the account, as cameras do (qop=auth).
 
     Args:
-        account: the one account.
+        account: the only account.
     """
 
     def __init__(self, *, account: Account) -> None:

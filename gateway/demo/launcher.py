@@ -1,6 +1,6 @@
-"""Launcher of the demo: the simulated field and the real gateway, each in its own process.
+"""The launcher of the demo: it runs the simulated field and the real gateway, each in its own process.
 
-A gateway that dies is started again, as systemd would do it: killing it is part of what one may try.
+A gateway that dies is started again, as systemd would do, because users of the demo may try to kill it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def launch(*, data: Path | None, port: int, central_port: int, traffic: bool) ->
 
 
 def _free_port(port: int) -> int:
-    """Return the port itself, or a free one for 0. Raises GatewayError when another program has it."""
+    """Return `port`, or a free port for 0. Raises GatewayError when another program has it."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -91,7 +91,7 @@ class _Demo:
         self._ended = asyncio.Event()
 
     async def run(self) -> int:
-        """Start all of it, and wait for an interruption."""
+        """Start field and gateway, and wait for an interruption; return the exit status."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._ended.set)
@@ -206,12 +206,12 @@ class _Demo:
 
 
 def _die_with_parent() -> None:
-    """Tie the child, before it becomes the gateway, to the launcher: it ends with it, however that happens."""
+    """Tie the gateway's process to the launcher, before it runs its program: it ends whenever the launcher does."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 async def _stop(process: Process) -> None:
-    """End a child and wait for it; one that does not end is killed."""
+    """Stop a child and wait for its end; kill one that does not end."""
     if process.stdin is not None:
         process.stdin.close()
     if process.returncode is None:

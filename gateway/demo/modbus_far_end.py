@@ -27,19 +27,19 @@ _ILLEGAL_FUNCTION = Refusal(1)
 
 @dataclass(frozen=True, slots=True)
 class Misbehaviour:
-    """Faults of a unit; several may go together.
+    """Faults of a unit, which may be combined.
 
     Attributes:
-        silent: it hears and obeys, and never answers.
-        deaf: it neither hears nor answers.
-        loses_commands: it neither hears nor answers gate commands, and answers all else.
-        late: seconds until it answers; it obeys at once.
-        exception: it refuses everything with this code.
-        wrong_unit: it answers with another address.
-        piece_seconds: it answers one byte at a time with this pause; None answers in one piece.
-        corrupt: it spoils the last byte of its answers.
-        noise: it begins each answer with these bytes, as a line driver does that switches on.
-        hangs_up: it drops the connection instead of answering.
+        silent: whether it obeys but never answers.
+        deaf: whether it neither obeys nor answers.
+        loses_commands: whether it ignores gate commands but answers everything else.
+        late: the seconds until it answers; it obeys at once.
+        exception: the exception code with which it refuses everything; None for none.
+        wrong_unit: whether it answers with another address.
+        piece_seconds: the pause between the bytes of an answer; None to answer in one piece.
+        corrupt: whether it garbles the last byte of its answers.
+        noise: bytes before each answer, as of a line driver that switches on.
+        hangs_up: whether it drops the connection instead of answering.
     """
 
     silent: bool = False
@@ -59,12 +59,12 @@ WELL_BEHAVED = Misbehaviour()
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A request as it came.
+    """A request that a unit received.
 
     Attributes:
-        unit: whom it was for.
-        request: what it asked.
-        wish: which gate command it was, if any.
+        unit: the address that it asked.
+        request: the request.
+        wish: the gate command that it was; None for none.
         at: when its last byte arrived.
     """
 
@@ -86,12 +86,12 @@ class ModbusFarEnd:
     """The devices behind one line.
 
     Args:
-        units: what answers under each address.
-        framing: of that line.
-        monotonic: the clock of the barriers and of what is noted.
+        units: the unit at each address.
+        framing: the framing of the line.
+        monotonic: the clock of the barriers and of the received requests.
 
     Attributes:
-        connections: its TCP callers.
+        connections: its open TCP connections.
     """
 
     def __init__(
@@ -111,20 +111,20 @@ class ModbusFarEnd:
 
     @property
     def received(self) -> tuple[Received, ...]:
-        """The requests of late, oldest first."""
+        """The last requests, oldest first."""
         return tuple(self._received)
 
     @property
     def commands(self) -> tuple[Received, ...]:
-        """The gate commands of late, oldest first: however many polls came since."""
+        """The last gate commands, oldest first. Polls do not push them out."""
         return tuple(self._commands)
 
     def misbehave(self, unit: int, how: Misbehaviour = WELL_BEHAVED) -> None:
-        """Set how `unit` misbehaves; without `how` it behaves well again."""
+        """Set the faults of `unit`; without `how` it behaves well again."""
         self._misbehaviours[unit] = how
 
     def hang_up(self) -> None:
-        """Drop all TCP connections; new ones are taken."""
+        """Drop all TCP connections; new ones are accepted."""
         for connection in tuple(self.connections):
             connection.hang_up()
 
@@ -166,7 +166,7 @@ class ModbusFarEnd:
                 del buffer[: asked.length]
                 self._hear(asked, outlet)
         except ProtocolViolation:
-            # What a device does with noise: it forgets what came, and answers nothing.
+            # A device that receives noise drops what came, and does not answer.
             buffer.clear()
         if len(buffer) > _LONGEST_REQUEST:
             buffer.clear()

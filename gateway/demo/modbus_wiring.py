@@ -13,7 +13,7 @@ _ILLEGAL_VALUE = Refusal(3)
 
 
 class Wiring(Protocol):
-    """Unit as a far end uses it, once per request."""
+    """A unit as the far end uses it, once for each request."""
 
     def read(self, read: Read, *, now: float) -> Reply:
         """Return the values, or a refusal."""
@@ -37,7 +37,7 @@ class RelayWiring:
         self._barrier = barrier
 
     def read(self, read: Read, *, now: float) -> Reply:
-        """Return discrete inputs 0 to 5, and the coils, which are always off again: the pulses are the module's own."""
+        """Return discrete inputs 0 to 5, and the coils, which always read as off because the module ends its pulses."""
         if read.table is Table.COIL:
             return _slice((0,) * len(self._WISHES), read)
         if read.table is not Table.DISCRETE_INPUT:

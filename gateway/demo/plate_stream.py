@@ -1,4 +1,4 @@
-"""A simulated plate camera that is asked for its stream: Hikvision's alert stream, or Dahua's snapshots."""
+"""A simulated plate camera with a stream: Hikvision's alert stream, or Dahua's snapshots."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def recognizer_message(plate: str, *, camera: str = "entry", stamp: str = "2026-
 
 
 def part(content_type: str, body: bytes, *, boundary: str = "boundary", length: int | None = -1) -> bytes:
-    """Return one part of a body. `length` is what it says of its length: -1 the truth, None nothing."""
+    """Return one part of a body. `length` is its Content-Length: -1 for the true one, None to leave it out."""
     said = "" if length is None else f"Content-Length: {len(body) if length < 0 else length}\r\n"
     return f"--{boundary}\r\nContent-Type: {content_type}\r\n{said}\r\n".encode() + body + b"\r\n"
 
@@ -100,9 +100,9 @@ class PlateStreamFarEnd:
     """One camera with an account. `serve` gives its port; use it as a context.
 
     Args:
-        make: whose camera it is.
-        account: who may ask for its stream.
-        heartbeat_seconds: between its signs of life.
+        make: the camera's make.
+        account: the account that may read its stream.
+        heartbeat_seconds: the interval between two heartbeats.
     """
 
     def __init__(self, *, make: Make, account: Account, heartbeat_seconds: float = 0.05) -> None:
@@ -116,11 +116,11 @@ class PlateStreamFarEnd:
 
     @property
     def followers(self) -> int:
-        """Number of open streams."""
+        """The number of open streams."""
         return len(self._followers)
 
     def see(self, plate: str, *, vehicle: str = "", times: int = 1) -> None:
-        """Bring a vehicle into view; its message goes out with a picture, as often as said."""
+        """Bring a vehicle into view: send its message with a picture, `times` times."""
         self._seen += 1
         if self._make == "hikvision":
             text = part("application/xml", hikvision_alert(plate, uuid=vehicle), boundary=self.boundary)
@@ -130,7 +130,7 @@ class PlateStreamFarEnd:
             self.send((text, part("image/jpeg", PICTURE, boundary=self.boundary)))
 
     def send(self, pieces: Iterable[bytes]) -> None:
-        """Send raw bytes, piece by piece."""
+        """Send raw bytes, piece by piece, on every stream."""
         for piece in pieces:
             for follower in self._followers:
                 with contextlib.suppress(asyncio.QueueFull):  # a follower that does not read misses it, as in life

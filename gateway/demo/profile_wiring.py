@@ -1,7 +1,8 @@
-"""A simulated device made from its profile: what a profile says the device has, this device has, and nothing else.
+"""A simulated device made from its profile: it has exactly what the profile describes.
 
-It is as unhelpful as real ones: addresses it does not have are refused, odd coil values too; what prepares it is lost
-when its power is, and it then comes up in another setting; a watchdog that is not fed switches its outputs off.
+It is as unhelpful as real devices. It refuses addresses that it does not have, and invalid coil values. When its power
+goes, it loses the settings that prepare it and starts with others. Without the heartbeat, its watchdog switches its
+outputs off.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ Place = tuple[Table, int]
 
 
 class ProfileWiring:
-    """`Wiring` of a barrier to the device that a profile describes.
+    """The `Wiring` of a barrier to the device that a profile describes.
 
     Points called `closed_limit`, `open_limit`, `arming_loop`, `closing_loop`, `photocell` and `fault` follow the
-    barrier, all others are set by `turn`.
+    barrier; `turn` sets all others.
 
     Args:
-        profile: of a gate, or of a module with points alone.
-        barrier: what is wired to it.
+        profile: the profile of a gate, or of a module that has points alone.
+        barrier: the barrier that is wired to the device.
     """
 
     def __init__(self, *, profile: UnitProfile, barrier: Barrier) -> None:
@@ -46,11 +47,11 @@ class ProfileWiring:
         self._turned[point] = on
 
     def measure(self, reading: str, number: int) -> None:
-        """Set a number, as its registers hold it."""
+        """Set a reading to this number, as its registers hold it."""
         self._numbers[reading] = number
 
     def power_cycle(self) -> None:
-        """Take the power away and give it back: all outputs are off, and settings are as the maker ships them."""
+        """Cut the power and give it back: all outputs are off, and settings are the factory's."""
         self._outputs.clear()
         self._beat, self.expired = None, False
         self._settings = {self._place(part.write, part.address): _shipped(part) for part in self._profile.prepare}
@@ -178,7 +179,7 @@ def _single(write: Write | WriteMany) -> tuple[Table, int, int | None]:
 
 
 def _shipped(part: Preparation) -> int:
-    """Return the factory setting: not the wanted one, which is why the profile prepares it."""
+    """Return the factory setting, which differs from the wanted one: that is why the profile prepares it."""
     return int(part.value) ^ 1
 
 

@@ -1,4 +1,4 @@
-"""The far side of a serial port: a pseudo-terminal under a name that stays, which can be pulled out and put back."""
+"""The far side of a serial port: a pseudo-terminal under a lasting name, which can be unplugged and plugged in."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class PseudoTerminal:
     `plug_in` makes the device and its link; `unplug` hangs it up, as pulling the USB plug does.
 
     Args:
-        path: the symbolic link that whoever opens the port names.
-        on_bytes: called on the loop's thread with what is written to the port; None leaves it unread.
+        path: the symbolic link by which programs open the port.
+        on_bytes: called on the loop's thread with bytes that a program wrote to the port; None leaves them unread.
     """
 
     def __init__(self, *, path: Path, on_bytes: Callable[[bytes], None] | None = None) -> None:
@@ -43,7 +43,7 @@ class PseudoTerminal:
         return None if self._near is None else os.ttyname(self._near)
 
     def plug_in(self) -> None:
-        """Make the device. Harmless when it is there."""
+        """Make the device and its link; nothing if it is plugged in already."""
         if self._far is not None:
             return
         self._far, self._near = os.openpty()
@@ -55,7 +55,7 @@ class PseudoTerminal:
             asyncio.get_running_loop().add_reader(self._far, self._readable)
 
     def unplug(self) -> None:
-        """Take the device away: who has it open sees a hang-up. Harmless when it is away."""
+        """Remove the device, so that a program which has it open sees a hang-up; nothing if it is unplugged already."""
         if self._far is None or self._near is None:
             return
         if self._on_bytes is not None:

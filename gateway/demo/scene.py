@@ -1,4 +1,4 @@
-"""The demo's site: three lanes whose gates and readers are of as many kinds, and the cards and accounts to try."""
+"""The demo's site: three lanes, each with another kind of gate and reader, and the cards and accounts to try."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ do everything. Try them at the site's page, and again while central is offline.
 
 @dataclass(frozen=True, slots=True)
 class SceneLane:
-    """A lane of the demo, with central's ids of what stands there; 0 for no video camera."""
+    """A lane of the demo, with central's ids of its devices; 0 for no video camera."""
 
     lane_id: str
     name: str
@@ -63,7 +63,7 @@ EXIT_INPUTS = 105
 
 @dataclass(frozen=True, slots=True)
 class SceneCard:
-    """Card as its reader sends it, with a label."""
+    """A card as its reader sends it, with a label."""
 
     sent: str
     label: str
@@ -75,7 +75,7 @@ def _sent(index: int) -> str:
 
 
 CARDS_SENT = tuple(_sent(index) for index in range(CARDS))
-"""What a reader sends for each card of central's list."""
+"""The text that a reader sends for each card of central's list."""
 GOOD_CARDS = tuple(SceneCard(_sent(index), f"valid card {index + 1}") for index in range(6))
 BAD_CARDS = (
     SceneCard(_sent(15), "suspended card"),
@@ -85,7 +85,7 @@ BAD_CARDS = (
 
 
 class FieldLines(BaseModel):
-    """Addresses of the simulated devices."""
+    """The addresses of the simulated devices."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -97,7 +97,7 @@ class FieldLines(BaseModel):
 
 
 class FieldReady(BaseModel):
-    """Addresses that the simulated field prints once it is up."""
+    """The addresses that the simulated field prints once it is up."""
 
     model_config = ConfigDict(frozen=True)
 

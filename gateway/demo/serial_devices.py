@@ -20,8 +20,8 @@ class SerialBarrier:
     Points with the names of a barrier's terminals (`closed_limit`, `photocell`, …) show those; others are off.
 
     Args:
-        profile: what its frames look like.
-        barrier: the machine.
+        profile: the profile of its frames.
+        barrier: the machine that it controls.
     """
 
     def __init__(self, *, profile: GateProfile, barrier: Barrier) -> None:
@@ -29,11 +29,11 @@ class SerialBarrier:
         self._barrier = barrier
 
     def requests(self, *, unit: int) -> Mapping[bytes, str]:
-        """List the status query and all commands."""
+        """Return the frames of the status query and of all commands, with their places in the profile."""
         return _requests(self._profile, unit)
 
     def answer(self, what: str, *, unit: int, refuses: bool, now: float) -> bytes:
-        """Obey a command; return the state."""
+        """Obey a command unless it refuses; return the answer, which for the status query is the state."""
         if refuses and self._profile.refusals and self._profile.replies:
             return _padded(self._profile.refusals[0], self._profile.replies, unit)
         if what == "status":
@@ -72,7 +72,7 @@ class SerialBarrier:
         return profile.replies.sealed(bytes(frame))
 
     def _length(self) -> int:
-        """Return the length of a status frame that holds all that the profile reads, with its tail."""
+        """Return the length of a status frame that holds everything that the profile reads, and its tail."""
         numbers: list[Number] = [*self._profile.points.values()]
         if not isinstance(self._profile.position, LimitPosition | None):
             numbers.append(self._profile.position)
@@ -82,10 +82,10 @@ class SerialBarrier:
 
 
 class SerialTags:
-    """A tag reader that is asked; its field holds what a test or the demo puts there.
+    """A tag reader that is polled. Tests and the demo put tags into its field.
 
     Args:
-        profile: what its frames look like; with a `poll`, counted tags and prefixed lengths.
+        profile: the profile of its frames, with a `poll`, counted tags and prefixed lengths.
     """
 
     def __init__(self, *, profile: TagReaderProfile) -> None:
@@ -93,11 +93,11 @@ class SerialTags:
         self.field: tuple[bytes, ...] = ()
 
     def requests(self, *, unit: int) -> Mapping[bytes, str]:
-        """Return the query."""
+        """Return the frame of the query, with its place in the profile."""
         return _requests(self._profile, unit)
 
     def answer(self, what: str, *, unit: int, refuses: bool, now: float) -> bytes:  # noqa: ARG002 (as every device)
-        """Return the tags in the field; a frame of another state when there are none."""
+        """Return a frame with the tags in the field, or a frame of another kind when there are none."""
         profile = self._profile
         reading, places = profile.readings[0], profile.tags
         head = bytearray(reading.filled(unit=unit))
@@ -132,7 +132,7 @@ def _padded(template: Template, framing: Framing, unit: int) -> bytes:
 
 
 def _unsealed(template: Template, framing: Framing, unit: int, *, at_least: int) -> bytes:
-    """Make the template's bytes, as long as a frame must be, with its terminator."""
+    """Return the template's bytes with the framing's terminator, extended to a frame's length."""
     body = template.filled(unit=unit)
     if framing.terminator is not None:
         padding = b"0" * (at_least - len(framing.terminator) - len(body))
@@ -141,7 +141,7 @@ def _unsealed(template: Template, framing: Framing, unit: int, *, at_least: int)
 
 
 def _tail(framing: Framing) -> int:
-    """Return the bytes that end every frame and say nothing."""
+    """Return how many bytes at the end of each frame hold no values: its terminator, checks or repeated size."""
     if framing.terminator is not None:
         return len(framing.terminator)
     ends = [-check.at for check in framing.checks if check.at < 0]

@@ -19,17 +19,17 @@ _LONGEST_REQUEST = 512
 
 @dataclass(frozen=True, slots=True)
 class SerialManners:
-    """Faults of a device on a serial line; several may go together.
+    """Faults of a device on a serial line, which may be combined.
 
     Attributes:
-        silent: it hears and obeys, and never answers.
-        deaf: it neither hears nor answers.
-        late: seconds until it answers; it obeys at once.
-        piece_seconds: it answers one byte at a time with this pause; None answers in one piece.
-        corrupt: it spoils the middle byte of its answers.
-        twice: it sends each answer twice.
-        noise: what stands before each answer.
-        refuses: it answers everything with its refusal, and obeys nothing.
+        silent: whether it obeys but never answers.
+        deaf: whether it neither obeys nor answers.
+        late: the seconds until it answers; it obeys at once.
+        piece_seconds: the pause between the bytes of an answer; None to answer in one piece.
+        corrupt: whether it garbles the middle byte of its answers.
+        twice: whether it sends each answer twice.
+        noise: the bytes before each answer.
+        refuses: whether it answers everything with a refusal, and obeys nothing.
     """
 
     silent: bool = False
@@ -47,10 +47,10 @@ WELL_MANNERED = SerialManners()
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """A request as it came.
+    """A request that a device received.
 
     Attributes:
-        unit: whom it was for.
+        unit: the address that it asked.
         what: its place in the profile: `status`, `poll`, `commands.open`, `commands.open.release`.
         at: when its last byte arrived.
     """
@@ -61,14 +61,14 @@ class ReceivedRequest:
 
 
 class SerialDevice(Protocol):
-    """Device as a far end uses it, once per request."""
+    """A device as the far end uses it, once for each request."""
 
     def requests(self, *, unit: int) -> Mapping[bytes, str]:
-        """Return every frame that the device takes, by the bytes, with its place in the profile."""
+        """Return every frame that the device takes, each with its place in the profile."""
         ...
 
     def answer(self, what: str, *, unit: int, refuses: bool, now: float) -> bytes:
-        """Obey, unless it refuses, and answer; empty when it says nothing."""
+        """Obey a request, unless the device refuses; return the answer, empty for a device that never answers."""
         ...
 
 
@@ -76,8 +76,8 @@ class SerialFarEnd:
     """The devices behind one serial port.
 
     Args:
-        devices: what answers under each address.
-        monotonic: the clock of the devices and of what is noted.
+        devices: the device at each address.
+        monotonic: the clock of the devices and of the received requests.
     """
 
     def __init__(self, *, devices: Mapping[int, SerialDevice], monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -96,12 +96,12 @@ class SerialFarEnd:
 
     @property
     def received(self) -> tuple[ReceivedRequest, ...]:
-        """The requests of late, oldest first."""
+        """The last requests, oldest first."""
         return tuple(self._received)
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """The names of the commands of late, their releases included, oldest first: however many polls came since."""
+        """The names of the last commands and releases, oldest first. Polls do not push them out."""
         return tuple(self._commands)
 
     def behave(self, unit: int, manners: SerialManners = WELL_MANNERED) -> None:
@@ -109,7 +109,7 @@ class SerialFarEnd:
         self._manners[unit] = manners
 
     def say(self, data: bytes) -> None:
-        """Send something unasked."""
+        """Send bytes that no request asked for."""
         if self._terminal is not None:
             self._terminal.write(data)
 
@@ -125,7 +125,7 @@ class SerialFarEnd:
             self._terminal = None
 
     def _take(self, data: bytes) -> None:
-        """Answer every whole request; what stands before one is noise."""
+        """Answer every complete request. Bytes before one are dropped as noise."""
         self._buffer += data
         while True:
             places = {self._buffer.find(frame): frame for frame in self._requests}

@@ -1,4 +1,4 @@
-"""Vehicles of the simulated field: they come, present a card, and drive through what opens for them."""
+"""Vehicles of the simulated field: they come, present a card, and drive through when the gate opens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Presents(Protocol):
 
 
 class Outcome(StrEnum):
-    """End of a drive."""
+    """The outcome of a drive."""
 
     PASSED = "passed"
     TURNED_AWAY = "turned_away"
@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """Times of a driver's behaviour, in seconds."""
+    """The times of a driver's behaviour, in seconds."""
 
     finds_card: float = 0.6
     waits_for_gate: float = 6.0
@@ -55,7 +55,7 @@ class DrivingLane(Generic[R_co]):
         monotonic: Callable[[], float] = time.monotonic,
         look_seconds: float = _LOOK_SECONDS,
     ) -> None:
-        """`look_seconds`: how often a driver looks whether the arm is up."""
+        """Make a lane. `look_seconds` is the interval at which a driver looks whether the arm is up."""
         self.barrier = barrier
         self.reader = reader
         self._monotonic = monotonic
@@ -64,7 +64,7 @@ class DrivingLane(Generic[R_co]):
         self.waiting = 0
 
     async def drive(self, card: str, *, backs_out: bool = False, manners: Manners | None = None) -> Outcome:
-        """Return one vehicle with one card, from the loop in front until it has gone."""
+        """Drive one vehicle with one card, from the loop in front until it has left; return the outcome."""
         manners = manners or Manners()
         self.waiting += 1
         try:

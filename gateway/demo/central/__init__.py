@@ -1,6 +1,6 @@
-"""Simulated central service in memory, with the interface's own error habits.
+"""The simulated central service. It keeps records in memory, and answers errors in the way of the real interface.
 
-`Central` serves; `seed_site` fills it; `Faults` makes it misbehave. The gateway reaches it over HTTP alone.
+`Central` serves, `seed_site` fills it with records, and `Faults` makes it misbehave. The gateway uses it over HTTP.
 """
 
 from gateway.demo.central.accounts import CentralAccount, RoleForm

@@ -1,4 +1,4 @@
-"""`python -m gateway.demo.central --port N --data FILE`: the simulated central by itself, on loopback."""
+"""The command `python -m gateway.demo.central --port N --data FILE`: the simulated central alone, on loopback."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ JsonObject = dict[str, JsonValue]
 
 
 class RoleForm(StrEnum):
-    """Forms in which installations show what a role allows."""
+    """The forms in which installations of central list a role's permissions."""
 
     NAMES = "names"
     FLAGS = "flags"
@@ -35,9 +35,9 @@ class CentralAccount:
 
     Attributes:
         permissions: permission names, or "*" for all of them.
-        mfa_secret: base32 secret of an authenticator; "" when the account has no second factor.
-        role_name: what its role is called.
-        role_form: how the role tells its permissions.
+        mfa_secret: the Base32 secret of an authenticator; "" when the account has no second factor.
+        role_name: the name of its role.
+        role_form: the form in which the role lists its permissions.
         enabled: whether it may sign in.
     """
 
@@ -116,7 +116,7 @@ class Sessions:
         return session
 
     def validate(self, session: CentralSession, code: str) -> bool:
-        """Complete a session with its account's current code, or that of a neighbouring half minute, once."""
+        """Complete a session with its account's code of this or a neighbouring half minute. A code works only once."""
         now = self._clock.wall().micros // 1_000_000
         steps = (now // _TOTP_STEP_SECONDS + drift for drift in (-1, 0, 1))
         secret, username = session.account.mfa_secret, session.account.username

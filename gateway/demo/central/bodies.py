@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 
 class RequestBody(BaseModel):
-    """Base of request bodies: what is not known is refused."""
+    """The base of request bodies, which refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -116,7 +116,7 @@ class ChangedCard(NewCard):
 
 
 class NewCameraEvent(RequestBody):
-    """PUT /v1/camera/event: what was seen when, and where the record came from."""
+    """PUT /v1/camera/event: the event, its time, and the source of the record."""
 
     camera_id: int
     name: str = Field(min_length=1, max_length=200)

@@ -1,8 +1,7 @@
-"""Records of a site at the simulated central, counted by what makes each one unique.
+"""Counts of a site's records at the simulated central, by the fields that identify each record.
 
-The interface names no idempotency key: a write that is sent twice is carried out twice. Records are the same by
-what the site says itself: of camera events and entries, where they come from (`source_name`, `source_id`); of a file,
-its camera event and its SHA-256.
+The interface has no idempotency key, so a write that is sent twice is carried out twice. Camera events and entries are
+the same if their source is (`source_name`, `source_id`); files, if their camera event and SHA-256 are.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from gateway.demo.central.records import Table
 from gateway.demo.central.tables import Tables
 
 Source = tuple[str, int]
-"""The site's name, and its own number of a record."""
+"""The source of a record: the site's name, and the site's own id of the record."""
 File = tuple[int, str]
 """Central's id of a camera event, and the SHA-256 of a file."""
 
@@ -25,9 +24,9 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Central's ids of what it holds, by what is the same. More than one id: it holds that more than once.
+    """Central's ids of its records, by the fields that identify them. More than one id means a duplicate.
 
-    Records that do not say where they come from are not in it.
+    Records without a source are left out.
     """
 
     camera_events: Mapping[Source, tuple[int, ...]]
@@ -35,7 +34,7 @@ class Books:
     evidence: Mapping[File, tuple[int, ...]]
 
     def doubles(self) -> tuple[str, ...]:
-        """Return one sentence for each thing that is held more than once."""
+        """Return one sentence for each record that central holds more than once."""
         kinds = (("camera event", self.camera_events), ("entry", self.entries), ("evidence", self.evidence))
         return tuple(
             f"{kind} {same} is held {len(ids)} times: {', '.join(map(str, ids))}"
@@ -45,7 +44,7 @@ class Books:
         )
 
     def as_json(self) -> JsonObject:
-        """Return the number of each kind, and the records that are there more than once."""
+        """Return the number of records of each kind, and the duplicates."""
         return {
             "camera_events": len(self.camera_events),
             "entries": len(self.entries),

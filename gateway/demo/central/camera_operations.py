@@ -46,7 +46,7 @@ class ChangedCameraEvent(RequestBody):
 
 
 class EvidenceFields(BaseModel):
-    """Fields beside the file in POST /v1/camera/event/evidence."""
+    """The fields beside the file in POST /v1/camera/event/evidence."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -58,7 +58,7 @@ class EvidenceFields(BaseModel):
 
 
 def add_camera(tables: Tables, call: Call) -> JsonObject:
-    """Keep a new camera."""
+    """Store a new camera."""
     new = call.body(NewCamera)
     at = iso_utc(call.at.micros)
     return success("camera", tables.cameras.add({**new.model_dump(), "stream": "", "created_at": at, "updated_at": at}))
@@ -72,19 +72,19 @@ def change_camera(tables: Tables, call: Call) -> JsonObject:
 
 
 def remove_camera(tables: Tables, call: Call) -> JsonObject:
-    """Forget a camera."""
+    """Delete a camera."""
     return success("camera", tables.cameras.remove(call.body(RecordId).id))
 
 
 def change_camera_event(tables: Tables, call: Call) -> JsonObject:
-    """Change what a camera event says."""
+    """Change fields of a camera event."""
     changed = call.body(ChangedCameraEvent)
     fields = _named(changed)
     return success("event", tables.camera_events.change(changed.id, {**fields, "updated_at": iso_utc(call.at.micros)}))
 
 
 def remove_camera_event(tables: Tables, call: Call) -> JsonObject:
-    """Forget a camera event."""
+    """Delete a camera event."""
     return success("event", tables.camera_events.remove(call.body(RecordId).id))
 
 

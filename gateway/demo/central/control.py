@@ -19,12 +19,12 @@ class Controlled(Protocol):
 
     @property
     def happened(self) -> Mapping[str, int]:
-        """Number of requests that each fault struck by chance."""
+        """The number of requests that each random fault affected."""
         ...
 
     @property
     def asked(self) -> Mapping[str, int]:
-        """Number of successful answers of each operation."""
+        """The number of successful answers of each operation."""
         ...
 
     def books(self) -> Books:
@@ -32,18 +32,18 @@ class Controlled(Protocol):
         ...
 
     def expire_sessions(self) -> None:
-        """Forget every session."""
+        """End every session."""
         ...
 
 
 class Control:
-    """`/demo/faults`, `/demo/expire-sessions` and `/demo/books`."""
+    """The routes `/demo/faults`, `/demo/expire-sessions` and `/demo/books`."""
 
     def __init__(self, central: Controlled) -> None:
         self._central = central
 
     def add_to(self, app: web.Application) -> None:
-        """Serve them."""
+        """Add the routes to the application."""
         app.router.add_get("/demo/faults", self._show_faults, allow_head=False)
         app.router.add_post("/demo/faults", self._set_faults)
         app.router.add_post("/demo/expire-sessions", self._expire_sessions)

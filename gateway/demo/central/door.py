@@ -12,21 +12,21 @@ from gateway.demo.central.bodies import Code, SignIn
 
 
 class Door:
-    """The operations of sessions. `url` gives central's own address."""
+    """The operations on sessions. `url` returns central's own address."""
 
     def __init__(self, *, sessions: Sessions, url: Callable[[], str]) -> None:
         self._sessions = sessions
         self._url = url
 
     def add_to(self, app: web.Application) -> None:
-        """Serve them."""
+        """Add the operations to the application."""
         app.router.add_post("/v1/auth/login", self._login)
         app.router.add_post("/v1/auth/mfa", self._mfa)
         app.router.add_post("/v1/auth/logout", self._logout)
         app.router.add_get("/v1/auth/logout", self._logout, allow_head=False)
 
     def session_of(self, request: web.Request) -> CentralSession | None:
-        """Return the open session that a request carries, in whichever way."""
+        """Return the open session whose token a request carries in any of the supported ways; None for none."""
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         for token in (request.headers.get("SessionID", ""), request.cookies.get("session", ""), bearer):
             if token and (session := self._sessions.find(token)) is not None:

@@ -1,4 +1,4 @@
-"""Random fate of one request. Pure: the same random numbers give the same fate."""
+"""The random faults of one request, called its fate. Pure: the same random numbers give the same fate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 class Before(Enum):
-    """Fault that strikes before the request is carried out."""
+    """A fault before the request is carried out."""
 
     NOTHING = "nothing"
     LOST = "lost"
@@ -29,7 +29,7 @@ class Before(Enum):
 
 
 class After(Enum):
-    """Fault that strikes the answer of a request that was carried out."""
+    """A fault of the answer to a request that was carried out."""
 
     NOTHING = "nothing"
     LOST = "lost"
@@ -39,7 +39,7 @@ class After(Enum):
 
 
 class Bend(Enum):
-    """Fault of a page of a list."""
+    """A fault in a page of a list."""
 
     NOTHING = "nothing"
     TRUNCATED = "truncated"
@@ -51,7 +51,7 @@ class Bend(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """Fate of one request. `where`, from 0 up to 1, selects the place in a page where it strikes."""
+    """The faults of one request. `where`, from 0 up to 1, selects the place in a page that is affected."""
 
     before: Before = Before.NOTHING
     after: After = After.NOTHING
@@ -61,7 +61,7 @@ class Fate:
 
     @property
     def shift(self) -> int:
-        """Number of records by which a later page begins too early (negative) or too late."""
+        """The number of records by which a later page begins too early (negative) or too late."""
         if self.bend is not Bend.SHIFTED:
             return 0
         places = [step for step in range(-_FURTHEST_SHIFT, _FURTHEST_SHIFT + 1) if step]

@@ -9,26 +9,26 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class ErrorKind(StrEnum):
-    """Answer of central instead of its real one."""
+    """A wrong answer that comes instead of central's real one."""
 
     NONE = "none"
     TEXT = "text"
     """500 with a page of text, as a crashed process behind a proxy does."""
     JSON = "json"
-    """500 with the usual envelope and a failure of its own."""
+    """500 with the usual envelope and an error message."""
     PORTAL = "portal"
-    """200 with a web page, as a captive portal on the way does."""
+    """200 with a web page, as from a captive portal on the way."""
     UNROUTED = "unrouted"
-    """404 with an envelope, as a proxy does that knows no way to central."""
+    """404 with an envelope, as from a proxy that has no route to central."""
 
 
 Chance = Annotated[float, Field(ge=0, le=1)]
 
 
 class Chances(BaseModel):
-    """Probabilities of the faults by chance, from 0 (never) to 1 (each time).
+    """The probabilities of random faults, from 0 (never) to 1 (always).
 
-    Of each group, which its comment names, at most one happens to a request.
+    Comments name the groups; at most one fault of each group affects a request.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,7 +78,7 @@ class Chances(BaseModel):
 
 
 class Faults(BaseModel):
-    """Faults, and the paths that they strike. The default is a healthy central.
+    """The faults of central, and the paths that they affect. The default is a healthy central.
 
     To have connections refused, stop the service and start it again on its port.
     """
@@ -104,5 +104,5 @@ class Faults(BaseModel):
     seed: int = Field(default=0, description="all chance comes from it and the order of requests")
 
     def touch(self, path: str) -> bool:
-        """Return whether these faults strike the path."""
+        """Return whether these faults affect the path."""
         return path.startswith(self.paths)

@@ -1,4 +1,4 @@
-"""Faults put around real answers."""
+"""The injection of faults into central's answers."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _WELL = Fate()
 
 
 class CutOff(web.Response):
-    """Answer of which the connection breaks before the end."""
+    """An answer whose connection breaks before its end."""
 
 
 class Misbehaviour:
-    """Injector of faults into requests; counted faults run out. The control routes always work.
+    """The injector of faults into requests. Faults with a count stop after it. The control routes always work.
 
-    `happened` counts what befell requests by chance.
+    `happened` counts the random faults by name.
     """
 
     def __init__(self, faults: Faults, *, end_session: Callable[[web.Request], None]) -> None:
-        """`end_session` ends the session that a request carries."""
+        """Make the injector. `end_session` ends the session of a request."""
         self.faults = faults
         self.happened: Counter[str] = Counter()
         self._end_session = end_session
@@ -49,7 +49,7 @@ class Misbehaviour:
         return _fate(request).shift
 
     def bend_list(self, request: web.Request, resource: str, answer: JsonObject) -> JsonObject:
-        """Return a list's answer with the count and length wrong as asked."""
+        """Return a list's answer with the wrong count and length that the faults demand."""
         records, count = answer.get(resource), answer.get("count")
         if not self.faults.touch(request.path) or not isinstance(records, list) or not isinstance(count, int):
             return answer
@@ -64,7 +64,7 @@ class Misbehaviour:
         return fate.bent(resource, bent)
 
     async def around(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer a request through the faults that touch it."""
+        """Answer a request, with the faults that affect it."""
         faults = self.faults
         if request.path.startswith(_CONTROL) or not faults.touch(request.path):
             return await handler(request)
@@ -82,11 +82,11 @@ class Misbehaviour:
         return instead or await self._after(request, fate.after, await handler(request))
 
     async def _before(self, request: web.Request, before: Before) -> web.StreamResponse | None:
-        """Return the answer to a request that is not carried out; None when it may be."""
+        """Return the answer to a request that a fault prevents; None when it may be carried out."""
         if before is Before.NOTHING:
             return None
         if before in {Before.UNAUTHENTICATED, Before.EXPIRED} and request.path.startswith(_SIGN_IN):
-            return None  # nobody has to be signed in to sign in
+            return None  # signing in needs no session
         self.happened[f"request {before.value}"] += 1
         if before is Before.LOST:
             return _cut_off(request)
@@ -146,7 +146,7 @@ class Misbehaviour:
 
 
 async def _wanted_records(request: web.Request) -> int:
-    """Return the number of records that the page shall have; 0 where no page is asked for."""
+    """Return the number of records that the requested page should have; 0 for a request that asks for no page."""
     try:
         asked = json.loads(await request.read())
     except ValueError:
@@ -170,7 +170,7 @@ async def _begun(request: web.Request, response: web.StreamResponse) -> tuple[by
 
 
 def _cut_off(request: web.Request) -> CutOff:
-    """Drop the connection under a request."""
+    """Drop the connection of a request."""
     if request.transport is not None:
         request.transport.abort()
     return CutOff()

@@ -1,7 +1,6 @@
-"""Operations of the simulated central for people, not gateways: companies, figures, documents, discovery.
+"""The operations of the simulated central for people: companies, figures, documents, discovery.
 
-Every operation that the interface leaves to central has its place here, with its permission; those that this
-installation does not have say so.
+Every operation that only central answers is here, with its permission. Those that this installation lacks say so.
 """
 
 from __future__ import annotations
@@ -69,11 +68,11 @@ class Office:
         }
 
     def operations(self) -> tuple[Operation, ...]:
-        """Return every operation that is here."""
+        """Return all these operations."""
         return RELAYED
 
     async def answer(self, operation: Operation, request: web.Request, at: Stamp) -> web.StreamResponse:
-        """Answer a caller who may."""
+        """Answer a caller who has the permission."""
         handle = self._answers.get((operation.method, operation.path))
         if handle is None:
             return _json(failure(operation.resource or "data", "this installation does not have this"), status=404)
@@ -158,7 +157,7 @@ class Office:
 
 
 async def _document(request: web.Request) -> _Document:
-    """Read the one part of a form."""
+    """Read the single part of a form."""
     part = await (await request.multipart()).next()
     if not isinstance(part, BodyPartReader) or part.name != "file" or not part.filename:
         raise Refusal(400, "file: is missing")
@@ -171,7 +170,7 @@ async def _document(request: web.Request) -> _Document:
 
 
 def refusal_of(operation: Operation, permissions: frozenset[str] | None) -> web.Response | None:
-    """Return the refusal of a call with these permissions (None: no session), or None when it may."""
+    """Return the refusal of a caller with these permissions (None: no session); None when the call is allowed."""
     resource = operation.resource or "data"
     if operation.rule.session and permissions is None:
         return _json(failure(resource, AUTHENTICATION_REQUIRED), status=500)

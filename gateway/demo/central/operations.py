@@ -1,4 +1,4 @@
-"""The operations of the simulated central: what each needs, what it names its resource, and what it does."""
+"""The operations of the simulated central: the permissions, the resource's name and the function of each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ChangedDevice(NewDevice):
 
 
 def add_device(tables: Tables, call: Call) -> JsonObject:
-    """Keep a new device."""
+    """Store a new device."""
     new = call.body(NewDevice)
     at = iso_utc(call.at.micros)
     return success("device", tables.devices.add({**new.model_dump(), "created_at": at, "updated_at": at}))
@@ -98,7 +98,7 @@ def card_of_user(tables: Tables, call: Call) -> JsonObject:
 
 
 def change_lifecycle(tables: Tables, call: Call) -> JsonObject:
-    """Change the status and store the reason."""
+    """Change a card's status and store the reason."""
     asked = call.body(Lifecycle)
     fields: JsonObject = {"status": asked.status, "updated_at": iso_utc(call.at.micros)}
     if "reason" in asked.model_fields_set:
@@ -108,7 +108,7 @@ def change_lifecycle(tables: Tables, call: Call) -> JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation; any one of `permissions` is enough."""
+    """One operation. A caller needs any one of `permissions`."""
 
     method: str
     path: str

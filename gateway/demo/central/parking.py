@@ -1,4 +1,4 @@
-"""Parking entries at the simulated central: made, changed and listed."""
+"""Parking entries at the simulated central: their bodies, and how they are created, changed and listed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ChangedEntry(_Entry):
 
 
 def add_entry(tables: Tables, call: Call) -> JsonObject:
-    """Take a new entry."""
+    """Store a new entry."""
     new = call.body(NewEntry)
     _refuse_unknown_devices(tables, new.device_id, new.exit_device_id)
     _refuse_exit_before(new.date_at, new.exit_at)

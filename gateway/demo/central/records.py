@@ -1,4 +1,4 @@
-"""Records of one kind, kept in memory by id, with the two ways of reading a list: pages and cursors."""
+"""Records of one kind in memory, by id, with both ways to read a list: pages and cursors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from operator import neg
 from gateway.demo.central.answers import JsonObject, Refusal
 
 Filter = Callable[[JsonObject], bool] | None
-"""Which records match; None: all of them."""
+"""A function that returns whether a record matches; None matches all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Part of a list: its records by descending id, how many match in all, and where the next batch begins."""
+    """A part of a list: its records by descending id, the number of all matches, and where the next part begins."""
 
     records: list[JsonObject]
     count: int
@@ -23,7 +23,7 @@ class Batch:
 
 
 class Table(Mapping[int, JsonObject]):
-    """Records by id. Ids go upwards and are never used twice."""
+    """The records by id. Ids grow and are never used twice."""
 
     def __init__(self, *, noun: str, first_id: int = 1) -> None:
         self._noun = noun
@@ -47,11 +47,11 @@ class Table(Mapping[int, JsonObject]):
         return self._rows[record_id]
 
     def add(self, record: JsonObject) -> JsonObject:
-        """Keep a new record under the next id."""
+        """Store a new record under the next id; return it."""
         return self.put({**record, "id": self.next_id})
 
     def put(self, record: JsonObject) -> JsonObject:
-        """Keep a record that has its id already."""
+        """Store a record that has an id already; return it."""
         record_id = record.get("id")
         if not isinstance(record_id, int):
             raise TypeError(f"{self._noun} without an integer id")
@@ -67,14 +67,14 @@ class Table(Mapping[int, JsonObject]):
         return self._rows[record_id]
 
     def remove(self, record_id: int) -> JsonObject:
-        """Forget a record and give it back. Raises Refusal (404)."""
+        """Delete a record and return it. Raises Refusal (404)."""
         record = self.find(record_id)
         del self._rows[record_id]
         self._newest_first = None
         return record
 
     def page(self, matches: Filter, *, page: int, limit: int, shift: int = 0) -> Batch:
-        """Return page `page` (from 1) of the matching records; later ones begin `shift` records off their place."""
+        """Return page `page` (from 1) of the matching records. Later pages are misplaced by `shift` records."""
         ids = self._matching(matches)
         start = (page - 1) * limit
         start = max(0, start + shift) if start else 0
@@ -82,7 +82,7 @@ class Table(Mapping[int, JsonObject]):
         return self._batch(chosen, len(ids))
 
     def older_than(self, matches: Filter, *, cursor: int, limit: int, shift: int = 0) -> Batch:
-        """Return the matching records below the cursor, from `shift` records off that place on."""
+        """Return the matching records below the cursor, misplaced by `shift` records."""
         ids = self._matching(matches)
         start = max(0, bisect_left(ids, -cursor + 1, key=neg) + shift)
         chosen = ids[start : start + limit]

@@ -1,4 +1,4 @@
-"""A plausible site in the simulated central."""
+"""The records of a plausible site for the simulated central."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LAST_NAMES = ("Tremblay", "Gagnon", "Roy", "Singh", "Moreau", "Nguyen", "Olsen"
 def seed_site(
     tables: Tables, *, now: Stamp, devices: Mapping[int, str], cameras: Mapping[int, str], cards: int
 ) -> None:
-    """Fill empty tables: devices and cameras by id and name, and a number of access cards.
+    """Add devices and cameras by id and name, and a number of access cards.
 
-    The first eight cards are good; of the later ones some are suspended, lost, expired or not yet valid. Records that
-    are there already are left alone.
+    Records that exist already are left alone, and cards are added only to an empty table. The first eight cards are
+    good; some of the later ones are suspended, lost, expired or not yet valid.
     """
     for device_id, name in devices.items():
         if device_id not in tables.devices:
@@ -67,7 +67,7 @@ def _camera(camera_id: int, name: str, now: Stamp) -> JsonObject:
 
 def card_number(index: int) -> tuple[int, int]:
     """Return facility and number of a seeded card, counted from 0; no two cards have the same."""
-    # An odd factor: no number comes twice within a facility.
+    # The factor is odd, so that no number occurs twice within a facility.
     return 1 + index // _PER_FACILITY, (index % _PER_FACILITY * 7919 + 11572) % 65536
 
 

@@ -37,14 +37,17 @@ _BODY_LIMIT = 1024 * 1024
 
 
 class IdempotencyKeys:
-    """Answers by idempotency key. Without `honoured` nothing is remembered."""
+    """The answers to earlier writes, by idempotency key. Without `honoured` nothing is remembered."""
 
     def __init__(self, *, honoured: bool) -> None:
         self.honoured = honoured
         self._answers: OrderedDict[tuple[str, str], tuple[bytes, JsonObject]] = OrderedDict()
 
     def answered(self, operation: str, key: str, body: bytes) -> JsonObject | None:
-        """Return the answer to this write when it came before. Raises Refusal (409) when it came with another body."""
+        """Return the earlier answer to a repeated write; None for a new one.
+
+        Raises Refusal (409) when the key came before with another body.
+        """
         known = self._answers.get((operation, key))
         if known is None:
             return None
@@ -53,7 +56,7 @@ class IdempotencyKeys:
         return known[1]
 
     def remember(self, operation: str, key: str, body: bytes, answer: JsonObject) -> None:
-        """Note that a write was carried out."""
+        """Keep the answer to a write that was carried out."""
         if self.honoured and key:
             self._answers[operation, key] = (hashlib.sha256(body).digest(), answer)
             while len(self._answers) > _MOST_ANSWERS:
@@ -79,8 +82,8 @@ class Central:
 
     Attributes:
         tables: the records; tests and seeds write here.
-        requests: what came in, the newest last (sign-in bodies are not kept).
-        asked: how often each operation was answered with 200.
+        requests: the received requests, the newest last, without the bodies of sign-ins.
+        asked: the number of answers with 200, by operation.
     """
 
     def __init__(
@@ -94,8 +97,10 @@ class Central:
         session_seconds: float = 3600.0,
         honours_keys: bool = False,
     ) -> None:
-        """`honours_keys`: a create that comes again with its `Idempotency-Key` is answered as it was, and not carried
-        out again. The interface promises no such thing.
+        """Prepare the service; `start` serves.
+
+        With `honours_keys`, a create that is repeated with its `Idempotency-Key` gets the same answer and is not
+        carried out again. The real interface does not promise that.
         """
         self._clock = clock
         self._data = data
@@ -115,7 +120,7 @@ class Central:
 
     @property
     def faults(self) -> Faults:
-        """Faults in force."""
+        """The present faults."""
         return self._misbehaviour.faults
 
     @faults.setter
@@ -124,21 +129,21 @@ class Central:
 
     @property
     def happened(self) -> Mapping[str, int]:
-        """Number of requests that each fault struck by chance, since the faults were set."""
+        """The number of requests that each random fault affected since the faults were set."""
         return self._misbehaviour.happened
 
     def books(self) -> Books:
-        """Count the camera events, entries and evidence held, by the fields that make them the same."""
+        """Count the camera events, entries and evidence held, by the fields that identify them."""
         return books_of(self.tables)
 
     @property
     def camera_events(self) -> list[JsonObject]:
-        """Every camera event that was accepted, in order; one that was sent twice is here twice."""
+        """All accepted camera events, in order; one that was sent twice is listed twice."""
         return list(self.tables.camera_events.values())
 
     @property
     def entries(self) -> list[JsonObject]:
-        """Every entry that was accepted, in order."""
+        """All accepted entries, in order."""
         return list(self.tables.entries.values())
 
     @property
@@ -148,12 +153,12 @@ class Central:
 
     @property
     def open_sessions(self) -> int:
-        """Number of open sessions."""
+        """The number of open sessions."""
         return len(self.sessions)
 
     @property
     def port(self) -> int:
-        """The port that is, or was last, listened on."""
+        """The port in use, or the last one that was."""
         return self._port
 
     @property
@@ -177,7 +182,7 @@ class Central:
         await runner.setup()
         try:
             await web.TCPSite(runner, host, port or self._port, ssl_context=tls).start()
-        except BaseException:  # the port is taken, or it was cancelled: nobody else would end what was set up
+        except BaseException:  # the port is taken, or the call was cancelled: clean up what was set up so far
             await runner.cleanup()
             raise
         self._runner = runner
@@ -191,7 +196,7 @@ class Central:
             await self._save()
 
     async def serve_unwired(self) -> Callable[[], asyncio.Protocol]:
-        """Serve without a port, until `stop`; gives a protocol for each connection that somebody makes otherwise."""
+        """Serve without a port, until `stop`. Return a function that makes the protocol for a connection."""
         runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=0.1, handle_signals=False)
         await runner.setup()
         self._runner, self._host = runner, "unwired"
@@ -270,7 +275,7 @@ class Central:
         return handle
 
     def _carried_out(self, operation: Operation, request: web.Request, call: Call) -> JsonObject:
-        """Answer an operation; one carried out before under its key, where keys count, gets the same answer."""
+        """Carry out an operation and return its answer; a write repeated under its key gets the earlier answer."""
         name = f"{operation.method} {operation.path}"
         if (before := self.keys.answered(name, call.key, call.raw)) is not None:
             return before
@@ -336,7 +341,7 @@ def _resource(request: web.Request) -> str:
 
 
 def _refuse_oddities(request: web.Request, body: bytes) -> None:
-    """Refuse what this interface never has. Raises Refusal (400)."""
+    """Raise Refusal (400) for requests that no client of this interface should send."""
     if request.query_string:
         raise Refusal(400, "an operation takes its fields in the body, not in the address")
     if body and request.content_type != "application/json":

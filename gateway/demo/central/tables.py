@@ -27,8 +27,8 @@ class Tables:
     """All records.
 
     Attributes:
-        page_cap: the most records that a page ever holds, whatever is asked for.
-        shift: by how many records later pages are off their place just now.
+        page_cap: the greatest number of records in a page, even when more are asked for.
+        shift: the number of records by which pages after the first are misplaced at present.
     """
 
     def __init__(self, *, page_cap: int = 500) -> None:
@@ -42,7 +42,7 @@ class Tables:
         self.entries = Table(noun="entry", first_id=7000)
 
     def load(self, path: Path) -> None:
-        """Take the records of a snapshot; a missing file leaves everything as it is. Raises ConfigError."""
+        """Load the records of a snapshot; do nothing for a missing file. Raises ConfigError."""
         try:
             snapshot = _Snapshot.model_validate_json(path.read_bytes())
         except FileNotFoundError:
