@@ -1,12 +1,12 @@
 """Batch upload of new records: several requests at once, marks and answers committed in groups.
 
 A commit costs as much as a request, so neither waits for the other, and one commit serves many rows. The rules for a
-single row hold: it is marked as begun, on disk, before its request goes out, and leaves the outbox with central's
-answer. Rows that were begun but not sent, because central went away or urgent rows are due, are unmarked. A batch holds
-at most one row of a record, so the order per record is kept.
+single row hold: it is marked as begun, on disk, before its request is sent, and leaves the outbox with central's
+answer. Rows that were marked but not sent, because central went offline or urgent rows are due, are unmarked. A batch
+has at most one row of a record, so the order per record is kept.
 
-An answer need not name the id of the new record. Such records are looked for together, once all other answers are
-stored: before that, a record of the list may be anybody's.
+An answer need not contain the id of the new record. Such records are searched for together, once all other answers are
+stored: before that, nobody knows which create a record of the list belongs to.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gateway.store.outbox.outbox import Outbox
 log = structlog.get_logger(__name__)
 
 _KINDS = frozenset({"camera_event", "entry"})
-_AT_ONCE = 3  # of the client's connections; one is left to whatever else asks central
+_AT_ONCE = 3  # of the client's connections; one is left for other requests
 _ROWS_FOR_ANOTHER = 8
 _BEGUN_TOGETHER = 50  # twice as many, and unsaved answers, are searched for after a power cut
 _ANSWERS_UNKEPT = 80
@@ -42,7 +42,7 @@ _LONGEST_SECONDS = 2.0  # then urgent rows are looked for again
 
 
 def can_batch(row: OutboxRow) -> bool:
-    """Return whether a row may go in a batch: a new record of a vehicle that central cannot have yet."""
+    """Return whether a row may go in a batch: a create of a camera event or entry that central cannot have yet."""
     new = row.kind in _KINDS and row.action == "create" and not row.begun
     return new and not may_name_provisional(row.body)
 
@@ -50,8 +50,9 @@ def can_batch(row: OutboxRow) -> bool:
 class BatchUpload:
     """Upload of rows of different records, oldest first: several at once where there are many.
 
-    `park` takes a row that has no operation, `on_failure` one that central did not take (and returns whether to go on),
-    `on_acknowledged` one that it took. `with_ids` adds the ids to answers that lack them.
+    `park` is called with a row that has no operation, `on_failure` with one that central did not accept (it returns
+    whether to go on), `on_acknowledged` with one that central accepted. `with_ids` adds the ids to answers that lack
+    them.
     """
 
     def __init__(
@@ -89,9 +90,9 @@ class BatchUpload:
         self._fault: StoreError | None = None
 
     async def send(self) -> bool:
-        """Send the rows, or as many as two seconds allow; return whether central takes more at once.
+        """Send the rows, or as many as two seconds allow; return whether more may be sent at once.
 
-        Raises StoreError when the outcome of a row cannot be kept; that row is sent again, with its key.
+        Raises StoreError when the outcome of a row cannot be stored; that row is sent again, with its key.
         """
         try:
             async with asyncio.TaskGroup() as keeping:
@@ -113,7 +114,7 @@ class BatchUpload:
         return not self._stopped
 
     async def _end_early(self) -> None:
-        """Store at a stop what is known of the rows, so that less is searched for after the next start."""
+        """Store the known outcomes when the gateway stops, so that fewer records are searched for at the next start."""
         try:
             async with asyncio.timeout(_STOP_SECONDS):
                 await self._keep_answered()
@@ -190,7 +191,7 @@ class BatchUpload:
                 self._stop(error)
 
     async def _gather(self) -> None:
-        """Let more answers come, as long as any can."""
+        """Wait a moment for more answers, as long as any can come."""
         try:
             async with asyncio.timeout(_GATHER_SECONDS):
                 await self._all_sent.wait()
@@ -208,7 +209,7 @@ class BatchUpload:
                 self._unsaved.release()
 
     async def _keep_unnamed(self) -> None:
-        """Look for the records whose ids central did not name, and store them."""
+        """Search for the records whose ids central's answers lack, and store them."""
         if not self._unnamed:
             return
         async with self._with_ids(self._unnamed) as answers:

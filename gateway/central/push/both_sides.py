@@ -1,4 +1,4 @@
-"""Changes that waited while central's record may have changed too: see `gateway.domain.conflicts`."""
+"""Changes that waited while central's record may have changed too. For the rules see `gateway.domain.conflicts`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gateway.store.outbox.conflicts import ChangeBases
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BothSides:
-    """Comparison of a waiting change with central's record, right before the change goes up."""
+    """Comparison of a waiting change with central's record, right before the change is sent."""
 
     client: CentralClient
     change_bases: ChangeBases
@@ -30,9 +30,9 @@ class BothSides:
     events: OutboxEvents
 
     async def settle(self, row: OutboxRow, request: DeliveryRequest) -> tuple[OutboxRow, DeliveryRequest] | None:
-        """Compare a change with central's record; return what of it is sent, None when nothing is left.
+        """Compare a change with central's record; return the part to send, None when nothing is left of it.
 
-        Raises what the client raises, CentralRefused when central has no such record, StoreError.
+        Raises what the client raises, CentralRefused when central has no such record, and StoreError.
         """
         base = await self.change_bases.base(row) if request.operation.effect is Effect.CHANGE else {}
         if not base:
@@ -54,7 +54,7 @@ class BothSides:
         return None if left is None else (left, replace(request, body=settled.body))
 
     async def _at_central(self, request: DeliveryRequest) -> JsonObject | None:
-        """Fetch central's record of a change as it is now; None when this account may not read it."""
+        """Return central's present record of a change; None when the gateway's account may not read it."""
         operation = request.operation
         try:
             answer = await self.client.call("POST", READS[operation.kind], {"id": request.body["id"]})

@@ -24,7 +24,7 @@ class RecordState(Enum):
 
 
 async def record_state(client: CentralClient, kind: str, central_id: int, marks: JsonObject) -> RecordState:
-    """Ask central for one record. Raises CentralUnavailable when it does not answer."""
+    """Return the state at central of the record with these marks. Raises CentralUnavailable when central is offline."""
     path = READS.get(kind)
     if path is None:
         return RecordState.UNKNOWN
@@ -45,7 +45,10 @@ async def record_state(client: CentralClient, kind: str, central_id: int, marks:
 
 
 async def names_lost_card(client: CentralClient, kind: str, body: JsonObject) -> bool:
-    """Return whether a refused entry names a card that central no longer has. Raises CentralUnavailable."""
+    """Return whether a refused create of an entry names a card that central no longer has.
+
+    Raises CentralUnavailable.
+    """
     card_id = body.get("access_id")
     if kind != ENTRY_CREATE.kind or not isinstance(card_id, int):
         return False

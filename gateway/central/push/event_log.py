@@ -1,7 +1,7 @@
-"""The newest event of central's log, as a witness of how far central has come.
+"""The newest event of central's log, by which a central that was set back to an older state is recognised.
 
-Events are numbered upwards, and the interface has no operation that removes one. A log that no longer has the newest
-event that was seen there is a log of before.
+Events are numbered upwards, and the interface has no operation that removes one. So a log that no longer has the newest
+event that was seen there comes from an older state.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _TOLD_BY = ("id", "device_id", "type", "category", "subcategory", "date_at")
 
 
 class EventLog:
-    """Central's log of events. Where this account may not read it, nothing is known of it."""
+    """Central's log of events. If the gateway's account may not read it, the log never counts as older."""
 
     def __init__(self, *, client: CentralClient, notes: Cards) -> None:
         self._client = client
         self._notes = notes
 
     async def note_newest(self) -> None:
-        """Remember the newest event. Raises CentralUnavailable, StoreError."""
+        """Store the marks of the newest event. Raises CentralUnavailable, StoreError."""
         newest = await self._newest()
         if newest is None:
             return
@@ -39,7 +39,7 @@ class EventLog:
             await self._notes.remember(_NOTE, mark)
 
     async def is_older(self) -> bool:
-        """Return whether the log lacks the event that was remembered. Raises CentralUnavailable, StoreError."""
+        """Return whether the log lacks the event that `note_newest` stored. Raises CentralUnavailable, StoreError."""
         noted = await self._notes.remembered(_NOTE)
         newest = await self._newest() if noted else None
         if not noted or newest is None:

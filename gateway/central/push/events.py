@@ -21,7 +21,7 @@ _LONGEST_TEXT = 1000
 
 
 class EventLimit:
-    """Rate limit for similar events. `monotonic` is the gateway's own clock."""
+    """Rate limit for similar events: at most `most` an hour. `monotonic` returns monotonic seconds."""
 
     def __init__(self, *, monotonic: Callable[[], float], most: int) -> None:
         self._monotonic = monotonic
@@ -30,7 +30,7 @@ class EventLimit:
         self._suppressed = 0
 
     def admit(self) -> int | None:
-        """Count one more; return None when it is suppressed, else how many were since the last admitted one."""
+        """Count one event. Return None if it is suppressed, else how many were suppressed since the last admitted."""
         now = self._monotonic()
         if len(self._admitted) == self._most and now - self._admitted[0] < _SECONDS:
             self._suppressed += 1
@@ -49,7 +49,7 @@ class OutboxEvents:
         self._parked = EventLimit(monotonic=clock.monotonic, most=_MOST_PARKED_EVENTS)
 
     async def parked(self, row: OutboxRow, reason: str) -> None:
-        """Record that a row waits for a person; at most some an hour, with the number of the others."""
+        """Record that a row is parked for a person; at most 20 such events an hour, with the number of the others."""
         log.warning("record_parked", kind=row.kind, record_id=row.record_id, error=reason)
         suppressed = self._parked.admit()
         if suppressed is not None:
@@ -57,7 +57,7 @@ class OutboxEvents:
             await self._about(row, f"{_named(row)} waits for a person: {reason}{more}")
 
     async def dropped(self, row: OutboxRow, reason: str) -> None:
-        """Record that a change was dropped."""
+        """Record that a change was dropped because central no longer has the record."""
         await self._about(row, f"{_named(row)} was changed here, but central no longer has it: {reason}")
 
     async def conflicts(self, row: OutboxRow, conflicts: Sequence[Conflict]) -> None:

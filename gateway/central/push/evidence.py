@@ -1,10 +1,10 @@
-"""Evidence on its way up: files of any size, one at a time, beside the outbox that must not wait for them.
+"""Upload of evidence: files of any size, one at a time, beside the outbox, which must not wait for them.
 
-A file goes up once central has its camera event, with one key over all tries. A refusal by central parks it for a
-person; while central is away it waits; a file that was deleted meanwhile is not sent. A file that is lost at the site
-waits for a person too, or until it is back. A file that may have arrived is looked for at central before it is sent
-again, whole: see `unknown_outcomes`. Files that waited for an absent central go soon after it answers again; a file
-that central failed with keeps its own backoff.
+A file is sent once central has its camera event, with the same key in all attempts. A refusal by central parks it for a
+person; while central is offline it waits; a file that was deleted meanwhile is not sent. A file that is lost at the
+site waits for a person, or until it is back. A file that may have arrived is searched for at central before it is sent
+again from its beginning: see `unknown_outcomes`. Files that waited while central was offline are sent soon after it
+answers again; a file with which central failed keeps its own backoff.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ class EvidenceOnDisk(Protocol):
     """Files of evidence on disk."""
 
     async def at_hand(self, evidence: Evidence) -> Path:
-        """Return a readable file. Raises NotFoundError for one that is lost, CameraUnavailable, StoreError."""
+        """Return the path of a file that can be read. Raises NotFoundError if it is lost.
+
+        Raises CameraUnavailable and StoreError if that cannot be known now.
+        """
         ...
 
     async def lose(self, evidence: Evidence, why: str) -> None:
@@ -61,13 +64,13 @@ class EvidenceOnDisk(Protocol):
         ...
 
     async def find_waiting(self) -> None:
-        """Look for lost files that are back, and let them go up. Raises CameraUnavailable, StoreError."""
+        """Look for lost files that are back, and queue them again. Raises CameraUnavailable, StoreError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _NotReady:
-    """Reason why a file does not go up yet; `gone`: it never will."""
+    """Reason why a file is not sent yet; `gone`: it never will be."""
 
     reason: str
     gone: bool = False
@@ -75,7 +78,7 @@ class _NotReady:
 
 @dataclass(frozen=True, slots=True)
 class _Going:
-    """Evidence whose camera event central has."""
+    """Evidence whose camera event central has, as `event_id`."""
 
     evidence: Evidence
     event_id: int
@@ -121,7 +124,7 @@ class EvidenceSender:
     ) -> None:
         """Start with nothing sent.
 
-        `spread_seconds`: files wait up to so long after central came back, because it came back for other sites too.
+        `spread_seconds`: files wait up to so long after central came back, since other sites send theirs then too.
         `ask_after`: seconds after which a person decides about a file of unknown outcome.
         """
         self._spread = spread_seconds
@@ -152,9 +155,9 @@ class EvidenceSender:
                 await self._changes.beyond(version, within=wait)
 
     async def send_due(self) -> float:
-        """Send one file that is due; seconds until there may be another. Raises StoreError.
+        """Send one file that is due; return the seconds until another may be due. Raises StoreError.
 
-        While central is known to be away nothing is sent: other requests notice its return.
+        While central is known to be offline nothing is sent: other requests notice its return.
         """
         if self._client.state.reachable is False:
             return _AWAY_SECONDS
@@ -218,7 +221,7 @@ class EvidenceSender:
             await self._try(row, going, upload)
 
     async def _is_still_to_go(self, row: OutboxRow, going: _Going) -> bool:
-        """Return whether a file that may have arrived goes again now, as `_is_to_go`; not when central did not say."""
+        """Return `_is_to_go` for a file that may have arrived; put the file off if central does not answer."""
         try:
             return await self._is_to_go(row, going)
         except CentralDenied as error:
@@ -258,11 +261,11 @@ class EvidenceSender:
         return _NotReady("central was never to have its camera event", gone=True)
 
     async def _why_anothers(self, going: _Going) -> str:
-        """Return why central's id may name another camera event by now, "" while it names this one."""
+        """Return why central's id may belong to another camera event now, "" while it belongs to this one."""
         return await self._own_records.doubt("camera_event", going.evidence.camera_event_id, going.event_id)
 
     async def _is_to_go(self, row: OutboxRow, going: _Going) -> bool:
-        """Return whether a file that may have arrived is sent again now; otherwise it has arrived, or waits."""
+        """Return whether a file that may have arrived is sent again now. If not, it is stored as arrived, or waits."""
         if row.stated_id is not None:
             await self._evidence.sent(row, central_id=row.stated_id)
             return False
@@ -284,7 +287,7 @@ class EvidenceSender:
         return False
 
     async def _at_central(self, row: OutboxRow, going: _Going) -> Outcome:
-        """Ask whether central shows the file with its camera event: a lost answer says nothing of the file."""
+        """Search for the file among those that central shows with its camera event."""
         asked_at = self._clock.monotonic()
         try:
             answer = await self._client.call("POST", _EVENT_PATH, {"id": going.event_id})

@@ -1,9 +1,9 @@
 """Search for records of unknown outcome in one of central's lists, with few requests.
 
-A list in order of ids is read from its newest record down to one that is older than the wanted record. Where that is
-far down, the upper bound is found by bisection: a record's own date is never later than its creation, so records dated
-after the request cannot be what it created. A search that would take too many requests at once stops, and goes on when
-it is asked again. Any other list is read whole.
+A list in the order of ids is read from its newest record down to one that is older than the wanted record. If that is
+far down, the place where reading must begin is found by bisection: a record's own date is never later than its
+creation, so records dated after the request were not created by it. A search that needs too many requests at once
+stops, and goes on at the next call. A list in any other order is read as a whole.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from gateway.domain.writes import JsonObject, Lookup
 MOST_REQUESTS = 16
 """The most requests of one search through a list before it stops."""
 _SMALL = (100, 80)
-"""Records of the first page. Attempts take them in turn: what one skips between two pages, the next does not."""
+"""Sizes of the first page, used in turn by the attempts: a record that one skips between two pages, the next reads."""
 _LARGE = (500, 400)
 _PROBED = 10
 _AT_ONCE = 2000
-"""Up to so many records are read rather than bisected."""
+"""If at most so many records are between the bounds, they are read without bisection."""
 _LATER = 0.5
-"""The share of probed records that must be dated later."""
+"""A probed page counts as later if more than this share of its records is dated later."""
 Compare = Callable[[tuple[tuple[int, JsonObject], ...]], Awaitable[bool]]
-"""Compares records with those looked for; returns whether all were found."""
+"""Compares records with the wanted ones; returns whether all were found."""
 
 
 class Coverage:
-    """Consecutive pages, the newest records first. `problem` says why they prove nothing, "" when they do."""
+    """The check that consecutive pages, newest first, prove a record absent. `problem` says why they do not."""
 
     def __init__(self, *, limit: int, older: int | None, known: Collection[int] = (), from_top: bool = True) -> None:
-        """Begin.
+        """Begin without a page.
 
         Args:
-            limit: how many records a page is asked to have.
-            older: an id that is older than the wanted record; None when none is known.
+            limit: the page size that is asked for.
+            older: the id of a record that is older than the wanted one; None when none is known.
             known: ids that central is known to have given last; a list that shows none of them is not believed.
-            from_top: whether the first page is the list's newest.
+            from_top: whether the first page has the list's newest records.
         """
         self._limit = limit
         self._older = older
@@ -61,7 +61,7 @@ class Coverage:
         return bool(self._fault) or self._down or self._ended
 
     def take(self, page: ListPage, *, newest_first: bool = True) -> None:
-        """Add the next page. Of a list that has the oldest first, pages come from its end, `newest_first` False."""
+        """Add the next page. `newest_first` is False for a list with the oldest first, whose last page comes first."""
         numbers = {number for number, _ in page.records}
         self._counts.append(page.count)
         if len(numbers) < len(page.ids):
@@ -82,21 +82,21 @@ class Coverage:
 
     @property
     def count(self) -> int | None:
-        """The list's count with the last page; None before, and where it came without one."""
+        """The list's length as stated by the last page; None before the first page, or if it stated none."""
         return self._counts[-1] if self._counts else None
 
     @property
     def page_length(self) -> int:
-        """Records of a full page, at least 1: central may give shorter pages than asked for."""
+        """Number of records of a full page, at least 1: central may give shorter pages than asked for."""
         return max(self._lengths, default=self._limit) or 1
 
     def give_up(self, reason: str) -> None:
-        """End it without a proof."""
+        """End the reading without a proof, for this reason."""
         self._fault = reason
 
     @property
     def problem(self) -> str:
-        """Reason why these pages do not prove that something is absent."""
+        """Reason why these pages do not prove that a record is absent; "" when they do."""
         counts = [count for count in self._counts if count is not None]
         full = self._lengths[:-1] if self._ended else self._lengths
         full = full[:-1] if full and self._ended and not self._lengths[-1] else full
@@ -113,7 +113,7 @@ class Coverage:
         return next((reason for wrong, reason in reasons if wrong), "")
 
     def _overlaps(self, numbers: set[int], *, newest_first: bool) -> bool:
-        """Return whether more comes again than new records at the top have pushed down."""
+        """Return whether more records come a second time than new records at the top can have pushed down."""
         if not numbers:
             return False
         before, now = self._counts[-2:]
@@ -127,7 +127,7 @@ class _TooFar(Exception):
 
 @dataclass(slots=True)
 class _Descent:
-    """A way down a list: the pages read so far, and the number of the next one."""
+    """A reading down a list: the pages so far, and the number of the next one."""
 
     coverage: Coverage
     number: int
@@ -139,10 +139,11 @@ class Bounds:
     """Bounds of the records that are searched.
 
     Attributes:
-        older: an id that is older than the wanted record, None when none is known.
+        older: the id of a record that is older than the wanted one, None when none is known.
         known: ids that central is known to have given last.
-        made_by: micros of central's clock after which the record was not created, None when unknown.
-        share_later: the share of the time since the request that lies after `made_by`: where to look first.
+        made_by: the latest time at which the record can have been created, in micros of central's clock; None when
+            unknown.
+        share_later: the share of the time since the request that is after `made_by`: it shows where to look first.
     """
 
     older: int | None
@@ -152,7 +153,7 @@ class Bounds:
 
 
 class ListSearch:
-    """Search through one list. `attempt` and `parts` decide how many records a page is asked to have."""
+    """Search through one list. The number of the `attempt` and the divisor `parts` decide the page size."""
 
     def __init__(self, client: CentralClient, lookup: Lookup, *, attempt: int, parts: int, compare: Compare) -> None:
         self._client = client
@@ -169,7 +170,7 @@ class ListSearch:
         return self._unfinished is not None
 
     async def look(self, bounds: Bounds) -> str:
-        """Compare the records between the bounds. Return why that proves nothing; "" when it does, or all were found.
+        """Compare the records between the bounds. Return why that proves nothing; "" for a proof, or if all were found.
 
         Raises CentralUnavailable, CentralRefused.
         """
@@ -210,13 +211,13 @@ class ListSearch:
         page = await self._read(number, self._large)
         due = (page.count or 0) - (number - 1) * self._large
         if number > 1 and len(page.ids) < self._large and len(page.ids) != due:
-            # Central gives shorter pages, and numbers them accordingly: this one is another than was meant.
+            # Central gives shorter pages and numbers them accordingly, so this is not the page that was meant.
             self._large = max(len(page.ids), 1)
             return await self._down(bounds, top, newest_first=newest_first)
         return await self._descend(_Descent(coverage, number, newest_first), page)
 
     async def _go_on(self, descent: _Descent) -> str:
-        """Go on with a descent. Records that came since have pushed those of a list with the newest first down."""
+        """Go on with a reading. In a list with the newest first, new records have pushed the others down meanwhile."""
         before = descent.coverage.count
         if descent.newest_first and before is not None:
             now = (await self._read(descent.number, self._large)).count or 0
@@ -241,7 +242,10 @@ class ListSearch:
         return self._said(coverage)
 
     async def _later(self, bounds: Bounds, made_by: int, depth: int, count: int, *, newest_first: bool) -> int:
-        """Return a distance from the newest record, near the largest, above which all records are too late."""
+        """Return by bisection a distance from the newest record up to which all records are later than `made_by`.
+
+        It is near the largest such distance.
+        """
         low, high, step = 0, depth, self._large
         place = int(depth * bounds.share_later)
         while high - low > 2 * self._large:
@@ -284,7 +288,7 @@ class ListSearch:
         return await read_page(self._client, self._lookup, number, limit)
 
     def _note_cap(self, first: ListPage) -> None:
-        """Adopt central's own page size: it may give shorter pages than asked for, and numbers them accordingly."""
+        """Adopt central's own page size: it may give shorter pages than asked for, and number them accordingly."""
         if len(first.ids) < self._small and first.count is not None and first.count > len(first.ids):
             self._small = self._large = len(first.ids)
 

@@ -1,10 +1,10 @@
 """Search for records that this site has sent, and that a central restored from a backup lacks.
 
-Looked at are the newest records, and the newest as of the last search: others may have taken the lost ids since, and
-newer records of this site may stand above them. Camera events tell; where there are none of late, entries; where
-there are none either, cards that were made here. A camera event or a card may be missing because a person deleted it:
-then entries must be missing too, or central's log of events must have gone back. The interface has no operation that
-removes an entry, so that a single one tells.
+The search looks at the site's newest records, and at those that were newest at the last search: since then, other
+records may have taken the lost ids, and newer records of this site may be above them. Camera events are used; if there
+are none of late, entries; if there are none either, cards that were made here. A camera event or a card may be missing
+because a person deleted it: then entries must be missing too, or central's log of events must be older. The interface
+has no operation that removes an entry, so a single missing entry is enough.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KINDS: Final[tuple[Kind, ...]] = ("camera_event", "entry")
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What a look at some records showed: those that are lost, "" for none, and how many of the newest are missing."""
+    """Result for some records: which are lost, in words ("" for none), and how many of the newest are missing."""
 
     lost: str
     missing: int
@@ -54,7 +54,10 @@ class LostRecords:
         self._event_log = EventLog(client=client, notes=notes)
 
     async def search(self) -> str:
-        """Name lost records; "" when there are none, or central does not say. Raises CentralUnavailable, StoreError."""
+        """Return lost records in words; "" for none, or if central does not show it.
+
+        Raises CentralUnavailable, StoreError.
+        """
         kind, newest = await self._witnesses()
         if kind is None:
             return ""
@@ -69,7 +72,7 @@ class LostRecords:
         return (await self._look(kind, await self._newest(kind, up_to=noted))).lost
 
     async def note_found(self) -> None:
-        """Note that central has what this site sent so far. Raises CentralUnavailable, StoreError."""
+        """Store that central has the newest records of this site. Raises CentralUnavailable, StoreError."""
         kind, newest = await self._witnesses()
         if kind == "access_card":
             await self._event_log.note_newest()
@@ -79,7 +82,7 @@ class LostRecords:
                 await self._notes.remember(name, mark)
 
     async def _witnesses(self) -> tuple[Kind | Literal["access_card"] | None, tuple[DeliveredRecord, ...]]:
-        """Return the newest records of the kind that tells most, the newest first."""
+        """Return the most conclusive kind that has enough records, and its newest records, the newest first."""
         for kind in _KINDS:
             newest = await self._newest(kind)
             if len(newest) >= (1 if kind == "entry" else _FEWEST):
@@ -96,7 +99,7 @@ class LostRecords:
         return await self._delivered_records.newest(kind, since, most=_NEWEST, up_to=up_to)
 
     async def _look(self, kind: str, records: Sequence[DeliveredRecord]) -> _Look:
-        """Look for these records at central, down to the first that is there; the newest come first."""
+        """Check these records at central, newest first, until one is there or unknown."""
         missing = others = 0
         async for state in self._states(kind, records):
             if state not in (RecordState.GONE, RecordState.OTHER):
@@ -118,7 +121,7 @@ class LostRecords:
             yield await record_state(self._client, kind, record.central_id or 0, marks_of(kind, record.body))
 
     async def _listed(self, entries: Sequence[DeliveredRecord]) -> list[RecordState]:
-        """Tell the states of entries by the first page of the list, where the newest stand."""
+        """Return the states of entries by the first page of the list, which has the newest."""
         lookup, unknown = lookup_of("entry"), [RecordState.UNKNOWN] * len(entries)
         try:
             answer = await self._client.call("POST", lookup.path, {"page": 1, "page_limit": _PAGE})

@@ -1,6 +1,6 @@
-"""The highest id that central has given to a kind of records, known before a record is sent.
+"""The highest id that central has given to each kind of records, known before a record is sent.
 
-Should the answer be lost, the record is above that id: central's list need not be looked through any further down.
+If the answer is lost, the new record's id is above that id, so central's list need not be searched further down.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ class NewestIds:
         self._failures: Counter[str] = Counter()
 
     def on_answer(self, kind: str) -> None:
-        """Note that central has answered a create of a kind: the store has the id that it gave."""
+        """Note that central has answered a create of a kind, so that the store has the id that it gave."""
         self._fresh_until[kind] = self._clock.monotonic() + _FRESH_SECONDS
 
     @property
     def highest(self) -> Mapping[str, int]:
-        """The highest ids that central was seen to have given, by kind."""
+        """The highest ids in central's lists when they were last asked for, by kind."""
         return self._highest
 
     async def refresh(self, operations: Iterable[WriteOperation]) -> None:
-        """Ask central for the newest record of each list that was not heard of for some minutes.
+        """Ask central for the newest record of each long list of which nothing was heard for some minutes.
 
-        Raises CentralUnavailable: a record that is sent now may be lost too, and would have to be searched from far
-        back.
+        Raises CentralUnavailable: the answer to a record that is sent now may be lost too, and the record would have to
+        be searched for far down the list.
         """
         for operation in operations:
             kind, lookup = operation.kind, operation.lookup
@@ -52,7 +52,7 @@ class NewestIds:
                 await self._ask(kind, lookup)
 
     def now(self) -> int | None:
-        """Return micros of central's clock, None while that is unknown."""
+        """Return central's time in micros, None while its clock is unknown."""
         offset = self._client.state.clock_offset
         return None if offset is None else self._clock.wall().micros + int(offset.seconds * 1_000_000)
 
@@ -63,7 +63,7 @@ class NewestIds:
             self._failures[kind] += 1
             if self._failures[kind] < _TRIES:
                 raise
-            newest = None  # this list alone does not come; nothing shall wait for that
+            newest = None  # only this list fails, and no record should wait for that
         except CentralRefused:
             newest = None  # the account may not see the list
         self._failures[kind] = 0

@@ -1,9 +1,9 @@
-"""Delivery of the outbox to central: at least once, in order per record, one key over all tries of a row.
+"""Delivery of the outbox to central: at least once, in order per record, with one key in all attempts of a row.
 
-Reactions to a failed try:
-- central cannot be reached, or refuses the account: everything waits, and is tried again with backoff;
+Reactions to a failed attempt:
+- central cannot be reached, or refuses the account: everything waits, and is retried with backoff;
 - central fails with this row: the row waits and others go on; an operation that fails with every row, or is not
-  permitted, is paused alone;
+  permitted, is paused by itself;
 - central refuses the row: it is parked for a person, with central's message;
 - the outcome of a create is unknown: the record is searched for before it is sent again, see `unknown_outcomes`.
 """
@@ -51,7 +51,7 @@ _IDLE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class SendRound:
-    """Result of a round of sending: seconds to wait, and whether a new row ends the wait."""
+    """Result of a round of sending: the seconds to wait, and whether a new row ends the wait early."""
 
     wait: float
     wakes_on_new_rows: bool = True
@@ -60,8 +60,8 @@ class SendRound:
 class OutboxSender:
     """Sender of the rows in the store's outbox.
 
-    `row_backoff` spaces the tries of one row, `away_backoff` those of central as a whole. Their times are wall time in
-    the store; a wall clock that stepped back does not keep rows waiting longer than the longest backoff.
+    `row_backoff` spaces the attempts of one row, `away_backoff` those at central as a whole. The store keeps their
+    times as wall time; a wall clock that is set back does not keep rows waiting longer than the longest backoff.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class OutboxSender:
         away_backoff: Backoff | None = None,
         card_renamed: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Start with nothing sent. `card_renamed` is called when central's id replaces the site's id of a card."""
+        """Start with nothing sent. `card_renamed` gets the old and new id of a card when central gives it an id."""
         self._client = upstream.client
         self._newest = upstream.newest
         self._restore = upstream.restore
@@ -106,7 +106,7 @@ class OutboxSender:
 
     @property
     def failing(self) -> tuple[str, ...]:
-        """Errors of the operations that central fails with repeatedly, a sentence each."""
+        """Errors of the operations with which central fails repeatedly, a sentence each."""
         return self._paused.failing()
 
     async def start_afresh(self) -> None:
@@ -114,9 +114,9 @@ class OutboxSender:
         await self._outbox.retry_now()
 
     async def run(self, report: Callable[[SendRound], Awaitable[None]]) -> None:
-        """Send for as long as the gateway runs: again at once while rows are due, else when the next one is, or is new.
+        """Send until cancelled: at once while rows are due, otherwise when the next is due or a new one comes.
 
-        What waited before the start is due at once. `report` gets each round. Raises StoreError.
+        Rows from before the start are due at once. `report` is called with the result of each round. Raises StoreError.
         """
         await self.start_afresh()
         while True:
@@ -129,9 +129,9 @@ class OutboxSender:
                 await self._changes.beyond(version, within=sent.wait)
 
     async def send_due(self) -> SendRound:
-        """Send what is due, oldest first, until there is no more or central does not take it.
+        """Send due rows, oldest first, until the round is over or central does not accept one.
 
-        Raises StoreError when the outcome of a row cannot be kept; that row is sent again, with its key.
+        Raises StoreError when the outcome of a row cannot be stored; that row is sent again, with its key.
         """
         await self._cards.catch_up()
         now, without = self._clock.wall().micros, self._paused.now()
@@ -188,7 +188,7 @@ class OutboxSender:
         return min(max((soonest - now) / 1_000_000, 0.0), longest)
 
     async def _send(self, row: OutboxRow) -> bool:
-        """Try one row and keep the outcome; return whether the next one may be tried at once."""
+        """Try one row and store the outcome; return whether the next one may be tried at once."""
         request = await self._request_of(row)
         if isinstance(request, Resolved):
             await self._cannot_go(row, request)
@@ -218,7 +218,7 @@ class OutboxSender:
     async def _on_failure(
         self, row: OutboxRow, request: DeliveryRequest, error: CentralUnavailable | CentralRefused
     ) -> bool:
-        """Keep that a row was not taken; return whether the next one may be tried at once."""
+        """Store that central did not accept a row; return whether the next one may be tried at once."""
         if isinstance(error, CentralDenied) and error.status:
             return await self._not_permitted(row, error)
         if isinstance(error, CentralUnavailable | CentralDenied):
@@ -234,15 +234,15 @@ class OutboxSender:
         return True
 
     async def _is_to_go(self, row: OutboxRow, request: DeliveryRequest) -> bool:
-        """Return whether a row is sent now; otherwise it is settled, or waits. Raises as the client does."""
+        """Return whether a row is sent now. If not, it is settled or waits. Raises as the client does."""
         if request.operation.effect is not Effect.CREATE:
-            return await self._is_of_ours(row, request)  # carried out twice it comes to the same
+            return await self._is_of_ours(row, request)  # carried out twice, it has the same result
         return not row.begun or await self._is_create_to_go(row, request)
 
     async def _is_of_ours(self, row: OutboxRow, request: DeliveryRequest) -> bool:
-        """Return whether a change would reach the record of this site; otherwise it is parked, or needs no sending.
+        """Return whether a change would reach this site's record. If not, it is parked, or need not be sent.
 
-        A card that a restored central lost goes up again, with the change. Raises as the client does.
+        A card that a restored central has lost is created again, with the change. Raises as the client does.
         """
         before = body_object(row.base) if row.base else None
         central_id = given_id(request.body, ()) or 0
@@ -280,7 +280,7 @@ class OutboxSender:
         return False
 
     async def _request_of(self, row: OutboxRow) -> DeliveryRequest | Resolved:
-        """Build the request for a row with central's ids, or tell why it cannot go up (now, or ever)."""
+        """Return the request for a row with central's ids, or why it cannot be sent, now or ever."""
         request = delivery_request(row)
         if isinstance(request, str):
             return Resolved({}, reason=request)
@@ -295,7 +295,7 @@ class OutboxSender:
         return replace(request, body={**resolved.body, "id": central_id})
 
     async def _cannot_go(self, row: OutboxRow, resolved: Resolved) -> None:
-        """Put a row off until the record that it names is at central, or park it when that will never be."""
+        """Put a row off until central has the record that it names, or park it if central will never have it."""
         if resolved.waits_for is None:
             await self._park(row, resolved.reason)
             return
@@ -335,7 +335,7 @@ class OutboxSender:
             await self._gone_at_central(row, error)
 
     async def _gone_at_central(self, row: OutboxRow, error: CentralRefused) -> None:
-        """Drop a change of a record that central no longer has. A card that a restored central lost goes up again."""
+        """Drop a change of a record that central no longer has, or create the card again if a restored one lost it."""
         log.warning("record_gone_at_central", kind=row.kind, record_id=row.record_id)
         is_lost = row.kind == CARD and await self._restore.lacks_newest()
         async with self._cards.turn:
@@ -347,7 +347,7 @@ class OutboxSender:
         await self._events.dropped(row, str(error))
 
     async def _not_permitted(self, row: OutboxRow, error: CentralDenied) -> bool:
-        """Keep the row due for when its operation is tried again, and end the round: the rest may be refused too."""
+        """Pause the row's operation, and end the round, since other rows may be refused too. The row stays due."""
         if self._paused.denied(action_of(row)):
             log.warning("outbox_held_up", kind=row.kind, action=row.action, error=str(error))
         await self._outbox.failed(row, error=str(error), next_at=0, at_central=False)
@@ -357,7 +357,7 @@ class OutboxSender:
     async def _failed(
         self, row: OutboxRow, error: CentralUnavailable | CentralDenied, *, at_central: bool = True
     ) -> bool:
-        # A row is put off for long only by what central says of it; the line may be well again at any moment.
+        # Only a failure that central reports puts a row off for long; the line may work again at any moment.
         backoff = self._row_backoff if isinstance(error, CentralFailed) else self._away_backoff
         next_at = self._clock.wall().micros + int(backoff.wait(row.tries + 1) * 1_000_000)
         await self._outbox.failed(row, error=str(error), next_at=next_at, at_central=at_central)
@@ -377,12 +377,12 @@ class OutboxSender:
         await self._events.parked(row, reason)
 
     async def _ask_a_person(self, row: OutboxRow, reason: str) -> None:
-        """Park a row of unknown outcome: sent again it might be doubled, counted as delivered it might be lost."""
+        """Park a row of unknown outcome: if sent again, it may be doubled; if counted as delivered, it may be lost."""
         if await self._unknown_outcomes.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
             await self._events.parked(row, f"it is not known whether central has it: {reason}")
 
     async def _on_acknowledged(self, row: OutboxRow) -> None:
-        """Note that central took the row, or refused it for good: its operation works again."""
+        """Note that central accepted the row, or refused it for good, so that its operation works again."""
         if row.action == "create":
             self._newest.on_answer(row.kind)
         had_paused = self._paused.went_through(action_of(row))
@@ -390,7 +390,7 @@ class OutboxSender:
             await self._outbox.retry_now(files=False)
 
     async def _answers(self) -> bool:
-        """Note that central answers; return whether it was away so long that rows in backoff are due at once."""
+        """Note that central answers. Return whether it was offline so long that rows in backoff are now due at once."""
         was_away, self._failures = self._failures >= _LONG_AWAY, 0
         if was_away:
             await self._outbox.retry_now(files=False)

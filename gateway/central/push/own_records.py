@@ -1,6 +1,6 @@
-"""Check, before a change goes up, that central's id still names the record that this site made.
+"""Check, before a change is sent, that central's id still belongs to the record that this site made.
 
-A central restored from a backup gives ids again. A change or deletion by such an id would reach somebody else's record.
+A central restored from a backup gives ids a second time. A change or deletion by such an id would reach another record.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ class OwnRecords:
     restore: RestoreDetector
 
     async def doubt(self, kind: str, record_id: int, central_id: int, *, before: JsonObject | None = None) -> str:
-        """Return why central's id may name another record by now, in a sentence; "" while it names this one.
+        """Return why central's id may belong to another record now, in a sentence; "" while it belongs to this one.
 
-        Where central cannot be asked for the single record, it must have what this site sent last.
+        If central cannot be asked for the single record, it must have the newest records that this site sent.
 
         Args:
-            kind: of the record.
-            record_id: the site's id of it.
-            central_id: central's.
-            before: fields as they were before what is to be sent; of a deleted record, those that tell it from others.
+            kind: the kind of the record.
+            record_id: the site's id of the record.
+            central_id: central's id of the record.
+            before: the fields' values before the change that will be sent; for a deleted record, the fields that tell
+                it from others.
 
         Raises CentralUnavailable when central cannot be asked, StoreError.
         """
@@ -55,7 +56,7 @@ class OwnRecords:
         return f"central has another record under its id {central_id}; it may have been set back to an older state"
 
     async def _marks(self, kind: str, record_id: int, before: JsonObject) -> tuple[JsonObject, ...]:
-        """Return what the record is known by: as it is at the site, and as it was before what waits."""
+        """Return the marks of the record as it is at the site, and as it was before the waiting change."""
         record = await self._at_site(kind, record_id)
         marks = [marks_of(kind, one) for one in (record, record | before)]
         return tuple(one for place, one in enumerate(marks) if one and one not in marks[:place])

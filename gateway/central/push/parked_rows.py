@@ -26,7 +26,7 @@ _UNLOOKED = ", unchecked: the gateway's account may not look at it there"
 
 
 class ParkedRows:
-    """Actions on the outbox rows that central refused or whose outcome is unknown, by their numbers.
+    """A person's actions on the outbox rows that central refused or whose outcome is unknown, by the rows' ids.
 
     Each raises NotFoundError, CommandRefused and StoreError as `RefusedRows` does.
     """
@@ -41,7 +41,7 @@ class ParkedRows:
         clock: Clock,
         client: CentralClient | None = None,
     ) -> None:
-        """Take what the actions need. Without `client`, a person who says that central has a record is believed."""
+        """Take what the actions need. Without `client`, a person's word that central has a record is not checked."""
         self._refused = refused
         self._unknown_outcomes = unknown_outcomes
         self._references = references
@@ -50,13 +50,13 @@ class ParkedRows:
         self._client = client
 
     async def retry(self, row_id: int, *, by: str) -> OutboxRow:
-        """Send a row to central again as it is."""
+        """Queue a row again as it is."""
         row = await self._refused.get(row_id)
         event = self._event(EventKind.RECORD_RELEASED, row, f"sent again by {by}")
         return replace(await self._refused.retry(row_id, event), parked=False, error="")
 
     async def edit(self, row_id: int, fields: JsonObject, *, by: str) -> OutboxRow:
-        """Send a row again with other fields; null removes a field. The result counts at the site too."""
+        """Queue a row again with changed fields; null removes a field. The record at the site is changed too."""
         row = await self._refused.get(row_id)
         body = body_object(row.body)
         operation = WRITES.get((row.kind, row.action))
@@ -78,8 +78,7 @@ class ParkedRows:
     async def settle(self, row_id: int, central_id: int | None, *, by: str) -> OutboxRow:
         """Settle a row of unknown outcome: central has the record as `central_id`, or does not have it (None).
 
-        Raises CommandRefused also for an id under which central has no record or another one, and while central does
-        not answer.
+        Raises CommandRefused also if central has no record or another one under that id, and while central is offline.
         """
         row = await self._refused.get(row_id)
         if central_id is None:
@@ -96,10 +95,9 @@ class ParkedRows:
         return replace(row, parked=False, error="")
 
     async def _check(self, row: OutboxRow, central_id: int) -> bool:
-        """Raise CommandRefused where central's record of that id cannot be this row's: a digit is easily mistyped.
+        """Raise CommandRefused if central's record of that id cannot be this row's: a digit is easily mistyped.
 
-        Return whether the record could be compared. Where the gateway's account may not see it, the person is
-        believed.
+        Return whether the record could be compared. If the gateway's account may not see it, the person is believed.
         """
         name = f"central's {row.kind} {central_id}"
         if await self._unknown_outcomes.was_here(row.kind, central_id, row.created_at):
@@ -130,7 +128,7 @@ class ParkedRows:
         return True
 
     async def drop(self, row_id: int, *, by: str) -> OutboxRow:
-        """Drop a row. Central's record counts again with the next pull; a record that central never had is removed."""
+        """Drop a row. The next pull restores central's record; a record that central never had is removed."""
         row = await self._refused.get(row_id)
         event = self._event(EventKind.RECORD_DROPPED, row, f"dropped by {by}; central will never get it")
         async with self._cards.turn:

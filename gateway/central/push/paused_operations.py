@@ -1,4 +1,4 @@
-"""Operations that central does not carry out for now; rows of other operations go on."""
+"""Operations that central denies or fails with now. They are paused; rows of other operations go on."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from gateway.store import OutboxRow
 _FAILURES = 3  # in a row; fewer may be the fault of single records
 
 Action = tuple[str, str]
-"""A kind of record and what is done to it, as rows of the outbox have them."""
+"""An operation: a kind of record and an action, as rows of the outbox have them."""
 
 
 def action_of(row: OutboxRow) -> Action:
-    """Return what a row asks central to do."""
+    """Return the operation of a row."""
     return row.kind, row.action
 
 
 @dataclass(slots=True)
 class _Trouble:
-    """`times` it was denied or failed in a row; it is not tried before `until` (monotonic seconds, 0: at any time).
+    """The failures of an operation.
 
-    `said`: what it failed with; "" of one that is denied, which the client tells of.
+    Attributes:
+        times: how many times in a row it was denied or failed.
+        until: when it may be tried again, in monotonic seconds; 0 for at any time.
+        said: its last error; "" for a denial, which the client reports.
     """
 
     times: int = 0
@@ -32,7 +35,7 @@ class _Trouble:
 
 
 class PausedOperations:
-    """Backoff per operation: one that is denied, or fails repeatedly, is tried more and more rarely."""
+    """Backoff for each operation: one that is denied, or fails repeatedly, is tried more and more rarely."""
 
     def __init__(
         self,
@@ -64,12 +67,12 @@ class PausedOperations:
         return trouble.times
 
     def went_through(self, action: Action) -> bool:
-        """Note that central took it, or refused that one record; return whether it had paused before."""
+        """Note that central carried out an operation, or refused only the record; return whether it was paused."""
         trouble = self._troubles.pop(action, None)
         return trouble is not None and trouble.until > 0
 
     def is_doubtful(self, action: Action) -> bool:
-        """Return whether the last try failed."""
+        """Return whether the operation's last attempt was denied or failed."""
         return action in self._troubles
 
     def now(self) -> frozenset[Action]:
@@ -78,10 +81,10 @@ class PausedOperations:
         return frozenset(action for action, trouble in self._troubles.items() if trouble.until > now)
 
     def failing(self) -> tuple[str, ...]:
-        """Return the last errors of the operations that central fails with repeatedly."""
+        """Return the last errors of the operations with which central fails repeatedly."""
         return tuple(trouble.said for trouble in self._troubles.values() if trouble.until > 0 and trouble.said)
 
     def left(self) -> float | None:
-        """Return the seconds until the next of them may be tried; None when none pauses."""
+        """Return the seconds until the next paused operation may be tried; None when none is paused."""
         now = self._monotonic()
         return min((trouble.until - now for trouble in self._troubles.values() if trouble.until > now), default=None)

@@ -1,4 +1,4 @@
-"""Comparison of sent records with central's; missing records are sent again."""
+"""Comparison of delivered records with central's. Records that central lacks are sent again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 _NOTE = "to_reconcile"
 _DAY = 86_400 * 1_000_000
 _SIZES = ((500, 250, 100, 25), (400, 200, 80, 25))
-"""Page sizes of two walks: a record that one walk skips between two pages is within a page of the other."""
+"""Page sizes of two walks: a record that one walk skips between two pages is inside a page of the other."""
 _MOST_PAGES = 20_000
 _AT_ONCE = 100
 
@@ -61,17 +61,17 @@ class _Sent:
 
 @dataclass(slots=True)
 class _Compared:
-    """Records of one kind that central should have, and what its list showed.
+    """Records of one kind that central should have, and what its list showed. Ids are central's, if not said otherwise.
 
     Attributes:
-        marks: by central's ids, what each record is known by.
-        site_ids: the site's ids by central's.
-        exits: when entries ended, by central's ids.
+        marks: each record's marks, by its id.
+        site_ids: the site's id of each record, by central's.
+        exits: the exit time of entries that have ended, by their ids.
         disowned: the site's ids of records whose id central gave to others.
-        present: central's ids of those that it has.
-        open_there: those entries whose end central lacks.
-        files: SHA-256 of the files that central shows with camera events.
-        oldest: the lowest id that central has at all; older records were removed for their age.
+        present: ids of records that central has.
+        open_there: ids of entries whose exit central lacks.
+        files: the SHA-256 of the files that central shows with camera events, by the events' ids.
+        oldest: the lowest id that central has at all; records below it were removed for their age.
     """
 
     marks: dict[int, JsonObject] = field(default_factory=dict)
@@ -84,11 +84,11 @@ class _Compared:
     oldest: int = 0
 
     def missing(self) -> list[int]:
-        """Return the ids of records that this site sent and that central did not show, ascending."""
+        """Return the ids of records that this site sent and central's list did not show, ascending."""
         return sorted(number for number in self.marks.keys() - self.present if number >= self.oldest)
 
     def see(self, kind: str, central_id: int, record: JsonObject) -> None:
-        """Note what central has under an id."""
+        """Note a record of central's list, if it is still the one that this site sent."""
         if central_id not in self.marks or not is_still(kind, self.marks[central_id], record):
             return
         self.present.add(central_id)
@@ -102,9 +102,9 @@ class _Compared:
 class Reconcile:
     """Comparison of cards made here, camera events with their files, and entries, when a technician asks for it.
 
-    Records that are missing at central go into the outbox again. A camera event or a card is missing when central,
-    asked for it, does not have it; an entry, when two walks over the list do not show it. Where the list shows no
-    entry of the site, the outbox looks for each entry before it sends it.
+    Records that are missing at central are queued again. A camera event or a card is missing if central does not have
+    it when asked for it by id; an entry, if two walks over the list do not show it. If the list shows no entry of the
+    site at all, the outbox searches for each entry before it sends it.
     """
 
     def __init__(
@@ -136,18 +136,18 @@ class Reconcile:
 
     @property
     def under_way(self) -> bool:
-        """True while a comparison runs, or is to run."""
+        """True while a comparison runs or is due."""
         return self._days > 0
 
     async def ask(self, days: int) -> None:
-        """Compare the records of so many days, as soon as central answers. Raises StoreError."""
+        """Order a comparison of the records of the last `days`, for as soon as central answers. Raises StoreError."""
         await self._notes.remember(_NOTE, str(days))
         self._days, self.result = days, ""
         self._wanted.set()
         self._changes.bump()
 
     async def run(self) -> None:
-        """Run comparisons that are asked for, one from before the last stop too, until cancelled. Raises StoreError."""
+        """Run ordered comparisons, also one from before the last stop, until cancelled. Raises StoreError."""
         noted = await self._notes.remembered(_NOTE) or ""
         if noted.isdecimal() and not self._days:
             self._days = int(noted)
@@ -198,7 +198,7 @@ class Reconcile:
             if await record_state(self._client, KIND, central_id, compared.marks[central_id])
             in (RecordState.GONE, RecordState.OTHER)
         ]
-        # All at once: central gives the first that goes up an id that one of the others still has here.
+        # All at once: central may give the first card that is created again an id that another still has here.
         async with self._cards.turn:
             records = dict[int, JsonObject]()
             for central_id in gone:
@@ -249,7 +249,7 @@ class Reconcile:
         return compared
 
     async def _walk(self, kind: str, size: PageSize, compared: _Compared) -> None:
-        """Read central's list; where the newest come first, only down to the lowest wanted id."""
+        """Read central's list; if the newest come first, only down to the lowest wanted id."""
         lookup, lowest, seen = lookup_of(kind), min(compared.marks), set[int]()
         falling, page = True, 1
 
@@ -275,7 +275,7 @@ class Reconcile:
             page += 1
 
     async def _asked(self, missing: Sequence[int], compared: _Compared) -> tuple[list[int], list[int]]:
-        """Ask for each record that the list lacks; return those that are gone, and those that stay unknown."""
+        """Ask central for each camera event that the list lacks; return those that are gone, and those unknown."""
         gone, unsaid = list[int](), list[int]()
         for place, number in enumerate(missing, start=1):
             self._report_progress(f"asked for {place:,} of {len(missing):,} that the list lacks")
@@ -297,7 +297,7 @@ class Reconcile:
         return again
 
     async def _send_files(self, compared: _Compared) -> int:
-        """Send files again that central does not show with a camera event that it has."""
+        """Queue delivered files again that central does not show with their camera event; return their number."""
         again = 0
         for number, shown in compared.files.items():
             delivered = await self._delivered_records.evidence_of(compared.site_ids[number])

@@ -18,19 +18,19 @@ _BODY = TypeAdapter(JsonObject)
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRequest:
-    """A row as the operation that delivers it."""
+    """The request that delivers a row: an operation and its body."""
 
     operation: WriteOperation
     body: JsonObject
 
     @property
     def method(self) -> Method:
-        """The operation's method."""
+        """The operation's HTTP method at central."""
         return self.operation.method
 
     @property
     def path(self) -> str:
-        """The operation's path."""
+        """The operation's path at central."""
         return self.operation.path
 
 
@@ -64,7 +64,7 @@ def answered_record(answer: JsonObject, resources: tuple[str, ...]) -> JsonObjec
 
 
 def given_id(answer: JsonObject, resources: tuple[str, ...]) -> int | None:
-    """Return the id that central gave a new record, None when its answer does not say."""
+    """Return the id that central gave a new record, None when its answer has none."""
     for name in resources:
         record = answer.get(name)
         if isinstance(record, dict) and (found := record_id(record)) is not None:

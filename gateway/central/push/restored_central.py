@@ -1,4 +1,4 @@
-"""Detection of a central that was restored from a backup: it lacks what this site sent since, and gives ids again."""
+"""Detection of a central restored from a backup: it lacks what this site sent since, and gives ids a second time."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ _RECONCILED = "reconciled_to_event"
 
 
 class RestoreDetector:
-    """Search for records that central should have; a note on the disk says since when they are gone.
+    """Detector of a restored central, by records that central should have.
 
-    An event reports it when two searches in a row do not find them; `suspected` is true from the first on.
+    An event reports it when two searches in a row miss such records; `suspected` is true from the first search on.
+
+    Attributes:
+        since: when it was reported (wall micros), None if it was not. It is kept on disk until a comparison is done.
     """
 
     def __init__(
@@ -50,13 +53,13 @@ class RestoreDetector:
 
     @property
     def suspected(self) -> bool:
-        """True while central may lack what was sent; then records made here stay though central lacks them."""
+        """True while central may have lost records: then records made here stay though central lacks them."""
         return self._missed or self.since is not None
 
     async def check(self) -> None:
-        """Look for records that went up; report once when they are lost.
+        """Search for delivered records; report once when they are lost.
 
-        While central does not answer, nothing is known. Raises StoreError.
+        While central does not answer, nothing changes. Raises StoreError.
         """
         await self._recall()
         if self.since is not None:
@@ -76,14 +79,14 @@ class RestoreDetector:
             await self._begin(f"it no longer has the records that this site sent last ({lost})")
 
     async def lacks_newest(self) -> bool:
-        """Return whether central lacks now what this site sent last. Raises CentralUnavailable, StoreError."""
+        """Return whether central lacks the site's newest records. Raises CentralUnavailable, StoreError."""
         await self._recall()
         if self.suspected or await self._delivered_records.id_given_twice_after(self._reconciled_to):
             return True
         return bool(await self._lost_records.search())
 
     async def on_reconciled(self) -> None:
-        """Note that central has everything again."""
+        """Store that central has everything again. Raises StoreError."""
         page = await self._events.page(EventFilter(), limit=1)
         newest = page.events[0].id if page.events else 0
         await self._notes.remember(_RECONCILED, str(newest))

@@ -1,4 +1,4 @@
-"""Outcomes of a search at central for a record, and how often a search that did not find it is repeated."""
+"""Outcomes of a search for a record at central, and the repetition of searches that did not find it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.domain.writes import JsonObject
 from gateway.runtime.supervision import Backoff
 
 ASK_AFTER = 86_400.0
-"""Seconds after which a person decides what searching cannot tell."""
+"""Seconds after which a person decides, if searching does not show the outcome."""
 MAY_TAKE = 60.0
 """Seconds for which central may still carry out a write whose answer was lost."""
 _CLEAN_LOOKS = 2
@@ -30,7 +30,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """Outcome that is still unknown; the next search is of use after so many seconds."""
+    """Outcome that is still unknown; `wait`: the seconds after which to search again."""
 
     reason: str
     wait: float
@@ -38,7 +38,7 @@ class NotYet:
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """Outcome that searching did not settle for so long that a person is asked."""
+    """Outcome that searching has not shown for so long that a person must decide."""
 
     reason: str
 
@@ -47,7 +47,7 @@ Outcome = Found | Absent | NotYet | Unclear
 
 
 class SearchAttempts:
-    """Counts of searches that did not find a record, kept in memory: after a start they begin anew.
+    """Counts of searches that did not find a record, kept in memory only, so that a restart begins them anew.
 
     `may_take`: for so many seconds central may still carry out a request whose answer was lost.
     """
@@ -67,11 +67,15 @@ class SearchAttempts:
         return max(self._backoff.longest, self._may_take)
 
     def number(self, row_id: int) -> int:
-        """Return how many searches there were for it."""
+        """Return how many searches there were for a row's record."""
         return self._clean.get(row_id, (0, 0.0))[0] + self._unclean[row_id]
 
     def missed(self, row_id: int, *, at: float) -> Absent | NotYet:
-        """Count a clean search that did not find it; `at`: when that began, in monotonic seconds."""
+        """Count a clean search that did not find the record, and return the outcome.
+
+        `at` is when the search began, in monotonic seconds. A second clean search, at least `may_take` after the first,
+        proves the record absent.
+        """
         looks, first = self._clean.get(row_id, (0, at))
         left = first + self._may_take - at if looks else self._may_take
         if not looks or left <= 0:
@@ -83,7 +87,7 @@ class SearchAttempts:
         return Absent()
 
     def unclear(self, row_id: int, reason: str) -> NotYet | Unclear:
-        """Count a search that proved nothing."""
+        """Count a search that proved nothing, and return the outcome."""
         now = self._monotonic()
         if now - self._since.setdefault(row_id, now) >= self._ask_after:
             self.forget(row_id)
@@ -92,7 +96,7 @@ class SearchAttempts:
         return NotYet(reason, wait=self._backoff.wait(self._unclean[row_id]))
 
     def forget(self, row_id: int) -> None:
-        """Forget what was seen of it."""
+        """Forget the searches for a row's record."""
         self._clean.pop(row_id, None)
         self._unclean.pop(row_id, None)
         self._since.pop(row_id, None)

@@ -1,9 +1,9 @@
 """Search for creates of unknown outcome at central before they are sent again.
 
-The interface promises no idempotency key, and a request whose answer was lost may still be carried out. So a row is
-sent again only after two clean searches that did not find it, the second some time after the first: see `Coverage` for
-what makes a search clean, and `record_match` for what counts as found. While a search cannot tell, it is repeated with
-backoff, and a person decides after a day.
+The interface does not promise to honour idempotency keys, and a request whose answer was lost may still be carried out.
+So a row is sent again only after two clean searches that did not find its record, the second some time after the first:
+`Coverage` defines a clean search, `record_match` what counts as found. Searches that prove nothing are repeated with
+backoff, and after a day a person decides.
 """
 
 from __future__ import annotations
@@ -40,15 +40,19 @@ _TRIED = 5
 _NARROWEST_PARTS = 8
 _COMPARED_AT_ONCE = 100
 _MOST_LONG = 8
-"""So many searches through long lists are kept to go on; of rows that were settled meanwhile, one is left behind."""
+"""How many unfinished searches through long lists are kept. The limit drops those whose rows were settled meanwhile."""
 _MOST_KEPT = 1_000
-"""Of so many creates the result of a shared search is kept until each is due; more never share one."""
+"""For how many creates the result of a shared search is kept until they are due; no more share a search."""
 _MARGIN = 300.0
 """Seconds by which the clocks that date central's records may be wrong."""
 
 
 async def search_by_mark(client: CentralClient, lookup: Lookup, sent: JsonObject, compare: Compare) -> bool:
-    """Compare what central's search finds; return whether that settles the outcome. Raises what the client raises."""
+    """Compare the records that central's own search finds for a mark of the record that was sent.
+
+    Return whether that settles the outcome: all were found, or the search is shown to find listed records. Raises what
+    the client raises.
+    """
     name = next((group[-1] for group in lookup.marks if all(sent.get(mark) not in (None, "") for mark in group)), None)
     if name is None:
         return False
@@ -68,7 +72,7 @@ async def search_by_mark(client: CentralClient, lookup: Lookup, sent: JsonObject
 
 @dataclass(frozen=True, slots=True)
 class UnknownCreate:
-    """Create that may have reached central."""
+    """A create that may have reached central; `body` has central's ids."""
 
     row: OutboxRow
     operation: WriteOperation
@@ -86,7 +90,7 @@ def _lacks_id(create: UnknownCreate, answer: JsonObject) -> bool:
 
 @dataclass
 class _SearchResult:
-    """Result of one search for one row. `begun_at`: monotonic seconds; a record made later may be missing in it."""
+    """Result of one search for one row. Records made after `begun_at` (monotonic seconds) may be missing from it."""
 
     begun_at: float
     same: list[tuple[int, JsonObject]] = field(default_factory=list)
@@ -96,7 +100,7 @@ class _SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class _LongSearch:
-    """A search through a long list that goes on in a later round, and what it has found for each row so far."""
+    """A search through a list that may go on in a later round, and what it has found for each row so far."""
 
     search: ListSearch
     bounds: Bounds
@@ -104,7 +108,7 @@ class _LongSearch:
 
 
 class OutcomeSearch:
-    """Search for creates in central's lists. Those of one round share a search."""
+    """Search for creates in central's lists. Creates of one kind in one round share a search."""
 
     def __init__(
         self,
@@ -132,10 +136,10 @@ class OutcomeSearch:
         self._may_take = may_take
         self._creates: tuple[UnknownCreate, ...] = ()
         self._results: dict[int, _SearchResult] = {}
-        self._kept: dict[int, _SearchResult] = {}  # of rows that were not due as a shared search ended
-        self._taken: set[tuple[str, int]] = set()  # by creates whose record is not stored yet
+        self._kept: dict[int, _SearchResult] = {}  # for rows that were not due when a shared search ended
+        self._taken: set[tuple[str, int]] = set()  # records claimed by creates that are not stored yet
         self._long: list[_LongSearch] = []
-        self._parts = 1  # of the usual page, into how many it is cut as long as it does not come
+        self._parts = 1  # the usual page size is divided by this while central fails to serve pages
 
     @property
     def longest(self) -> float:
@@ -148,7 +152,10 @@ class OutcomeSearch:
         self._results = {}
 
     async def judge(self, create: UnknownCreate) -> Outcome:
-        """Tell whether central has it. Raises CentralUnavailable, CentralDenied for the account, StoreError."""
+        """Return whether central has the record of a create, as far as a search shows.
+
+        Raises CentralUnavailable, CentralDenied when central refuses the account, StoreError.
+        """
         row, lookup = create.row, create.operation.lookup
         if lookup is None:
             return self._attempts.unclear(row.id, "there is no list of central's to look for it in")
@@ -169,9 +176,9 @@ class OutcomeSearch:
 
     @asynccontextmanager
     async def with_ids(self, answered: Sequence[AnsweredCreate]) -> AsyncIterator[tuple[JsonObject, ...]]:
-        """Give central's answers to creates with the ids of the records; store them before the context ends.
+        """Yield central's answers to creates, completed by the ids of the records. Store them inside the context.
 
-        An answer need not name the id. The record is then looked for once: without its id no change of it could go up.
+        If an answer lacks the id, the record is searched for once: without its id no change of it could be sent.
         However alike creates are, each gets a record of its own.
         """
         unnamed = tuple(create for create, answer in answered if _lacks_id(create, answer))
@@ -195,7 +202,7 @@ class OutcomeSearch:
         results: dict[int, _SearchResult],
         mine: set[tuple[str, int]],
     ) -> JsonObject | None:
-        """Take the record of a create that central has answered; return None when it cannot be told."""
+        """Find and claim the record of a create that central has answered; return None if it is not certain."""
         row, lookup = create.row, create.operation.lookup
         if lookup is None:
             return None
@@ -215,7 +222,7 @@ class OutcomeSearch:
                 return record
         if not result.same:
             return None
-        return await self._own_record(create, (), results, mine)  # others took them all meanwhile
+        return await self._own_record(create, (), results, mine)  # other creates have claimed all that were found
 
     def _unseen(self, row: OutboxRow, error: CentralRefused) -> Outcome:
         return self._attempts.unclear(row.id, f"central does not let it be looked for: {error}")
@@ -247,9 +254,9 @@ class OutcomeSearch:
         return self._attempts.missed(row.id, at=result.begun_at)
 
     async def _is_another(self, row: OutboxRow, found: int, record: JsonObject, match: RecordMatch) -> bool:
-        """Return whether central's record is one that the site knew before, and not what this row made.
+        """Return whether central's record is one that the site knew before, and not the one that this row created.
 
-        A central that was restored gives ids again: the id alone does not tell, its record must still be the one known.
+        A restored central gives ids a second time, so the id alone is no proof: the record must still be the known one.
         """
         is_known = await self._unknown_outcomes.is_given(row.kind, found)
         if not is_known and match is RecordMatch.PERHAPS:
@@ -260,7 +267,7 @@ class OutcomeSearch:
         return ours is None or is_still(row.kind, marks_of(row.kind, ours), record)
 
     async def _site_record(self, kind: str, central_id: int) -> JsonObject | None:
-        """Return the site's record with this id of central's; None when it is not there any more."""
+        """Return the site's record with this id of central; None when the site no longer has it."""
         match kind:
             case "access_card":
                 card = await self._cards.get(central_id)
@@ -272,7 +279,7 @@ class OutcomeSearch:
         return await self._pending_writes.record(kind, central_id)
 
     async def _was_here(self, row: OutboxRow, found: int) -> bool:
-        """Return whether the site had it before the row; False for a row that is dated in the future."""
+        """Return whether the site had the record before the row was made; False for a row dated in the future."""
         if row.created_at > self._clock.wall().micros:
             return False
         return await self._unknown_outcomes.was_here(row.kind, found, row.created_at)
@@ -280,7 +287,7 @@ class OutcomeSearch:
     async def _look(
         self, create: UnknownCreate, lookup: Lookup, others: Sequence[UnknownCreate]
     ) -> dict[int, _SearchResult]:
-        """Search once for a create, with the others of its kind; return what was found for each, by row."""
+        """Search once for a create together with the others of its kind; return the results by the rows' ids."""
         try:
             results = await self._search(create, lookup, others)
         except (CentralSlow, CentralFailed):
@@ -313,7 +320,7 @@ class OutcomeSearch:
 
     async def _new_search(self, create: UnknownCreate, lookup: Lookup, others: Sequence[UnknownCreate]) -> _LongSearch:
         if self._attempts.number(create.row.id):
-            # Rows put off come back one by one: each would read a long list by itself, and none to its end.
+            # Rows that were put off come back one by one. Each would read a long list by itself, and none to its end.
             others = [
                 *others,
                 *await self._unknown_creates(await self._unknown_outcomes.begun_creates(create.row.kind)),
@@ -360,7 +367,7 @@ class OutcomeSearch:
             given = {found for kind in kinds for found in await self._unknown_outcomes.given_among(kind, ids)}
             for compared, ((found, record), (number, item)) in enumerate(product(page, together.items()), start=1):
                 before = item.row.newest_before
-                # A restored central gives ids again: one that it gave before says nothing of its record's age.
+                # A restored central gives ids a second time, so an id that it gave before does not show the age.
                 newer = None if before is None or found in given else found > before
                 match = match_record(lookup, item.body, record, newer=newer)
                 if (item.row.kind, found) in self._taken:

@@ -1,4 +1,4 @@
-"""Central as the upstream of all who write to it, with what the site knows of its ids and its records."""
+"""What all senders to central share: its client, and what the site knows about central's ids and records."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gateway.central.push.unknown_outcomes import OutcomeSearch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """A central that takes writes. All who write to it share one.
+    """The site's central as seen by the senders, which share one instance.
 
     Attributes:
-        client: the line to it.
-        newest: the newest ids that it has given.
-        restore: the detector of a central that was set back.
-        outcomes: the search for records whose create it may have carried out.
-        own_records: the check that its ids still name what this site made.
+        client: the client of central.
+        newest: the newest ids that central has given.
+        restore: the detector of a central that was restored from a backup.
+        outcomes: the search for records whose create central may have carried out.
+        own_records: the check that central's ids still belong to records that this site made.
     """
 
     client: CentralClient

@@ -41,9 +41,9 @@ class _Way(Enum):
 
 
 class CentralWrites:
-    """Writer of records; a site without a central keeps them itself.
+    """Writer of records. A site without a central keeps them itself.
 
-    Writes of one record go in order, and never past one that still waits.
+    Writes of one record are sent in order, and never before an earlier one that still waits.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class CentralWrites:
         cards: SiteCards,
         clock: Clock,
     ) -> None:
-        """Take what writes need. `upstream`: None where there is no central."""
+        """Take what writes need. `upstream` is None for a site without a central."""
         self._upstream = upstream
         self._pending_writes = pending_writes
         self._references = references
@@ -72,25 +72,26 @@ class CentralWrites:
 
     @property
     def alone(self) -> bool:
-        """True where there is no central, so that what is written stays at the site."""
+        """True if the site has no central, so that records stay at the site."""
         return self._upstream is None
 
     async def recall(self) -> None:
-        """Bring cards up to date with writes that a crash left unfinished, after a start. Raises StoreError."""
+        """After a start, bring the cards up to date with writes that a crash left unfinished. Raises StoreError."""
         async with self._cards.turn:
             await self._cards.recall()
 
     async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
-        """Carry out a write.
+        """Send a write to central if central is online, otherwise queue it, and return the record as it is now.
 
         Args:
             operation: one of `gateway.domain.writes`.
-            body: as the interface has it; for a record that exists with its `id`, which may be any that it ever had.
+            body: the fields of the interface; unless the record is new, with its `id`, which may be any id that it ever
+                had.
 
         Raises:
-            CentralRefused: central's refusal; nothing has changed.
-            CommandRefused: another card has the number, where central cannot be asked; nothing has changed.
-            StoreError: the disk refuses. A write that central has carried out comes with the next pull.
+            CentralRefused: central refused; nothing has changed.
+            CommandRefused: another card has the number, and central cannot be asked; nothing has changed.
+            StoreError: the record cannot be stored. If central has carried out the write, the next pull brings it.
             QuotaExceeded: the backlog is full; nothing has changed.
         """
         try:
@@ -144,9 +145,10 @@ class CentralWrites:
     async def _keep_from_others(
         self, upstream: Upstream, operation: WriteOperation, record_id: int, body: JsonObject, why: str
     ) -> Written:
-        """Let no change reach another's record at central: of a card that a restored central lost, make the card again.
+        """Handle a write whose id may belong to another record at central, so that it does not reach that record.
 
-        A change of an entry waits. Raises CentralUnavailable, and CentralRefused for any other record.
+        A card that a restored central has lost is created again with the change; a change of an entry waits. Raises
+        CentralUnavailable, and CentralRefused for any other record.
         """
         if operation.kind not in READS:
             return await self._hold(operation, record_id, body)
@@ -166,7 +168,7 @@ class CentralWrites:
     async def _send(
         self, upstream: Upstream, operation: WriteOperation, record_id: int | None, body: JsonObject, sent: JsonObject
     ) -> Written:
-        """Send a write to central now, as `sent`; hold it when central does not say what became of it."""
+        """Send a write to central now, as `sent` with central's ids; queue it if the outcome stays unknown."""
         key, begun_at, before, asked = new_key(), upstream.newest.now(), None, False
         started = self._clock.wall().micros
         try:
@@ -196,7 +198,7 @@ class CentralWrites:
         key: str,
         sent: JsonObject,
     ) -> Written:
-        """Hold a write whose refusal says nothing of it. Raises the refusal when it is central's own word."""
+        """Queue a write whose refusal does not concern the write itself. Raise the refusal if it is central's own."""
         if not error.status:  # central refuses the gateway's account, and has not seen the write
             return await self._hold(operation, record_id, body)
         if await doubt(upstream.client, error, of=operation, sent=sent) is not None:
@@ -219,7 +221,7 @@ class CentralWrites:
         return max([*given, newest.highest.get(operation.kind, 0)]) or None
 
     async def _way(self, operation: WriteOperation, record_id: int | None) -> tuple[int | None, _Way]:
-        """Return central's id of a record that exists, and which way a write of it goes."""
+        """Return central's id of the record, None if it has none, and the way that a write of it goes."""
         if self._upstream is None:
             return None, _Way.ALONE
         away = self._upstream.client.away()
@@ -257,7 +259,7 @@ class CentralWrites:
         return Written(pending.record_id, shown, waits=pending.waits, taken_back=pending.taken_back)
 
     async def _follow(self, operation: WriteOperation, pending: PendingWrite, body: JsonObject) -> JsonObject | None:
-        """Update the card. A waiting write stays accepted even where the cards' disk refuses, so nobody repeats it."""
+        """Update the card. If it cannot be written, a queued write stays accepted, so that nobody repeats it."""
         try:
             return await self._cards.follow(operation, pending, body)
         except StoreError as error:
@@ -282,7 +284,7 @@ class CentralWrites:
         try:
             await self._journal.record(Entry(events=(event,)))
         except StoreError as failed:
-            log.warning("refused_writes_not_recorded", error=str(failed))  # the caller gets the refusal all the same
+            log.warning("refused_writes_not_recorded", error=str(failed))  # the caller still gets the refusal
 
     async def _keep(
         self,
@@ -293,9 +295,9 @@ class CentralWrites:
         *,
         body: JsonObject,
     ) -> Written:
-        """Store a record that central has written. One whose id is unknown gets an id of the site's.
+        """Store a record that central has written. If central's id for it is unknown, give it an id of the site.
 
-        It is not sent again, as central has it. Records of a kind that the next pull brings are left to that pull.
+        It is not sent again, as central has it. If its kind is pulled, a record of unknown id is left to the next pull.
         """
         said = answered_record(answer, operation.resources)
         known = record_id if record_id is not None else given_id(answer, operation.resources)
@@ -324,9 +326,10 @@ class CentralWrites:
         return await self._pending_writes.record(operation.kind, record_id) or {}
 
     async def _gone_at_central(self, restore: RestoreDetector, operation: WriteOperation, card_id: int) -> int | None:
-        """Remove a card that central no longer has. One that a restored central lost goes up again: return its new id.
+        """Remove a card that central no longer has, or create it again if a restored central has lost it.
 
-        Raises CentralUnavailable when central cannot be asked whether it has lost more than this card.
+        Return the new id of a card that is created again, else None. Raises CentralUnavailable when central cannot be
+        asked whether it has lost more than this card.
         """
         is_lost = operation.effect is Effect.CHANGE and await restore.lacks_newest()
         async with self._cards.turn:
