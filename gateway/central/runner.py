@@ -179,7 +179,7 @@ class Sync:
 
     @property
     def failing(self) -> tuple[str, ...]:
-        """Errors that central repeats for what is to be sent, a sentence each."""
+        """Errors of operations with which central fails repeatedly, a sentence each."""
         return self._sender.failing
 
     @property

@@ -50,8 +50,8 @@ class Conflict:
         here: the site's value, in words.
         central: central's value, in words.
         centrals_counts: whether central's value counts, so that the site's is not sent.
-        of_rights: whether the field gives or takes a right; later changes of it at the site are then compared with
-            `was`, too.
+        of_rights: whether the field gives or takes a right; the site's later changes of it are then also judged from
+            `was` on, so that they do not give back a right that central took away.
     """
 
     field: str

@@ -67,7 +67,7 @@ def meanings(printed: str) -> Iterator[Meaning]:
 
 
 def explain(printed: str, bit_length: int, bits: int) -> tuple[Fit, ...]:
-    """Return the ways in which the printed number fits the reading, of all those with the fewest corrections.
+    """Return the ways in which the printed number fits the reading with the fewest corrections of its bits.
 
     `bit_length` and `bits` are the reading as the reader sent it.
     """

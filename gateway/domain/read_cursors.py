@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 UNASKED_SECONDS = 7 * 86_400
-"""After so long, a mark is raised that walks keep ending above. The consumer has the records between, or does not want
-them: its mark was too low, as it may be after a crash of the gateway.
+"""If a consumer's walks have ended above its mark for so long, the mark is raised. The consumer has the records between
+already, or does not want them: the mark was too low, as it may be after a crash of the gateway.
 """
 
 

@@ -31,7 +31,7 @@ _SECRET_NAMES = frozenset({"pin", "keys"})
 
 @runtime_checkable
 class _NamedTuple(Protocol):
-    """The method by which a `typing.NamedTuple` is told from a plain tuple."""
+    """The method that a `typing.NamedTuple` has and a plain tuple lacks."""
 
     def _asdict(self) -> dict[str, Any]: ...
 

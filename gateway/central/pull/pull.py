@@ -38,7 +38,7 @@ _UNTIL_NEXT = "they stay until the next list lacks them too"
 
 
 class Refresh:
-    """The lists that are still to be written anew by an ordered full fetch.
+    """The lists that an ordered full fetch has not written yet.
 
     The methods raise StoreError, and have then changed nothing.
     """
@@ -55,12 +55,12 @@ class Refresh:
         return self._left
 
     async def recall(self) -> None:
-        """Load what was left at the last stop."""
+        """Load the lists that were left when the gateway last stopped."""
         noted = (await self._cards.remembered(_NAME) or "").split(",")
         self._left = tuple(part for part in PARTS if part in noted or part in self._left)
 
     async def ask(self) -> None:
-        """Ask for every part to be fetched anew."""
+        """Order a full fetch of every list."""
         await self._keep(PARTS)
         self._doubtful.clear()
 

@@ -16,7 +16,8 @@ class Case(NamedTuple):
 
     Attributes:
         now: the moment of the decision, never earlier than a moment that is known to be past.
-        at_least: the earliest moment that it can be while the clock is not trusted. Only this one ends a validity.
+        at_least: the earliest moment that it can be while the clock is not trusted. A validity counts as over only if
+            it ended by then.
         grants: the grants of the card's user at this lane, the longest first.
     """
 

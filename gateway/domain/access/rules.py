@@ -94,8 +94,8 @@ class Conditions:
         clock_trusted: whether the wall time is known to be right.
         recording: whether events can be recorded now.
         listed_at: when the card list was last known to be complete (wall micros); None when central does not keep it.
-        at_least: the earliest moment that it can be now (wall micros), None for the moment of the decision. No validity
-            ends before it.
+        at_least: the earliest moment that it can be now (wall micros), None for the moment of the decision. A validity
+            counts as over only if it ended by then.
     """
 
     clock_trusted: bool = True

@@ -94,7 +94,7 @@ class Visits:
     """The vehicle in the lane and those whose passages are settled already.
 
     `phase` is the vehicle's: IDLE, ARMED, DECIDING, OPENING, OPEN or PASSING. Behind a vehicle that has gone the gate
-    is still to be closed, which `LaneState.closing` tells.
+    is still to be closed, which `LaneState.closing` shows.
 
     Attributes:
         since: when the phase began.
