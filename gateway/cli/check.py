@@ -7,10 +7,14 @@ from typing import Annotated
 
 import typer
 
+from gateway.cli.printing import print_value
+from gateway.cli.target import JsonWanted
 from gateway.domain.errors import ConfigError
 from gateway.runtime.durable_files import write_durably
 from gateway.site import GateDevice, ModbusIoDevice, ReaderDevice, Site, doubtful, load, unproven
 from gateway.site.formats import FORMAT, rewritten
+
+_FAULTY = 2
 
 
 def check(
@@ -18,6 +22,7 @@ def check(
     rewrite: Annotated[
         bool, typer.Option("--rewrite", help="First write a file of an older format in today's, and keep the old one.")
     ] = False,
+    as_json: JsonWanted = False,
 ) -> None:
     """Check a site file and list every fault with its place. The exit status is 2 when there is one.
 
@@ -28,12 +33,24 @@ def check(
     """
     if rewrite:
         _rewrite(site)
+    if as_json:
+        _print_judged(site)
+        return
     known = load(site)
     typer.echo(f"{site} is good: {summary(known)}")
     for sentence in doubtful(known, site):
         typer.echo(f"warning: {sentence}")
     for sentence in unproven(known, site):
         typer.echo(f"note: {sentence}")
+
+
+def _print_judged(site: Path) -> None:
+    try:
+        known = load(site)
+    except ConfigError as error:
+        print_value({"good": False, "faults": list(error.lines()) or [str(error)], "warnings": [], "notes": []})
+        raise typer.Exit(_FAULTY) from error
+    print_value({"good": True, "faults": [], "warnings": [*doubtful(known, site)], "notes": [*unproven(known, site)]})
 
 
 def _rewrite(site: Path) -> None:

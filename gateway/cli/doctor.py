@@ -6,6 +6,7 @@ import typer
 
 from gateway.cli.client import Answer
 from gateway.cli.printing import print_json
+from gateway.cli.site_now import site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 
 _FAULT_FOUND = 1
@@ -38,19 +39,20 @@ def doctor(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) 
     """
     with connected(data, url) as gateway:
         told = gateway.asked("/health/ready", also=(_NOT_READY,))
-    verdict = gateway.read(Verdict, told)
-    if as_json:
-        print_json(told)
-    else:
-        typer.echo(verdict.headline)
-        for problem in verdict.problems:
-            _show(problem)
+        verdict = gateway.read(Verdict, told)
+        if as_json:
+            print_json(told)
+        else:
+            typer.echo(verdict.headline)
+            site = site_now(gateway) if verdict.problems else None
+            for problem in verdict.problems:
+                _show(problem, since=site.time(problem.since) if site else problem.since)
     if verdict.problems:
         raise typer.Exit(_FAULT_FOUND)
 
 
-def _show(problem: Problem) -> None:
-    typer.echo(f"\n{problem.severity.upper()}: {problem.title}: {problem.text} (since {problem.since})")
+def _show(problem: Problem, *, since: str) -> None:
+    typer.echo(f"\n{problem.severity.upper()}: {problem.title}: {problem.text} (since {since})")
     typer.echo(f"  {problem.means}")
     if problem.acknowledged_by:
         typer.echo(f"  {problem.acknowledged_by} knows of it.")

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 from rich.console import Console
 from rich.table import Table
 
 from drivers.modbus.profile import GateProfile, UnitProfile, load_unit_profile
 from drivers.modbus.profile_parts import PulseBy
 from drivers.profile_file import SHIPPED_PROFILES, ProfileError
+from gateway.cli.printing import print_value
+from gateway.cli.target import JsonWanted
 from gateway.domain.errors import ConfigError
 from gateway.site import Device
 
@@ -25,6 +27,7 @@ def drivers(
     folder: Annotated[
         Path | None, typer.Option("--profiles", metavar="DIR", help="Include your own profiles.", show_default=False)
     ] = None,
+    as_json: JsonWanted = False,
 ) -> None:
     """List the drivers and the device profiles, or show one profile.
 
@@ -36,10 +39,27 @@ def drivers(
         path = paths.get(profile)
         if path is None:
             raise ConfigError(f"no profile {profile!r}; there are {', '.join(sorted(paths))}")
+        if as_json:
+            print_value(tomllib.loads(path.read_text("utf-8")))
+            return
         console.print(path.read_text("utf-8"), markup=False, highlight=False, soft_wrap=True)
+        return
+    if as_json:
+        print_value(_as_value(paths))
         return
     console.print(_drivers_table())
     console.print(_profiles_table(paths))
+
+
+def _as_value(paths: dict[str, Path]) -> JsonValue:
+    columns = ("device", "line", "commands", "points", "besides", "unproven")
+    drivers_known = (driver_row(model) for model in device_models())
+    return {
+        "drivers": [{"driver": name, "purpose": purpose} for name, purpose in drivers_known],
+        "profiles": [
+            {"profile": name, **dict(zip(columns, profile_row(path), strict=True))} for name, path in paths.items()
+        ],
+    }
 
 
 def profile_files(folder: Path | None) -> dict[str, Path]:

@@ -7,18 +7,18 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 
 from gateway.cli.client import Answer, Gateway, replacing
 from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
-from gateway.domain.errors import ConfigError
+from gateway.domain.errors import ConfigError, GatewayError
 from gateway.domain.events import EventKind, Severity
 
 app = typer.Typer(
@@ -82,7 +82,11 @@ class _Filter:
         return event.subcategory >= self.least and self.lane in ("", event.lane_id)
 
     def at(self, site: SiteNow) -> _Filter:
-        """Return the filter with the lane's id in place of its name. Raises ConfigError for an unknown lane."""
+        """Return the filter with the lane's id in place of its name.
+
+        Raises ConfigError for an unknown lane and for a date that is none.
+        """
+        _check_dates(str(self.body.get("start_date", "")), str(self.body.get("end_date", "")), site.zone)
         return replace(self, lane=site.lane(self.lane).lane_id) if self.lane else self
 
 
@@ -206,6 +210,16 @@ def _filter(lane: str, types: list[str] | None, severity: str, search: str, *, p
     return _Filter(body, lane, least)
 
 
+def _check_dates(since: str, until: str, zone: ZoneInfo) -> None:
+    """Raise ConfigError with the option whose date the gateway would refuse."""
+    from gateway.web.http.dates import asked_period  # noqa: PLC0415  # other commands start faster without it
+
+    try:
+        asked_period(since, until, zone, names=("--since", "--until"))
+    except GatewayError as error:
+        raise ConfigError(str(error)) from error
+
+
 def _kind(name: str) -> int:
     if name.isdecimal():
         return int(name)
@@ -217,7 +231,7 @@ def _kind(name: str) -> int:
 
 def _shown(site: SiteNow, event: EventShown) -> str:
     lane = f"  [{event.lane_id}]" if event.lane_id else ""
-    when = site.time(datetime.fromisoformat(event.date_at))
+    when = site.time(event.date_at)
     return f"{event.id}  {when}  {event.severity.upper():7}  {event.name}{lane}: {event.description}"
 
 

@@ -7,9 +7,10 @@ from typing import Annotated
 from urllib.parse import quote
 
 import typer
+from pydantic import JsonValue
 
 from gateway.cli.client import Answer, save
-from gateway.cli.printing import print_answers
+from gateway.cli.printing import print_answers, print_value
 from gateway.cli.site_now import site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import ConfigError, GatewayError
@@ -76,6 +77,7 @@ def save_now(
     lane: Annotated[str, typer.Argument(metavar="LANE", help="The lane's id or name.")],
     data: Data = USUAL_DATA,
     url: Url = "",
+    as_json: JsonWanted = False,
 ) -> None:
     """Save what a lane did in the last two minutes, and fetch it into this folder.
 
@@ -85,12 +87,16 @@ def save_now(
         lane_id = site_now(gateway).lane(lane).lane_id
         saved = gateway.answer_of(_Saved, "/status/incident/save", {"lane_id": lane_id}).incident
         save(gateway, f"/status/incident/file/{saved.name}", Path(saved.name))
+    if as_json:
+        print_value(saved.model_dump(mode="json"))
+        return
     typer.echo(f"{saved.name}: run it again with `edge-gateway replay {saved.name}`")
 
 
 def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A saved incident.")],
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each event and answer.")] = False,
+    as_json: JsonWanted = False,
 ) -> None:
     """Run an incident through the lane machine of this release, and compare its answers with those of then.
 
@@ -102,7 +108,12 @@ def replay(
         incident = read_incident(file.read_bytes())
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
-    difference = _difference(incident, verbose=verbose)
+    difference = _difference(incident, verbose=verbose and not as_json)
+    if as_json:
+        print_value(_as_value(incident, difference))
+        if difference is not None:
+            raise typer.Exit(_DIFFERS)
+        return
     if difference is None:
         typer.echo(f"{incident.rules.lane.name}: all {len(incident.steps)} events are answered as they were")
         return
@@ -123,6 +134,19 @@ def _difference(incident: Incident, *, verbose: bool) -> Difference | None:
             "the lane machine cannot answer the events of this file: fetch the file again; when that does not help,"
             " report it with the file"
         ) from error
+
+
+def _as_value(incident: Incident, difference: Difference | None) -> JsonValue:
+    found: JsonValue = None
+    if difference is not None:
+        step = incident.steps[difference.place]
+        found = {
+            "place": difference.place,
+            "event": str(step.event),
+            "then": [str(command) for command in difference.taped],
+            "now": [str(command) for command in difference.now],
+        }
+    return {"lane": incident.rules.lane.name, "events": len(incident.steps), "difference": found}
 
 
 def _line(incident: Incident, place: int, step: TapedStep) -> str:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import JsonValue
 
 from gateway.cli.client import Answer, Gateway
-from gateway.cli.printing import print_answers
+from gateway.cli.printing import print_answers, print_value
+from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import GatewayError
 
@@ -67,7 +69,7 @@ class _Books(Answer):
 class _Whole(Answer):
     """One row with all its details."""
 
-    waiting: tuple[dict[str, object]]
+    waiting: tuple[dict[str, JsonValue]]
 
 
 @app.command("list")
@@ -88,24 +90,30 @@ def show(
         if as_json:
             print_answers(_rows(gateway, waiting=waiting))
             return
+        site = site_now(gateway)
         for row in _rows(gateway, waiting=waiting):
             found = True
-            typer.echo("\n".join(_lines(row)))
+            typer.echo("\n".join(_lines(site, row)))
         answer = gateway.answer_of(_Books, "/status/outbox/books", {})
     if not found:
         typer.echo("nothing waits for central" if waiting else "central refused nothing")
-    typer.echo("".join(f"{line}\n" for line in _why(answer.books.waiting, answer.reasons)), nl=False)
+    typer.echo("".join(f"{line}\n" for line in _why(site, answer.books.waiting, answer.reasons)), nl=False)
 
 
 @app.command("show")
-def one(number: _Number, data: Data = USUAL_DATA, url: Url = "") -> None:
-    """Show one record with all its fields, as JSON.
+def one(number: _Number, data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) -> None:
+    """Show one record with all its fields, a line each.
 
     Example: edge-gateway outbox show 17
     """
     with connected(data, url) as gateway:
         row = gateway.answer_of(_Whole, "/status/outbox/list", {"id": number}).waiting[0]
-    typer.echo(json.dumps(row, indent=2, ensure_ascii=False))
+        site = site_now(gateway)
+    if as_json:
+        print_value(row)
+        return
+    for name, value in {**row, "since": site.time(str(row["since"]))}.items():
+        typer.echo(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
 
 
 @app.command("retry")
@@ -171,7 +179,7 @@ def drop(
     with connected(data, url) as gateway:
         row = gateway.answer_of(_Rows, "/status/outbox/list", {"id": number}).waiting[0]
         if not yes:
-            typer.echo("\n".join(_lines(row)))
+            typer.echo("\n".join(_lines(site_now(gateway), row)))
             typer.confirm("Drop it?", abort=True)
         gateway.asked("/status/outbox/drop", {"id": number})
     typer.echo(f"{number} is dropped; central will never get it")
@@ -203,7 +211,7 @@ def _field(text: str) -> tuple[str, object]:
     return name, parsed if not isinstance(parsed, int | float) or json.dumps(parsed) == value else value
 
 
-def _why(waiting: int, reasons: Sequence[_Reason]) -> list[str]:
+def _why(site: SiteNow, waiting: int, reasons: Sequence[_Reason]) -> list[str]:
     """Return lines that say how many records wait, and how their last attempts ended."""
     if not waiting:
         return []
@@ -211,17 +219,20 @@ def _why(waiting: int, reasons: Sequence[_Reason]) -> list[str]:
         "1 record waits, and is sent once nothing below stands in its way:"
         if waiting == 1
         else f"{waiting} records wait, and are sent once nothing below stands in their way:",
-        *(f"    {one.count} x {one.kind} {one.action}, since {one.since}: {one.error or _UNTRIED}" for one in reasons),
+        *(
+            f"    {one.count} x {one.kind} {one.action}, since {site.time(one.since)}: {one.error or _UNTRIED}"
+            for one in reasons
+        ),
     ]
 
 
-def _lines(row: _Row) -> list[str]:
+def _lines(site: SiteNow, row: _Row) -> list[str]:
     tries = "1 try" if row.tries == 1 else f"{row.tries} tries"
     fields = json.dumps(row.fields, ensure_ascii=False)
     how = "nobody knows whether central has it" if row.unknown else "refused" if row.refused else "waits"
     if row.lost:
         how = "its file is lost at the site"
-    state = f"{how}, since {row.since}, {tries}"
+    state = f"{how}, since {site.time(row.since)}, {tries}"
     return [
         f"{row.id}  {row.kind} {row.record_id}: {row.action}  ({state})",
         *([f"    {'here' if row.lost else 'central'}: {row.error}"] if row.error else []),

@@ -6,12 +6,17 @@ import json
 from collections.abc import Iterable
 
 import typer
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 
 def print_json(told: bytes) -> None:
     """Print a gateway's answer as indented JSON."""
     typer.echo(json.dumps(json.loads(told), indent=2, ensure_ascii=False))
+
+
+def print_value(value: JsonValue) -> None:
+    """Print what a command found itself as indented JSON."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def print_answers(shown: Iterable[BaseModel]) -> None:

@@ -122,9 +122,15 @@ class SiteNow(Answer):
     central: Central | None
     books: Books | None
 
-    def time(self, moment: datetime) -> str:
-        """Return a moment in the site's time zone, as people write it."""
-        return moment.astimezone(ZoneInfo(self.gateway.timezone)).strftime(_TIME)
+    @property
+    def zone(self) -> ZoneInfo:
+        """The site's time zone."""
+        return ZoneInfo(self.gateway.timezone)
+
+    def time(self, moment: datetime | str) -> str:
+        """Return a moment in the site's time zone, as people write it. A text is one that the gateway wrote."""
+        known = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+        return known.astimezone(self.zone).strftime(_TIME)
 
     def lane(self, named: str) -> Lane:
         """Return the lane with this id or name. Raises ConfigError, which lists the site's lanes."""
@@ -145,7 +151,7 @@ class SiteAnswer(Answer):
     snapshot: SiteNow
 
 
-_TIME = "%Y-%m-%d %H:%M:%S"
+_TIME = "%Y-%m-%d %H:%M:%S %Z"
 _T = TypeVar("_T")
 PATH = "/status/now"
 

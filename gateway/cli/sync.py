@@ -10,6 +10,7 @@ import typer
 
 from gateway.cli.client import Answer, Gateway
 from gateway.cli.printing import print_answers
+from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import GatewayError
 
@@ -89,11 +90,12 @@ def status(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) 
     with connected(data, url) as gateway:
         state = _state(gateway)
         books = gateway.answer_of(_Outbox, "/status/outbox/books", {}).books
+        site = site_now(gateway)
     found = books.delivered + books.waiting + books.parked + books.replaced + books.dropped
     if as_json:
         print_answers((state, books))
     else:
-        typer.echo("\n".join(_lines(state)))
+        typer.echo("\n".join(_lines(site, state)))
         typer.echo(
             f"{books.accepted} accepted for central: {books.delivered} delivered, {books.waiting} waiting, "
             f"{books.parked} refused, {books.replaced} replaced by newer, {books.dropped} dropped"
@@ -118,7 +120,7 @@ def refresh(data: Data = USUAL_DATA, url: Url = "") -> None:
         state = _followed(
             gateway, lambda state: state.refreshing, away="everything is fetched again as soon as it does"
         )
-        typer.echo("\n".join(_lines(state)))
+        typer.echo("\n".join(_lines(site_now(gateway), state)))
         if state.incomplete:
             raise GatewayError("central sent incomplete or contradictory lists; the lines above say which")
 
@@ -160,17 +162,19 @@ def consumers(
     with connected(data, url) as gateway:
         path, body = ("list", {}) if forget is None else ("forget", {"account": forget})
         found = gateway.answer_of(_Consumers, f"/status/consumer/{path}", body).consumers
+        site = site_now(gateway)
     if as_json:
         print_answers(found)
         return
-    typer.echo("\n".join(map(_consumer_line, found)) or "nobody pulls the site's lists by cursor")
+    lines = [_consumer_line(site, consumer) for consumer in found]
+    typer.echo("\n".join(lines) or "nobody pulls the site's lists by cursor")
 
 
-def _consumer_line(consumer: _Consumer) -> str:
+def _consumer_line(site: SiteNow, consumer: _Consumer) -> str:
     what = consumer.list.replace("_", " ") + (f" ({consumer.filter})" if consumer.filter else "")
     left = "10000 or more" if consumer.unread >= _MOST_COUNTED else consumer.unread
     waited = "" if consumer.holds else "; the gateway no longer waits for it"
-    read = f"read up to {consumer.read_to}, {left} unread, asked last at {consumer.read_at}"
+    read = f"read up to {consumer.read_to}, {left} unread, asked last at {site.time(consumer.read_at)}"
     return f"{consumer.account}, {what}: {read}{waited}"
 
 
@@ -194,11 +198,11 @@ def _followed(gateway: Gateway, busy: Callable[[_State], bool], *, away: str) ->
     return state
 
 
-def _lines(state: _State) -> list[str]:
+def _lines(site: SiteNow, state: _State) -> list[str]:
     reach = {True: "central answers", False: f"central does not answer: {state.error}", None: "not tried yet"}
-    fetched = f"{state.pulled_at}: {state.pulled}" if state.pulled_at else "nothing was fetched yet"
+    fetched = f"{site.time(state.pulled_at)}: {state.pulled}" if state.pulled_at else "nothing was fetched yet"
     return [
-        f"{reach[state.reachable]}, since {state.since}",
+        f"{reach[state.reachable]}, since {site.time(state.since)}",
         fetched,
         *([f"under way: {state.progress}"] if state.progress else []),
         *(f"! {notice.text}" for notice in state.notices),

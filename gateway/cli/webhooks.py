@@ -9,6 +9,7 @@ import typer
 
 from gateway.cli.client import Answer, AnswerT
 from gateway.cli.printing import print_answers
+from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import GatewayError
 
@@ -59,12 +60,14 @@ def show(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) ->
 
     Example: edge-gateway webhooks list
     """
-    known = _ask(_Webhooks, data, url, "list", {}).webhooks
-    if as_json:
-        print_answers(known)
-        return
+    with connected(data, url) as gateway:
+        known = gateway.answer_of(_Webhooks, "/status/webhook/list", {}).webhooks
+        if as_json:
+            print_answers(known)
+            return
+        site = site_now(gateway)
     for webhook in known:
-        typer.echo("\n".join(_lines(webhook)))
+        typer.echo("\n".join(_lines(site, webhook)))
     if not known:
         typer.echo("no webhooks: programs register them with POST /api/v1/webhooks")
 
@@ -114,12 +117,12 @@ def _ask(shape: type[AnswerT], data: Path, url: str, what: str, body: dict[str, 
         return gateway.answer_of(shape, f"/status/webhook/{what}", body)
 
 
-def _lines(webhook: _Webhook) -> list[str]:
+def _lines(site: SiteNow, webhook: _Webhook) -> list[str]:
     state = f"disabled: {webhook.reason}" if webhook.reason else "enabled"
     ended = f"{webhook.delivered} delivered, {webhook.failed} failed, {webhook.dropped} dropped"
     return [
         f"{webhook.id}  {webhook.url}  ({state})",
-        f"    {', '.join(webhook.events)}; by {webhook.created_by} on {webhook.created_at}",
+        f"    {', '.join(webhook.events)}; by {webhook.created_by} on {site.time(webhook.created_at)}",
         f"    {webhook.waiting} waiting, {ended}",
         *([f"    the last try: {webhook.last_error}"] if webhook.last_error else []),
     ]

@@ -1,5 +1,6 @@
 """The program as people call it: what it says, where, and its exit status."""
 
+import json
 import signal
 import socket
 import subprocess
@@ -58,6 +59,17 @@ def test_good_site_is_one_line_and_one_per_warning(site, tmp_path):
         " the site file has no [[api.accounts]]: see edge-gateway users\n"
         "warning: lanes: the file has no lanes, so no gate opens; add [[lanes]]\n"
     )
+
+
+def test_check_tells_programs_what_it_found(site, tmp_path):
+    good = typed("check", "site.toml", "--json", cwd=tmp_path)
+    told = json.loads(good.stdout)
+    assert (good.returncode, told["good"], told["faults"]) == (0, True, [])
+    assert told["warnings"] == ["lanes: the file has no lanes, so no gate opens; add [[lanes]]"]
+    site.write_text(BARE_SITE + "colour = 1\n")
+    bad = typed("check", "site.toml", "--json", cwd=tmp_path)
+    assert (bad.returncode, bad.stderr) == (2, "")
+    assert json.loads(bad.stdout)["faults"] == ["api.colour: unknown key"]
 
 
 @pytest.mark.parametrize("command", ["check", "run"])

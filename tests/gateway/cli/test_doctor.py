@@ -19,6 +19,7 @@ def test_doctor_lists_what_is_wrong_with_what_to_do(tmp_path):
     for problem in verdict["problems"]:
         assert problem["title"] in shown.stdout
         assert f"  1. {problem['steps'][0]}" in shown.stdout
+        assert problem["since"] not in shown.stdout  # people read the site's time
 
 
 def test_doctor_without_a_gateway_says_so(tmp_path):

@@ -31,6 +31,13 @@ def test_a_torn_file_is_refused_in_a_sentence(tmp_path):
             replay(file)
 
 
+def test_replay_tells_programs_what_it_found():
+    done = CliRunner().invoke(app, ["replay", str(SAVED), "--json"], obj=Invocation())
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["difference"]) == (0, None)
+    assert told["events"] > 0
+
+
 @pytest.mark.parametrize("options", [(), ("--verbose",)])
 def test_a_value_that_no_lane_has_is_told_in_a_sentence(tmp_path, options):
     content = json.loads(gzip.decompress(SAVED.read_bytes()))

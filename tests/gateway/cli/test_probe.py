@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import socket
 from contextlib import asynccontextmanager
 
@@ -249,6 +250,10 @@ def test_drivers_and_profiles_are_listed(tmp_path):
     for word in ("modbus-gate", "modbus-io", "serial-reader", "wago-750", "Modbus RTU 115200 8N1, unit 10", "faulty"):
         assert word in result.stdout
     assert within("drivers", "roger-b70").stdout == (SHIPPED_PROFILES / "roger-b70.toml").read_text() + "\n"
+    told = json.loads(within("drivers", "--profiles", own, "--json").stdout)
+    assert "modbus-gate" in [one["driver"] for one in told["drivers"]]
+    assert {one["profile"]: one["device"] for one in told["profiles"]}["mine"] == "faulty"
+    assert json.loads(within("drivers", "roger-b70", "--json").stdout)["name"]
     assert "no profile 'none-such'" in str(within("drivers", "none-such").exception)
 
 

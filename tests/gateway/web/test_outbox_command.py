@@ -45,15 +45,19 @@ async def waiting(gateway):
 @pytest.mark.timeout(180)  # many programs are started
 async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(gateway, outbox, refused):
     listed, shown, unknown, none = await asyncio.gather(
-        outbox("list"), outbox("show", str(refused)), outbox("retry", "999"), outbox("edit", str(refused), "note")
+        outbox("list"),
+        outbox("show", str(refused), "--json"),
+        outbox("retry", "999"),
+        outbox("edit", str(refused), "note"),
     )
     assert listed[::2] == (0, "")
     assert listed[1].splitlines()[:3] == [
-        f"{refused}  access_card 4001: update  (refused, since 2026-01-01T00:00:00.000Z, 1 try)",
+        f"{refused}  access_card 4001: update  (refused, since 2025-12-31 19:00:00 EST, 1 try)",
         "    central: note: too short",
         '    {"note": "n", "pin": "****"}',
     ]
     assert json.loads(shown[1])["fields"]["note"] == "n"
+    assert "\nsince: 2025-12-31 19:00:00 EST\n" in (await outbox("show", str(refused)))[1]
     assert unknown == (1, "", "edge-gateway: the gateway refused: nothing waits under the number 999\n")
     assert none == (1, "", "edge-gateway: 'note' is not FIELD=VALUE\n")
 
@@ -78,7 +82,7 @@ async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(gatewa
         "central refused nothing",
         "2 records wait, and are sent once nothing below stands in their way:",
     )
-    assert "    1 x access_card update, since 2026-01-01T00:00:00.000Z: not tried yet" in why
+    assert "    1 x access_card update, since 2025-12-31 19:00:00 EST: not tried yet" in why
     assert f"{refused}  access_card" in (await outbox("list", "--all"))[1]
     await gateway.store.outbox.park(row, error="note: too short")
     assert (await outbox("drop", str(refused), "--yes"))[:2] == (

@@ -154,7 +154,7 @@ async def test_an_export_that_fails_leaves_the_file_of_before_and_says_why(call,
     folder.mkdir()
     file = folder / "january.csv"
     file.write_text("of yesterday")
-    with pytest.raises(ConfigError, match="must be a date like 2026-01-31"):
+    with pytest.raises(ConfigError, match="--since: must be a date like 2026-01-31"):
         await call("events", "export", file, "--since", "yesterday")
     with pytest.raises(ConfigError, match="there is no lane 'nowhere'"):
         await call("events", "export", file, "--lane", "nowhere")
@@ -202,6 +202,8 @@ async def test_what_a_lane_did_is_saved_fetched_and_replayed(call, tmp_path, mon
     done = await asyncio.to_thread(CliRunner().invoke, app, ["replay", name, "--verbose"], obj=Invocation())
     assert done.exit_code == 0
     assert "all 1 events are answered as they were" in done.stdout
+    saved = json.loads((await call("incidents", "save", "entry", "--json"))[1])
+    assert (tmp_path / saved["name"]).stat().st_size == saved["size"]
     with pytest.raises(GatewayError, match="there is no incident"):
         await call("incidents", "fetch", "nothing.incident")
     for name in ("a b", "é.incident", "../../etc/passwd", "?x#y"):
