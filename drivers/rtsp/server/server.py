@@ -15,6 +15,7 @@ from drivers.rtsp.server.session import Feed, RtspSession
 log = structlog.get_logger(__name__)
 
 _MOST_VIEWERS = 64
+_IDLE_SECONDS = 75.0
 
 
 class ServedStream:
@@ -62,9 +63,18 @@ class RtspServer:
         streams: the streams by path (`/gate1`); may change while serving.
         host: the address to listen on.
         port: the port to listen on; 0 takes a free one.
+        idle_seconds: a viewer that sends neither a request nor a report for so long is taken for gone.
     """
 
-    def __init__(self, *, streams: Mapping[str, ServedStream], host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        streams: Mapping[str, ServedStream],
+        host: str = "127.0.0.1",
+        port: int = 0,
+        idle_seconds: float = _IDLE_SECONDS,
+    ) -> None:
+        self._idle_seconds = idle_seconds
         self._streams = streams
         self._host = host
         self._wanted_port = port
@@ -97,7 +107,12 @@ class RtspServer:
             return
         self._connections[writer] = asyncio.current_task()
         session = RtspSession(
-            reader=reader, writer=writer, streams=self._streams, identity=secrets.token_hex(8), host=self._host
+            reader=reader,
+            writer=writer,
+            streams=self._streams,
+            identity=secrets.token_hex(8),
+            host=self._host,
+            idle_seconds=self._idle_seconds,
         )
         try:
             await session.run()

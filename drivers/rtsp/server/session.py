@@ -32,7 +32,6 @@ _BEGIN_SECONDS = 1_600_000_000
 
 _REALM = "edge-gateway"
 _FORMAT_SECONDS = 5.0
-_IDLE_SECONDS = 75.0
 _SEND_SECONDS = 10.0
 _SESSION_TIMEOUT = 60
 _LONGEST_HEAD = 16_384
@@ -141,7 +140,7 @@ class Stream(Protocol):
 
 
 class RtspSession:
-    """The session of one connection. It lasts until the viewer ends it, asks nothing for 75 s or takes no packets."""
+    """The session of one connection. It lasts until the viewer ends it, falls silent, or does not take its packets."""
 
     def __init__(
         self,
@@ -151,12 +150,15 @@ class RtspSession:
         streams: Mapping[str, Stream],
         identity: str,
         host: str,
+        idle_seconds: float,
     ) -> None:
+        """See RtspServer for `idle_seconds`."""
         self._reader = reader
         self._writer = writer
         self._streams = streams
         self._identity = identity
         self._host = host
+        self._idle_seconds = idle_seconds
         self._nonce = secrets.token_hex(16)
         self._stream: Stream | None = None
         self._path = ""
@@ -200,12 +202,14 @@ class RtspSession:
         return f"{self._identity};timeout={_SESSION_TIMEOUT}"
 
     async def _request(self) -> RtspRequest:
-        """Read the next request; skip interleaved packets from the viewer (its reports)."""
-        async with asyncio.timeout(_IDLE_SECONDS):
+        """Read the next request; interleaved packets before it, the viewer's reports, only show that it is there."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(self._idle_seconds) as limit:
             while (first := await self._reader.readexactly(1)) in (b"$", b"\r", b"\n"):
                 if first == b"$":
                     header = await self._reader.readexactly(3)
                     await self._reader.readexactly(int.from_bytes(header[1:], "big"))
+                    limit.reschedule(loop.time() + self._idle_seconds)
             try:
                 head = first + await self._reader.readuntil(b"\r\n\r\n")
             except asyncio.LimitOverrunError as error:

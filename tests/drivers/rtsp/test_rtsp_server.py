@@ -19,13 +19,13 @@ from drivers.rtsp.server.server import RtspServer, ServedStream
 
 
 @asynccontextmanager
-async def serving(credentials=None):
+async def serving(credentials=None, **limits):
     feed = Fanout()
     stream = ServedStream(feed=feed, credentials=credentials)
     card = testcard.TestCard(name="Gate 1", time_code=lambda: "12:34", width=320, height=180, keyframe_seconds=0.4)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(card.run(feed))
-        async with RtspServer(streams={"/gate": stream}) as server:
+        async with RtspServer(streams={"/gate": stream}, **limits) as server:
             yield server, stream
         running.cancel()
 
@@ -114,6 +114,28 @@ async def test_each_fault_of_a_camera_is_told_apart():
         await asyncio.to_thread(read, RtspSource(url=url.replace("//", "//u:s3cret@")), 1)
     assert "s3cret" not in str(caught.value)
     assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("reports", [True, False])
+async def test_a_viewer_that_sends_reports_alone_is_there(reports):
+    """RFC 2326, A.2: reports of a receiver keep its session."""
+    asked = ("SETUP", "/trackID=0", "\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1"), ("PLAY", "", "")
+    session = ""
+    async with serving(idle_seconds=1.0) as (server, _stream):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        with closing(writer.transport):
+            for number, (method, track, more) in enumerate(asked, start=1):
+                line = f"{method} {server.url('/gate')}{track} RTSP/1.0"
+                writer.write(f"{line}\r\nCSeq: {number}{session}{more}\r\n\r\n".encode())
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                assert "200 OK" in head
+                session = "\r\nSession: " + head.partition("Session: ")[2].partition(";")[0]
+            with suppress(TimeoutError):
+                async with asyncio.timeout(3):
+                    while await reader.read(65_536):
+                        if reports:
+                            writer.write(b"$\x01\x00\x08\x80\xc9\x00\x01\x00\x00\x00\x01")
+            assert reader.at_eof() is not reports
 
 
 async def test_rubbish_ends_that_connection_alone():
