@@ -55,7 +55,7 @@ class Incidents:
             self._woken.set()
 
     async def run(self) -> None:
-        """Save tapes as they fall due, until cancelled. A disk error is only logged."""
+        """Save tapes as they fall due, until cancelled. A disk error is only logged, and a lane that is gone too."""
         while True:
             now = self._clock.monotonic()
             for lane_id in [lane_id for lane_id, at in self._due.items() if at <= now]:
@@ -63,7 +63,7 @@ class Incidents:
                 self._saved_at[lane_id] = now
                 try:
                     await self.save(lane_id)
-                except StoreError as error:
+                except (StoreError, NotFoundError) as error:
                     log.warning("incident_not_saved", lane=lane_id, error=str(error))
             self._woken.clear()
             wait = min(self._due.values(), default=now + _EACH_SECONDS) - self._clock.monotonic()

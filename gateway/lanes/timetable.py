@@ -18,8 +18,8 @@ _LOCKS = {
     Stance.OPEN: "does not lock the lane down",
 }
 _HOLDS = {
-    Stance.SECURE: "does not hold the gate open",
-    Stance.USUAL: "does not hold the gate open",
+    Stance.SECURE: "does not begin to hold the gate open",
+    Stance.USUAL: "does not begin to hold the gate open",
     Stance.OPEN: "holds the gate open by the clock as it is",
 }
 

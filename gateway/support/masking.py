@@ -84,12 +84,17 @@ def _cut(match: re.Match[str]) -> str:
 
 
 def _without_comment(line: str) -> str:
-    """Return a line of TOML without its comment, which begins at a # outside of quotes."""
-    quote = ""
+    """Return a line of TOML without its comment, which begins at a # outside of quotes.
+
+    A backslash escapes only between double quotes.
+    """
+    quote, is_escaped = "", False
     for place, character in enumerate(line):
-        if quote:
-            if character == quote and line[place - 1] != "\\":
-                quote = ""
+        if is_escaped:
+            is_escaped = False
+        elif quote:
+            is_escaped = character == "\\" and quote == '"'
+            quote = "" if character == quote else quote
         elif character in "\"'":
             quote = character
         elif character == "#":

@@ -167,6 +167,17 @@ async def test_an_alarm_is_saved_once_with_what_follows(incidents, monkeypatch):
     assert replayed(read_incident(incidents.path_of(one.name).read_bytes())) is None
 
 
+async def test_an_alarm_of_a_lane_that_is_gone_by_then_ends_nothing(incidents, monkeypatch):
+    monkeypatch.setattr(saving, "AFTER_SECONDS", 0.05)
+    running = asyncio.get_running_loop().create_task(incidents.run())
+    incidents.alarm("gone")
+    incidents.alarm("in")
+    assert await until(incidents.saved)
+    assert not running.done()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
 async def test_the_newest_files_are_kept(incidents, monkeypatch):
     monkeypatch.setattr(saving, "MOST_FILES", 2)
     names = []

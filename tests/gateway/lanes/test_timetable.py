@@ -88,7 +88,7 @@ def test_what_a_clock_that_is_not_trusted_means_is_said_where_there_are_schedule
     unsure = at("2026-01-15T08:00:00", trusted=False)
     assert TIMETABLE.doubt(unsure) == (
         "the time is not certain; until it is, the schedule locks and unlocks the lane by the clock as it is and "
-        "does not hold the gate open"
+        "does not begin to hold the gate open"
     )
     assert TIMETABLE.doubt(at("2026-01-15T08:00:00")) == ""
     assert Timetable(calendar=HERE).doubt(unsure) == ""

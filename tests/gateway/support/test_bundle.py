@@ -40,14 +40,14 @@ id = "readers"
 url = "serial:/dev/serial/by-id/usb-FTDI_FT232R_USB_UART_A50285BI-if00-port0"
 [[devices]]
 id = 105
-name = "Reader"
+name = 'Reader\\'   # {COMMENT}
 driver = "osdp-reader"
 link = "readers"
 address = 1
 key = "reader-key"
 [[cameras]]
 id = 201
-name = "Yard"
+name = "Yard \\"A\\" \\\\"   # {COMMENT} "
 url = "rtsp://127.0.0.1:1/stream?channel={QUERY}"
 username = "gate"
 password = "camera"
