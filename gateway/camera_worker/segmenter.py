@@ -157,7 +157,7 @@ class Segmenter:
     Args:
         camera_id: the camera's id.
         media: the media folder.
-        segment_seconds: a segment of at least this length ends at the next keyframe.
+        segment_seconds: a segment of this length, or up to an eighth less, ends at the next keyframe.
         finished: called with each durable segment, unless there is a `shelf`.
         gap: the reason why footage is missing before the first segment.
         shelf: the shelf for segments; None to write them to the disk at once.
@@ -183,6 +183,7 @@ class Segmenter:
         self._camera_id = camera_id
         self._media = media
         self._segment_ticks = int(segment_seconds * TICKS_PER_SECOND)
+        self._shortest_ticks = self._segment_ticks * 7 // 8
         self._gap = gap
         self._format: VideoFormat | None = None
         self._sound: AudioFormat | None = None
@@ -311,7 +312,7 @@ class Segmenter:
         current = self._open
         if current is None:
             return True
-        if frame.pts - current.first_pts >= self._segment_ticks or self._is_overlong(frame):
+        if frame.pts - current.first_pts >= self._shortest_ticks or self._is_overlong(frame):
             return True
         if current.entry is Entry.NONE and frame.entry is not Entry.NONE:
             return True  # players can begin here, but not at the segment's first picture, where it was cut by time

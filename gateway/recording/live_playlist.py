@@ -20,16 +20,16 @@ _TARGETS = 4
 """A playlist has at least this many target durations, because a player stays three behind the end."""
 _LONGEST_HOLE = 10
 _MICROS = 1_000_000
-_STEP_SECONDS = 2
+_SHORTEST_TARGET = 2
+"""In seconds. A camera's first segment is about as long at least, and nothing is known of longer ones yet."""
 
 
 def live_target(longest: int) -> int:
     """Return the target duration in whole seconds for a camera's longest segment ever (micros).
 
-    A quarter is added, and the result is rounded up to two seconds. So it stays the same unless the camera begins to
-    send much longer groups of pictures than ever before.
+    It is no longer than it must be, since players stay three target durations behind (RFC 8216bis, 4.4.3.8).
     """
-    return max(1, -(-longest * 5 // (4 * _MICROS * _STEP_SECONDS))) * _STEP_SECONDS
+    return max(_SHORTEST_TARGET, (longest + _MICROS // 2) // _MICROS)
 
 
 def listed(segments: Sequence[Segment], *, target: int) -> tuple[Segment, ...]:

@@ -6,47 +6,24 @@ Run: pytest tests/benchmarks/test_page_traffic.py -m benchmark -s
 from __future__ import annotations
 
 import http.client
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
+from running_demo import running_demo
 
 from gateway.cli.client import LocalConnection
-from gateway.runtime.unix_sockets import INTERFACE_SOCKET
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(180)]
 SETTLES_SECONDS = 25
 SECONDS = 30
 
 
-@contextmanager
-def demo(folder: Path, *options: str) -> Iterator[Path]:
-    """A demo whose cameras record; gives the gateway's run folder."""
-    words = [sys.executable, "-m", "gateway", "demo", "--data", folder, "--port", "0", "--central-port", "0", *options]
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-    run = folder / "gateway" / "run"
-    try:
-        until = time.monotonic() + 60
-        while not (run / INTERFACE_SOCKET).exists():
-            assert time.monotonic() < until, "the demo did not start"
-            time.sleep(0.2)  # noqa: TID251 (a program without a loop)
-        time.sleep(SETTLES_SECONDS)  # noqa: TID251 (likewise)
-        yield run
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=30)
-
-
 @pytest.mark.parametrize(
     ("options", "limit"), [(("--no-traffic",), 2_000), ((), 8_000)], ids=["nothing goes on", "vehicles"]
 )
 def test_traffic_of_an_open_page(tmp_path, options, limit):
-    with demo(tmp_path / "demo", *options) as run:
+    with running_demo(tmp_path / "demo", *options) as run:
+        time.sleep(SETTLES_SECONDS)  # noqa: TID251 (a program without a loop)
         connection = LocalConnection(run)
         connection.request("GET", "/status/live")
         stream = connection.getresponse()
