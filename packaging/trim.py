@@ -1,12 +1,13 @@
 """Remove from a virtual environment what a running gateway never uses.
 
-Debug information of compiled modules, their sources, type stubs, the libraries' own tests, and two encoders of av's
-FFmpeg, which weigh as much as the rest of it. The installation trial runs recording, WebRTC, OSDP and TLS from the
-trimmed environment. Called as `trim.py ENVIRONMENT`; needs binutils.
+Debug information of compiled modules, their sources, type stubs, the libraries' own tests, two encoders of av's
+FFmpeg, which weigh as much as the rest of it, and what botocore knows of services other than S3. The installation trial
+runs recording, WebRTC, OSDP and TLS from the trimmed environment. Called as `trim.py ENVIRONMENT`; needs binutils.
 """
 
 from __future__ import annotations
 
+import gzip
 import platform
 import shutil
 import subprocess
@@ -16,6 +17,8 @@ from pathlib import Path
 UNUSED_ENCODERS = ("libx265", "libSvtAv1Enc")
 """Encoders of H.265 and AV1 in av.libs. Streams of cameras are stored as they come, and decoded by other libraries."""
 
+_OF_S3 = frozenset({"s3", "endpoints.json", "partitions.json", "sdk-default-configuration.json", "_retry.json"})
+"""What botocore reads of its data to speak with an S3 store."""
 _SOURCES = frozenset({".pyx", ".pxd", ".pxi", ".pyi", ".c", ".h", ".a"})
 _TESTS = frozenset({"test", "tests"})
 _RETURN_NOTHING = {"x86_64": "xor %eax, %eax\nret", "aarch64": "mov x0, #0\nret"}
@@ -32,8 +35,20 @@ def trim(environment: Path) -> None:
         if package.name == "av.libs":
             for name in UNUSED_ENCODERS:
                 empty(package, name)
+        if package.name == "botocore":
+            keep_s3(package / "data")
     compiled = [path for path in environment.rglob("*.so*") if path.is_file() and not path.is_symlink()]
     subprocess.run(["strip", "--strip-debug", *compiled], check=True)
+
+
+def keep_s3(data: Path) -> None:
+    """Remove every other service from botocore's data, and compress the longest file, which it also reads so."""
+    for path in data.iterdir():
+        if path.name not in _OF_S3:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    endpoints = data / "endpoints.json"
+    endpoints.with_suffix(".json.gz").write_bytes(gzip.compress(endpoints.read_bytes(), mtime=0))
+    endpoints.unlink()
 
 
 def empty(folder: Path, name: str) -> None:

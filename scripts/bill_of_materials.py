@@ -41,6 +41,7 @@ _TOLD = {
     "BSD": "BSD-3-Clause",
     "BSD License": "BSD-3-Clause",
     "ISC License (ISCL)": "ISC",
+    "LGPL-2.1": "LGPL-2.1-or-later",  # paramiko; each of its files says "or any later version"
     "MIT License": "MIT",
     "Python Software Foundation License": "PSF-2.0",
 }
@@ -50,6 +51,7 @@ _INSIDE = {
     "of their own. Whoever passes the package on offers the source of FFmpeg and x264 with it",
     "cryptography": "OpenSSL, under Apache-2.0",
     "libosdp": "the C library of the same name, under Apache-2.0",
+    "pynacl": "libsodium, under ISC",
     "pylibsrtp": "libsrtp, under BSD-3-Clause",
     "tzdata": "the time zone database, in the public domain",
 }
@@ -93,7 +95,7 @@ def licence_of(found: Distribution) -> str:
     """Return a licence as an expression of SPDX, "" where the metadata does not tell."""
     told = found.metadata
     if expression := told.get("License-Expression"):
-        return str(expression)
+        return _TOLD.get(expression, str(expression))
     classifiers = [item.rpartition(":: ")[2] for item in told.get_all("Classifier") or () if item.startswith("License")]
     words = str(told.get("License") or "").strip()
     if words in ALLOWED:

@@ -159,10 +159,8 @@ def test_a_site_file_of_the_documents_is_good(document, part, tmp_path):
     authorities.write_bytes(made.authority)
     path = tmp_path / "site.toml"
     path.write_text(part.replace("/etc/edge-gateway/receivers-ca.pem", str(authorities)))
-    secrets = Secrets(
-        folder=tmp_path,
-        environ={"EDGE_GATEWAY_SECRET_TECHNICIAN_PASSWORD": "x", "EDGE_GATEWAY_SECRET_CENTRAL": "x"},
-    )
+    named = ("TECHNICIAN_PASSWORD", "CENTRAL", "BACKUP_KEY", "BACKUP_ACCESS_KEY", "BACKUP_SECRET_KEY")
+    secrets = Secrets(folder=tmp_path, environ={f"EDGE_GATEWAY_SECRET_{name}": "x" for name in named})
     lanes = [lane.name for lane in load(path, secrets=secrets).lanes]
     assert lanes == (["Entry"] if "[[lanes]]" in part else [])
 

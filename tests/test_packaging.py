@@ -10,11 +10,14 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
+import botocore
 import pytest
 from lacks import lacks
 from running_gateway import PROGRAM
+from s3_store import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, S3Store
 
 from gateway.cli.commands import NAMED
 
@@ -84,6 +87,45 @@ def test_an_emptied_library_loads_and_answers_nothing(tmp_path):
     assert "spare" not in run("nm", "-D", tmp_path / needed).stdout
     assert "RWE" not in run("readelf", "-lW", tmp_path / needed).stdout
     assert ctypes.CDLL(str(tmp_path / user)).ask() == 0
+
+
+SENDER = """
+import sys
+from pathlib import Path
+import botocore
+from gateway.backup.s3 import S3Place
+from gateway.site.backup_section import S3Address
+
+trimmed, file, endpoint, bucket, region, access_key, secret_key = sys.argv[1:]
+assert Path(botocore.__file__).is_relative_to(trimmed), botocore.__file__
+keys = {"access_key": access_key, "secret_key": secret_key}
+place = S3Place(S3Address(bucket, "yard"), endpoint=endpoint, region=region, ca_file=None, **keys)
+place.put(Path(file), "1.backup.tar.gz")
+print(place.names())
+place.delete("1.backup.tar.gz")
+"""
+
+
+def test_trimmed_botocore_still_signs_sends_and_lists(tmp_path):
+    package = tmp_path / "trimmed" / "botocore"
+    shutil.copytree(Path(botocore.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    module("trim").keep_s3(package / "data")
+    assert sum(path.stat().st_size for path in package.rglob("*") if path.is_file()) < 3_000_000
+    file = tmp_path / "made"
+    file.write_bytes(b"a backup")
+    with S3Store().served() as store:
+        sender = [tmp_path, file, store.endpoint, BUCKET, REGION, ACCESS_KEY, SECRET_KEY]
+        environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(package.parent)}
+        sent = subprocess.run(
+            [sys.executable, "-c", SENDER, *sender],
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+            env=environ,
+        )
+    assert (sent.returncode, sent.stdout, sent.stderr) == (0, "['1.backup.tar.gz']\n", "")
+    assert store.objects == {}
 
 
 def library(folder, name, code, *needs):

@@ -47,11 +47,18 @@ def test_systemd_accepts_the_unit_silently(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("unit", "most"),
-    [("edge-gateway.service", 1.5), ("edge-gateway-clock.service", 0.5), ("edge-gateway-backup.service", 1.5)],
+    ("unit", "drop_in", "most"),
+    [
+        ("edge-gateway.service", "", 1.5),
+        ("edge-gateway-clock.service", "", 0.5),
+        ("edge-gateway-backup.service", "", 1.5),
+        ("edge-gateway-backup.service", "edge-gateway-backup-elsewhere.conf", 2.2),
+    ],
 )
-def test_the_units_are_exposed_little(unit, most):
-    words = [tool("systemd-analyze"), "security", "--offline=true", "--no-pager", SYSTEMD / unit]
+def test_the_units_are_exposed_little(unit, drop_in, most, tmp_path):
+    whole = tmp_path / unit
+    whole.write_text((SYSTEMD / unit).read_text() + ((SYSTEMD / drop_in).read_text() if drop_in else ""))
+    words = [tool("systemd-analyze"), "security", "--offline=true", "--no-pager", whole]
     judged = subprocess.run(words, capture_output=True, text=True, timeout=50, check=True).stdout
     found = re.search(r"Overall exposure level for \S+: (\d+\.\d)", judged)
     assert found, judged

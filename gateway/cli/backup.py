@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,10 +18,10 @@ from gateway.runtime.clock import SystemClock, iso_utc
 
 if TYPE_CHECKING:
     from gateway.backup.archive import Manifest
+    from gateway.site.backup_section import BackupSection, S3Address, SftpAddress
 
 _USUAL_SITE = Path("/etc/edge-gateway/site.toml")
 _PASSPHRASE = "EDGE_GATEWAY_BACKUP_PASSPHRASE"  # noqa: S105 (the name of a variable)
-_SUFFIX = ".backup.tar.gz"
 
 _Site = Annotated[Path, typer.Option("--site", metavar="SITE.toml", help="The site file.", show_default=True)]
 _PassphraseFile = Annotated[
@@ -33,12 +37,24 @@ _WithoutSecrets = Annotated[bool, typer.Option("--without-secrets", help="Leave 
 
 def backup(
     target: Annotated[
-        Path, typer.Argument(metavar="FILE|DIR", help="The file to write, or a folder in which it gets a name.")
-    ],
+        str,
+        typer.Argument(
+            metavar="[FILE|DIR|ADDRESS]",
+            help="The file to write, or a folder, sftp://… or s3://… in which it gets a name; else \\[backup] target.",
+            show_default=False,
+        ),
+    ] = "",
     *,
     keep: Annotated[
-        int, typer.Option("--keep", metavar="COUNT", min=0, help="Delete older backups in DIR but so many; 0: none.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            "--keep",
+            metavar="COUNT",
+            min=0,
+            help="Delete older backups there but so many; 0: none. \\[backup] keep for its target, else 0.",
+            show_default=False,
+        ),
+    ] = None,
     site: _Site = _USUAL_SITE,
     data: Data = USUAL_DATA,
     passphrase_file: _PassphraseFile = None,
@@ -47,38 +63,82 @@ def backup(
     """Write a backup: databases, site file, profiles, sealed secrets. The gateway may run meanwhile.
 
     Footage is not in it. Events name people and plates, so keep it where only those may read it who may know them.
+    The section `backup` of the site file says how a far place is reached, and where a backup goes without an address.
+    One in a far place is read back and compared before it counts.
 
     Example: edge-gateway backup /media/usb/north-yard.backup.tar.gz
+
+    Example: edge-gateway backup sftp://gate@backup.example.com/srv/north-yard
+
+    Example: edge-gateway backup s3://yard-backups/north-yard
     """
     import importlib.metadata  # noqa: PLC0415  # help answers faster
 
+    from gateway.backup.destinations import SUFFIX, far_place, split  # noqa: PLC0415
     from gateway.backup.making import Place, make_backup  # noqa: PLC0415
     from gateway.site import Secrets, load, secrets_folder  # noqa: PLC0415
+    from gateway.site.backup_section import BackupSection  # noqa: PLC0415
 
-    name = load(site, secrets=Secrets(folder=secrets_folder(site))).site.name if site.is_file() else ""
+    secrets = Secrets(folder=secrets_folder(site))
+    loaded = load(site, secrets=secrets) if site.is_file() else None
+    section = BackupSection() if loaded is None else loaded.backup
+    address = _address(target or section.target)
+    kept = keep if keep is not None else 0 if target else section.keep
     passphrase = "" if without_secrets else _passphrase(passphrase_file, new=True)
     now = iso_utc(SystemClock().wall().micros)
-    file = target / f"{now[:23].replace(':', '')}{_SUFFIX}" if target.is_dir() else target
-    if not file.parent.is_dir():
-        raise ConfigError(f"there is no folder {file.parent}")
-    make_backup(
-        Place(site_file=site, data=data),
-        file,
-        passphrase=passphrase,
-        site=name,
-        version=importlib.metadata.version("edge-gateway"),
-        made_at=now,
-    )
-    typer.echo(f"{file} is written, {file.stat().st_size // 1024 + 1} kB{', without secrets' * (not passphrase)}")
-    if keep and target.is_dir():
-        for older in sorted(target.glob(f"*{_SUFFIX}"))[:-keep]:
-            older.unlink()
-            typer.echo(f"{older} is deleted: {keep} are kept")
+    usual_name = f"{now[:23].replace(':', '')}{SUFFIX}"
+
+    def write(file: Path) -> None:
+        make_backup(
+            Place(site_file=site, data=data),
+            file,
+            passphrase=passphrase,
+            site="" if loaded is None else loaded.site.name,
+            version=importlib.metadata.version("edge-gateway"),
+            made_at=now,
+        )
+
+    if isinstance(address, Path):
+        file = address / usual_name if address.is_dir() else address
+        if not file.parent.is_dir():
+            raise ConfigError(f"there is no folder {file.parent}")
+        write(file)
+        _tell_written(str(file), file, passphrase)
+        if kept and address.is_dir():
+            for older in sorted(address.glob(f"*{SUFFIX}"))[:-kept]:
+                older.unlink()
+                typer.echo(f"{older} is deleted: {kept} are kept")
+        return
+    folder, name = split(address)
+    far = far_place(folder, section, secrets.get)
+    far.names()  # what cannot be reached is told before all the work
+    with tempfile.TemporaryDirectory(prefix=".backup-", dir=data if data.is_dir() else None) as near:
+        draft = Path(near) / "draft"
+        write(draft)
+        far.put(draft, name or usual_name)
+        _tell_written(f"{folder}/{name or usual_name}", draft, passphrase)
+    if kept and not name:
+        for old in far.names()[:-kept]:
+            far.delete(old)
+            typer.echo(f"{folder}/{old} is deleted: {kept} are kept")
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|ADDRESS", help="The backup; with an sftp://… or s3://… folder, the newest that is there."
+        ),
+    ],
     *,
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings",
+            metavar="FILE",
+            help="Where \\[backup] says how ADDRESS is reached, else the site file; secrets are beside it.",
+        ),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Only check the backup; change nothing.")] = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Keep what is there under another name, and take its place.")
@@ -94,20 +154,79 @@ def restore(
     people sign in anew, and each record that waits for central is looked for there before it is sent.
 
     Example: edge-gateway restore /media/usb/north-yard.backup.tar.gz
+
+    Example: edge-gateway restore sftp://gate@backup.example.com/srv/north-yard --settings /root/site.toml
+
+    Example: edge-gateway restore s3://yard-backups/north-yard/2026-01-01T032000.000.backup.tar.gz --check
     """
     from gateway.backup.making import Place  # noqa: PLC0415  # help answers faster
     from gateway.backup.restoring import has_secrets, verify  # noqa: PLC0415
     from gateway.backup.restoring import restore as put_back  # noqa: PLC0415
 
-    passphrase = "" if without_secrets or not has_secrets(file) else _passphrase(passphrase_file, new=False)
-    if check:
-        typer.echo(f"{file} is good: {_told(verify(file, passphrase=passphrase))}")
-        return
-    manifest = put_back(file, Place(site_file=site, data=data), passphrase=passphrase, replace=replace)
+    with _fetched(source, settings or site) as (file, called):
+        passphrase = "" if without_secrets or not has_secrets(file) else _passphrase(passphrase_file, new=False)
+        if check:
+            typer.echo(f"{called} is good: {_told(verify(file, passphrase=passphrase))}")
+            return
+        manifest = put_back(file, Place(site_file=site, data=data), passphrase=passphrase, replace=replace)
     typer.echo(f"restored {_told(manifest)}")
     if manifest.has_secrets and not passphrase:
         typer.echo(f"Secrets are not restored: put them in {site.parent / 'secrets'} and {site.parent / 'tls'}.")
     typer.echo(f"Next: edge-gateway check {site}, then systemctl start edge-gateway")
+
+
+def _tell_written(called: str, file: Path, passphrase: str) -> None:
+    typer.echo(f"{called} is written, {file.stat().st_size // 1024 + 1} kB{', without secrets' * (not passphrase)}")
+
+
+def _address(text: str) -> Path | SftpAddress | S3Address:
+    from gateway.site.backup_section import backup_address  # noqa: PLC0415  # help answers faster
+
+    try:
+        return backup_address(text)
+    except ValueError as error:
+        raise ConfigError(f"the address {error}") from error
+
+
+@contextmanager
+def _fetched(source: str, settings: Path) -> Iterator[tuple[Path, str]]:
+    """Yield a backup's file, and its name for people. One that is elsewhere is fetched meanwhile."""
+    from gateway.backup.destinations import far_place, split  # noqa: PLC0415  # help answers faster
+    from gateway.site import secrets_beside  # noqa: PLC0415
+
+    address = _address(source)
+    if isinstance(address, Path):
+        yield address, source
+        return
+    folder, name = split(address)
+    far = far_place(folder, _section(settings), secrets_beside(settings).get)
+    if not name:
+        names = far.names()
+        if not names:
+            raise ConfigError(f"there is no backup in {folder}")
+        name = names[-1]
+    with tempfile.TemporaryDirectory(prefix="edge-gateway-restore-") as near:
+        file = Path(near) / name
+        far.get(name, file)
+        yield file, f"{folder}/{name}"
+
+
+def _section(settings: Path) -> BackupSection:
+    """Read `[backup]` alone of a file: on a new box nothing else of it need be right yet."""
+    from pydantic import ValidationError  # noqa: PLC0415  # help answers faster
+
+    from gateway.site.backup_section import BackupSection  # noqa: PLC0415
+
+    try:
+        return BackupSection.model_validate(tomllib.loads(settings.read_text("utf-8-sig")).get("backup", {}))
+    except OSError as error:
+        raise ConfigError(
+            f"{settings} cannot be read: its [backup] says how the address is reached; name another with --settings"
+        ) from error
+    except ValidationError as error:
+        raise ConfigError(f"[backup] in {settings}: {error.errors(include_input=False)[0]['msg']}") from error
+    except ValueError as error:
+        raise ConfigError(f"{settings} is not TOML in UTF-8") from error
 
 
 def _told(manifest: Manifest) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from drivers.modbus.profile import Line, load_profile, load_unit_profile
 from drivers.profile_file import ProfileError
-from gateway.site.addresses import is_loopback
+from gateway.site.addresses import endpoint_of, is_loopback
 from gateway.site.api_section import ApiSection
 from gateway.site.fault import Fault
 from gateway.site.models import ITSELF, Link, ModbusDevice, ModbusGateDevice, Site
@@ -35,6 +35,11 @@ def doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
                 at = f"{window.start:%H:%M}"
                 message = f"from {at} to {at} is 24 hours, until {at} of the next day"
                 yield Fault(f"schedules[{index}].windows[{number}]", message)
+    endpoint = site.backup.endpoint or ""
+    if endpoint.startswith("http://") and not endpoint_of(endpoint, schemes=("http",)).is_this_machine():
+        yield Fault(
+            "backup.endpoint", "backups name people and go there unencrypted; write https:// if the store has it"
+        )
     central = site.central
     if central is not None and central.url.startswith("http://") and not central.endpoint().is_this_machine():
         message = "passwords and cards go to central unencrypted; write https:// if central has it"

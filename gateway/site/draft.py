@@ -15,6 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from gateway.site.access_sections import AreaSection, HolidaySection, ScheduleSection
 from gateway.site.api_section import Account, ApiSection
+from gateway.site.backup_section import BackupSection
 from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
 from gateway.site.footage_sections import RtspSection
@@ -52,6 +53,7 @@ class Draft:
     api: ApiSection | None
     central: CentralSection | None
     rtsp: RtspSection | None
+    backup: BackupSection | None
     accounts: Rows[Account]
     links: Rows[Link]
     devices: Rows[Device]
@@ -74,6 +76,7 @@ def whole(site: Site) -> Draft:
         api=site.api,
         central=site.central,
         rtsp=site.rtsp,
+        backup=site.backup,
         accounts=_all(site.api.accounts),
         links=_all(site.links),
         devices=_all(site.devices),
@@ -122,6 +125,7 @@ def _salvaged(tree: Tree, error: ValidationError) -> Draft:
         api=_section(tree, "api", ApiSection, broken),
         central=_section(tree, "central", CentralSection, broken),
         rtsp=_section(tree, "rtsp", RtspSection, broken),
+        backup=_section(tree, "backup", BackupSection, broken),
         accounts=_rows(api_tree, ("api", "accounts"), "username", TypeAdapter(Account), broken),
         links=_rows(tree, ("links",), "id", TypeAdapter(Link), broken),
         devices=_rows(tree, ("devices",), "id", TypeAdapter[Device](Device), broken),

@@ -75,6 +75,7 @@ def _digests(site: Site, secrets: Secrets) -> Iterator[tuple[str, str]]:
     names |= {name for camera in site.cameras for name in (camera.password, camera.token) if name is not None}
     if site.central is not None:
         names |= {site.central.password} | ({site.central.totp} if site.central.totp else set())
+    names |= {name for _, name in site.backup.secrets()}
     for name in sorted(names):
         try:
             yield name, hashlib.sha256(secrets.get(name).encode()).hexdigest()

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from gateway.site.access_sections import AreaSection, BitsSection, HolidaySection, LadderSection, ScheduleSection
 from gateway.site.addresses import Endpoint, LineKind, Network, kind_of_line, line_of, networks
 from gateway.site.api_section import ApiSection
+from gateway.site.backup_section import BackupSection
 from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
 from gateway.site.fields import Name, RecordId, SecretName, Section, Slug
@@ -280,6 +281,7 @@ class Site(_Section):
     policy: PolicySection = PolicySection()
     events: EventsSection = EventsSection()
     keep: KeepSection = KeepSection()
+    backup: BackupSection = BackupSection()
     webhooks: WebhooksSection = WebhooksSection()
     links: tuple[Link, ...] = ()
     devices: tuple[Device, ...] = ()
