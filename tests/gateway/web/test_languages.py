@@ -10,8 +10,10 @@ import pytest_asyncio
 from page_visitor import sign_in
 from playwright.async_api import expect
 
+from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
+from gateway.lanes.snapshots import CommandSnapshot
 from gateway.problems.problem import ADVICE, Part, Problem
 from gateway.web.status.page_files import STATIC
 
@@ -98,6 +100,20 @@ async def test_what_happened_is_told_in_french(gateway, browser_page):
         await expect(page.locator("#problems")).to_contain_text("la position de la barrière n'est pas connue")
         await expect(page.locator("#events")).to_contain_text("carte 0042")
         await expect(page.locator("#events")).not_to_contain_text("expired")
+
+
+@in_one_loop
+async def test_why_a_device_is_lost_and_what_a_gate_was_told_are_french(gateway, browser_page):
+    told = "Barrier does not answer: unit 2 on exit-bus did not answer within 300 ms"
+    await gateway.happened(told, kind=EventKind.DEVICE_LOST)
+    now = gateway.clock.wall().micros
+    gateway.board.show(command=CommandSnapshot("1", GateAction.CLOSE, CommandState.DONE, "lane", now, ""))
+    async with browser_page(language="fr", tolerate=("409", "503")) as page:
+        await sign_in(page, gateway)
+        await expect(page.locator("#events")).to_contain_text("le module 2 de exit-bus n'a pas répondu en 300 ms")
+        await page.goto(f"{gateway.url}/status/lanes/entry")
+        await expect(page.locator("#lane .followed")).to_contain_text("Fermeture par la voie")
+        await expect(page.locator("#lane-points")).to_contain_text("ordre de fermer · exécuté")
 
 
 @in_one_loop

@@ -134,7 +134,8 @@ async function askPoints() {
 
 // The gate's output as a point: what it was told last.
 const asPoint = ({ action, state, by, requested_at: at }) => ({
-  role: "output", device_id: "", name: "", device: `by ${by}`, state: `${action} (${state})`, since: null, age: seconds(at), told: "told",
+  role: "output", device_id: "", name: "", device: `by ${by === "lane" ? "the lane" : by}`, state: `told to ${action} · ${state}`, since: null,
+  age: seconds(at), told: "told",
 });
 
 async function askPast() {
@@ -164,7 +165,7 @@ function showRead(event) {
   const refused = event.type === 103;
   const who = read?.credential ? `${read.enrol.plate ? "plate" : "card"} ${read.credential}` : "a card";
   const because = read?.why ? `Not opened at ${clock(event.date_at)} for ${who}, because ${read.why}.` : "";
-  const said = refused ? because || `Not opened at ${clock(event.date_at)}: ${event.description}.` : `${clock(event.date_at)} ${event.description}`;
+  const said = refused ? because || `Not opened at ${clock(event.date_at)}: ${event.description}.` : `${clock(event.date_at)} · ${event.description}`;
   setText(byId("lane-read-text"), said);
   byId("lane-read-event").href = `/status/events/${event.id}`;
   enrolLink(byId("lane-enrol"), read, site.user);

@@ -100,7 +100,7 @@ function updateLane(tile, lane) {
   const said = [...wrong, lane.order_text, note].filter(Boolean).join(" · ");
   setText(tile.querySelector(".said"), said);
   setClass(tile.querySelector(".said"), `said small ${wrong.length ? "fault" : ""}`);
-  setText(tile.querySelector(".decision"), event ? `${clock(event.date_at)} ${event.description}` : "");
+  setText(tile.querySelector(".decision"), event ? `${clock(event.date_at)} · ${event.description}` : "");
 }
 
 // As many columns as give tiles of about this shape in the room that there is.
