@@ -2,6 +2,7 @@
 
 from tests.gateway.web.setups.accounts import accounts, cheap_hash, costly, hashed
 from tests.gateway.web.setups.browser import browser, browser_page, chromium
+from tests.gateway.web.setups.cut_line import line
 from tests.gateway.web.setups.footage import footage
 from tests.gateway.web.setups.relayed import central_accounts, far_central, relayed
 from tests.gateway.web.setups.running_gateway import gateway, open_gateway
@@ -18,6 +19,7 @@ __all__ = [
     "footage",
     "gateway",
     "hashed",
+    "line",
     "open_gateway",
     "relayed",
 ]

@@ -6,13 +6,15 @@ import { LANGUAGES, choose, language } from "./words.js";
 
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-export function showSignIn({ code = false } = {}) {
+// `why` is said where a session has ended that nobody ended here.
+export function showSignIn({ code = false, why = "" } = {}) {
   byId("user").hidden = true;
   byId("user").open = false;
   byId("sign-in").hidden = false;
   byId("sign-in-form").hidden = code;
   byId("code-form").hidden = !code;
   for (const form of [byId("sign-in-form"), byId("code-form")]) form.reset();
+  setText(byId("sign-in-why"), why);
   for (const fault of ["sign-in-fault", "code-fault"]) setText(byId(fault), "");
   byId(code ? "code-field" : "name-field").focus();
 }

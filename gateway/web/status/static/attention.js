@@ -34,6 +34,9 @@ export function showAttention({ gateway, problems, now }) {
   }
 }
 
+// Whether somebody wants to hear of an alarm as it comes.
+export const callsAtOnce = () => byId("sound").checked || byId("notify").checked;
+
 export function forgetAttention() {
   called = null;
 }

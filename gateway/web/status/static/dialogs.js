@@ -70,6 +70,16 @@ export function asked({ title, text, label, yes, act, value = "", field = {} }) 
   });
 }
 
+// In full screen only that element is seen, and the browser's top layer: there notices and the lost line are said too.
+export function setUpNotices() {
+  document.addEventListener("fullscreenchange", () => {
+    for (const node of [byId("lost"), byId("toasts")]) {
+      node.popover = document.fullscreenElement ? "manual" : null;
+      if (document.fullscreenElement) node.showPopover();
+    }
+  });
+}
+
 export function setUpQuestions() {
   byId("ask-cancel").addEventListener("click", () => byId("ask").close("no"));
 }

@@ -1,5 +1,5 @@
 // Lanes as cards: the barrier, its loops, what goes on, and what one may do.
-import { Refused, post } from "./api.js";
+import { Refused, inTouchOnly, post } from "./api.js";
 import { asked, confirmed, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { showFollowed } from "./followed.js";
@@ -166,11 +166,14 @@ export function enrolLink(link, read, user) {
   setText(link, read?.enrol.plate ? "Enrol this plate" : "Enrol this card");
 }
 
+// While an answer is awaited that button alone rests: a stop must not wait for an open.
 export async function command(node, action) {
-  const buttons = node.querySelectorAll(".controls button");
-  for (const button of buttons) button.disabled = true;
+  const button = node.querySelector(`.controls .${action}`);
+  const focused = document.activeElement;
+  button.disabled = true;
   try {
     const { lane_id, gate_id } = node.lane;
+    inTouchOnly();
     const { command: told } = action === "stop"
       ? await post("/status/lane/stop", { lane_id }) : await post(`/v1/device/${action}`, { id: gate_id });
     const word = { open: "Open", close: "Close", stop: "Stop" }[action];
@@ -181,7 +184,8 @@ export async function command(node, action) {
     if (!(error instanceof Refused)) throw error;
     toast(`${node.lane.name}: ${error.message}`, true);
   } finally {
-    for (const button of buttons) button.disabled = false;
+    button.disabled = false;
+    if (document.activeElement === document.body) focused.focus(); // a button at rest has lost it
   }
 }
 
@@ -199,6 +203,7 @@ async function order(node, wanted) {
   const done = await asked({
     title: `${verb} ${name} ${rest}?`, text: meaning, label: "Why (kept with the event)", yes: `${verb} ${rest}`,
     act: async (reason) => {
+      inTouchOnly();
       await post("/status/lane/order", { lane_id, order: wanted || null, reason });
       toast(`${name}: recorded.`);
     },

@@ -1,24 +1,79 @@
 // The stream of changes. It comes back by itself; what it cannot tell apart from a dead line is ended and begun anew.
-import { session } from "./api.js";
+//
+// A browser keeps six connections to a host, for all its tabs. A page that nobody sees leaves its own to the others,
+// and looks once a minute, for the count in its title.
+import { call, session } from "./api.js";
 
 const SILENCE = 6000; // the gateway speaks at least every 2 s
 const AGAIN = 2000;
+const HIDDEN_FOR = 30000;
+const LOOK_EVERY = 60000;
 
 export class Live {
-  constructor({ snapshot, here, lost, signedOut }) {
+  // `mayRest`: nobody has asked to be called at once.
+  constructor({ snapshot, here, lost, signedOut, mayRest }) {
     this.on = { snapshot, here, lost, signedOut };
+    this.mayRest = mayRest;
     this.source = null;
     this.state = null;
     this.timer = 0;
+    this.hiding = 0;
+    this.isOn = false;
+    this.heard = 0;
+    document.addEventListener("visibilitychange", () => this.settle());
   }
 
+  // Follow the gateway until `end`.
   start() {
+    this.isOn = true;
+    this.open();
+  }
+
+  end() {
+    this.isOn = false;
+    this.settle();
+    this.stop();
+  }
+
+  settle() {
+    clearTimeout(this.hiding);
+    if (!this.isOn) return;
+    if (document.visibilityState === "hidden") {
+      this.hiding = setTimeout(() => this.rest(), HIDDEN_FOR);
+    } else if (!this.source) {
+      if (Math.abs(Date.now() - this.heard) > SILENCE) this.on.lost();
+      this.later(0);
+    }
+  }
+
+  rest() {
+    if (!this.mayRest()) {
+      this.hiding = setTimeout(() => this.rest(), HIDDEN_FOR);
+      return;
+    }
+    this.stop();
+    this.timer = setTimeout(() => this.look(), LOOK_EVERY);
+  }
+
+  async look() {
+    try {
+      const { snapshot } = await call("GET", "/status/now");
+      if (!this.isOn || this.source) return;
+      this.take(snapshot);
+      this.rest();
+    } catch {
+      if (this.isOn && !this.source) this.later(0);
+    }
+  }
+
+  open() {
     this.stop();
     this.source = new EventSource("/status/live");
     this.source.addEventListener("snapshot", (event) => this.show(JSON.parse(event.data)));
     this.source.addEventListener("change", (event) => this.show(changed(this.state, JSON.parse(event.data))));
     this.source.addEventListener("here", (event) => {
       this.watch();
+      this.heard = Date.now();
       this.on.here(JSON.parse(event.data).now);
     });
     this.source.addEventListener("signed-out", () => this.ended());
@@ -27,10 +82,16 @@ export class Live {
       if (this.source && this.source.readyState === EventSource.CLOSED) this.later(AGAIN);
     });
     this.watch();
+    this.settle();
   }
 
   show(state) {
     this.watch();
+    this.take(state);
+  }
+
+  take(state) {
+    this.heard = Date.now();
     this.state = state;
     this.on.snapshot(state);
   }
@@ -42,7 +103,7 @@ export class Live {
   }
 
   ended() {
-    this.stop();
+    this.end();
     this.on.signedOut();
   }
 
@@ -59,10 +120,12 @@ export class Live {
     this.stop();
     this.timer = setTimeout(async () => {
       try {
-        if ((await session()).user) this.start();
+        const { user } = await session();
+        if (!this.isOn) return;
+        if (user) this.open();
         else this.ended();
       } catch {
-        this.later(AGAIN);
+        if (this.isOn) this.later(AGAIN);
       }
     }, wait);
   }

@@ -1,8 +1,8 @@
 // The page's only wiring: signed in or not, and each snapshot to whoever shows a part of it.
 import { setUpAccount, showAccount, showSignIn } from "./account.js";
 import { firstSession } from "./api.js";
-import { forgetAttention, setUpAttention, showAttention } from "./attention.js";
-import { setUpPlayer, setUpQuestions } from "./dialogs.js";
+import { callsAtOnce, forgetAttention, setUpAttention, showAttention } from "./attention.js";
+import { setUpNotices, setUpPlayer, setUpQuestions } from "./dialogs.js";
 import { setUpBooks, showBooks } from "./books.js";
 import { ageCommissioning, forgetCommissioning, setUpCommissioning, showCommissioning } from "./commissioning.js";
 import { showAreas } from "./areas.js";
@@ -52,9 +52,11 @@ const live = new Live({
   },
   here(now) {
     heardAt = now;
+    follow(now); // the clock of either end may have been set
   },
   lost: () => inTouch(false),
-  signedOut: () => signedOut(),
+  signedOut: () => signedOut("Your session has ended: it was signed out elsewhere, unused for too long, or its account has changed. Sign in again to go on where you were."),
+  mayRest: () => !callsAtOnce(),
 });
 
 function reveal() {
@@ -90,9 +92,15 @@ function showRest(snapshot) {
   showSettings(snapshot);
 }
 
+let focused = null; // in the board, when the line went
+
 function inTouch(yes) {
+  const board = byId("board");
   document.body.classList.toggle("stale", !yes);
-  byId("board").inert = !yes; // nobody commands a gate by an old picture
+  if (!yes && !board.inert) focused = board.contains(document.activeElement) ? document.activeElement : null;
+  board.inert = !yes; // nobody commands a gate by an old picture
+  if (yes && document.activeElement === document.body) focused?.focus({ preventScroll: true });
+  if (yes) focused = null;
   byId("lost").hidden = yes;
   if (!yes) setText(byId("lost-text"), `Connection lost${heardAt ? `: the page shows the state at ${clock(heardAt)}` : ""}. Trying again…`);
 }
@@ -112,8 +120,8 @@ function showBar({ gateway, central, problems, user }) {
   showAccount(user);
 }
 
-function signedOut() {
-  live.stop();
+function signedOut(why = "") {
+  live.end();
   forgetAttention();
   forgetEvents();
   forgetLane();
@@ -127,7 +135,7 @@ function signedOut() {
   for (const id of ["board", "views", "pills", "user"]) byId(id).hidden = true;
   for (const id of ["problems", "lanes", "events", "cameras", "devices", "refused", "held-why", "consumers", "lines"]) byId(id).replaceChildren();
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
-  showSignIn();
+  showSignIn({ why });
 }
 
 async function begin() {
@@ -146,6 +154,7 @@ setUpAttention();
 setUpAccount({ signedIn: () => live.start(), signedOut });
 setUpPlayer();
 setUpQuestions();
+setUpNotices();
 setUpEvents();
 setUpLane();
   setUpCommissioning();

@@ -3,7 +3,7 @@
 let offset = 0;
 let zone = "UTC";
 
-export function follow(now, timezone) {
+export function follow(now, timezone = zone) {
   offset = Date.parse(now) - Date.now();
   zone = timezone;
 }
