@@ -243,9 +243,8 @@ class Interface:
         return Spreadsheets(folder=self.data / "spreadsheets")
 
     def _v1_routes(self) -> tuple[Route, ...]:
-        site, store, writes, clock = self.site, self.store, self.writes, self.clock
+        site, store, writes, clock, consumers = self.site, self.store, self.writes, self.clock, self._consumers
         moments = Moments(clock=clock, central_status=self._central_status, zone=self._zone)
-        consumers = self._consumers
         return (
             *Health(verdict=self.verdict, version=_release()).routes(),
             *Metrics(
@@ -265,6 +264,7 @@ class Interface:
                 lanes=self.lanes,
                 writes=writes,
                 places=self._places,
+                clock=clock,
                 site_file=self.site_file,
             ).routes(),
             *EntriesFamily(
@@ -317,7 +317,7 @@ class Interface:
                 site_name=name,
                 clock=self.clock,
             ).routes(),
-            *StatusOrders(changes=store.changes, lanes=self.lanes, areas=self.areas).routes(),
+            *StatusOrders(changes=store.changes, lanes=self.lanes, areas=self.areas, clock=self.clock).routes(),
             *self._live.routes(),
             *EventHistory(
                 events=store.events,

@@ -18,7 +18,7 @@ from gateway.domain.writes import DEVICE_CREATE as WRITE_CREATE
 from gateway.domain.writes import JsonObject, RecordWriter, WaitingWrite
 from gateway.lanes import Lanes
 from gateway.lanes.snapshots import DeviceSnapshot
-from gateway.runtime.clock import iso_utc
+from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.edits import Edit, edited
 from gateway.site.running import RunningSite
 from gateway.store import KnownRecord
@@ -42,6 +42,7 @@ from gateway.web.http.bodies import (
 )
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
+from gateway.web.http.sent_at import refuse_late
 from gateway.web.operation import Operation, needs
 from gateway.web.operations.answers import Answer, CursorListed, Status
 from gateway.web.operations.records import Record, central_record, sync_state, text_of
@@ -180,6 +181,7 @@ class Devices:
     lanes: Lanes
     writes: RecordWriter
     places: Places
+    clock: Clock
     site_file: RunningSite | None = None
 
     def routes(self) -> tuple[Route, ...]:
@@ -265,6 +267,7 @@ class Devices:
         A failing disk does not prevent a command; `recorded` is false then. The gate's position and the events show
         whether it moves.
         """
+        refuse_late(request, self.clock)
         wanted = await read_body(request, ById)
         command = await self.lanes.command(device_id=wanted.id, action=action, source=f"user:{caller.username}")
         try:

@@ -13,12 +13,14 @@ from gateway.domain.errors import NotFoundError
 from gateway.lanes import Lanes
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.presence import Areas
+from gateway.runtime.clock import Clock
 from gateway.store.engine.changes import Changes
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, Id, Text, read_body
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
+from gateway.web.http.sent_at import refuse_late
 from gateway.web.operation import Operation, needs
 from gateway.web.operations.devices import command_record
 
@@ -67,6 +69,7 @@ class StatusOrders:
     changes: Changes
     lanes: Lanes
     areas: Areas
+    clock: Clock
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -78,6 +81,7 @@ class StatusOrders:
         )
 
     async def _order(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        refuse_late(request, self.clock)
         wanted = await read_body(request, LaneOrder)
         source = f"user:{caller.username}"
         await self.lanes.order(
@@ -86,7 +90,7 @@ class StatusOrders:
         return success(lane={"id": wanted.lane_id, "order": wanted.order})
 
     async def _stop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Send a stop. Whether the gate stands still is shown by its position and by events."""
+        """Send a stop, late or not. Whether the gate stands still is shown by its position and by events."""
         wanted = await read_body(request, LaneStop)
         lane = next((lane for lane in self.lanes.lanes() if lane.lane_id == wanted.lane_id), None)
         if lane is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from datetime import datetime, timedelta
 
 import pytest
 import pytest_asyncio
@@ -71,6 +72,22 @@ async def test_a_stop_need_not_wait_for_an_open(gateway, browser_page):
         assert commanded(gateway)[-1] is GateAction.STOP
         answered.set()
         await expect(page.get_by_role("button", name="Open Main entry")).to_be_enabled()
+
+
+async def test_a_command_that_the_network_held_back_is_refused(gateway, browser_page):
+    async def held_back(route):
+        sent = datetime.fromisoformat(route.request.headers["sent-at"])
+        assert abs(sent.timestamp() - gateway.clock.wall().micros / 1e6) < 5
+        earlier = (sent - timedelta(seconds=20)).isoformat()
+        await route.continue_(headers={**route.request.headers, "sent-at": earlier})
+
+    async with browser_page(tolerate=NO_VIEW) as page:
+        await sign_in(page, gateway)
+        await page.route("**/v1/device/open", held_back)
+        had = len(gateway.board.commands)
+        await page.get_by_role("button", name="Open Main entry").click()
+        await expect(page.get_by_text("The command came too late, so it was not carried out.")).to_be_visible()
+        assert len(gateway.board.commands) == had
 
 
 async def test_a_command_by_keyboard_keeps_its_place(gateway, browser_page):

@@ -1,12 +1,13 @@
 // Calls to the interface. The session is in a cookie that this code cannot read.
+import { now } from "./time.js";
 
 export class Refused extends Error {}
 
-export function call(method, path, body) {
+export function call(method, path, body, headers = {}) {
   return told(fetch(path, {
     method,
     credentials: "same-origin",
-    headers: { "Content-Type": "application/json" },
+    headers: { "Content-Type": "application/json", ...headers },
     body: body === undefined ? undefined : JSON.stringify(body),
     signal: AbortSignal.timeout(20000),
   }));
@@ -34,7 +35,9 @@ export function firstSession() {
   return told(asked);
 }
 
-// Nobody commands a gate by an old picture: a question may still be open when the line goes.
-export function inTouchOnly() {
+// Nobody commands a gate by an old picture: a question may still be open when the line goes. Nor does a command that
+// the network held back: the gateway refuses it by the time at which it was sent.
+export function postAtOnce(path, body) {
   if (document.body.classList.contains("stale")) throw new Refused("There is no connection, so nothing was sent.");
+  return call("POST", path, body, { "Sent-At": new Date(now()).toISOString() });
 }

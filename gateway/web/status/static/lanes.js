@@ -1,5 +1,5 @@
 // Lanes as cards: the barrier, its loops, what goes on, and what one may do.
-import { Refused, inTouchOnly, post } from "./api.js";
+import { Refused, post, postAtOnce } from "./api.js";
 import { asked, confirmed, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { showFollowed } from "./followed.js";
@@ -173,9 +173,8 @@ export async function command(node, action) {
   button.disabled = true;
   try {
     const { lane_id, gate_id } = node.lane;
-    inTouchOnly();
-    const { command: told } = action === "stop"
-      ? await post("/status/lane/stop", { lane_id }) : await post(`/v1/device/${action}`, { id: gate_id });
+    const { command: told } = action === "stop" // which is never too late
+      ? await post("/status/lane/stop", { lane_id }) : await postAtOnce(`/v1/device/${action}`, { id: gate_id });
     const word = { open: "Open", close: "Close", stop: "Stop" }[action];
     const look = action === "stop" ? "Check that the gate has stopped." : "Watch the gate for the movement.";
     if (told.recorded) toast(`${word} recorded for ${node.lane.name}. ${look}`);
@@ -203,8 +202,7 @@ async function order(node, wanted) {
   const done = await asked({
     title: `${verb} ${name} ${rest}?`, text: meaning, label: "Why (kept with the event)", yes: `${verb} ${rest}`,
     act: async (reason) => {
-      inTouchOnly();
-      await post("/status/lane/order", { lane_id, order: wanted || null, reason });
+      await postAtOnce("/status/lane/order", { lane_id, order: wanted || null, reason });
       toast(`${name}: recorded.`);
     },
   });

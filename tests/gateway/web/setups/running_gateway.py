@@ -85,9 +85,10 @@ class Gateway:
                 self.tokens[username] = (await answer.json())["session"]
         return {"SessionID": self.tokens[username]}
 
-    async def call(self, path: str, body: object = None, *, method: str = "POST", user: str = "chief"):
-        """Status and JSON of one call."""
-        headers = await self.sign_in(user) if user else {}
+    async def call(self, path: str, body: object = None, *, method: str = "POST", user: str = "chief", **headers: str):
+        """Status and JSON of one call; `Sent_At="…"` is a header."""
+        headers = {name.replace("_", "-"): text for name, text in headers.items()}
+        headers |= await self.sign_in(user) if user else {}
         sent = {"json": body} if body is not None else {}
         async with self.client.request(method, self.url + path, headers=headers, **sent) as answer:
             return answer.status, await answer.json()
