@@ -16,7 +16,7 @@ from drivers.bus.transactions import Priority, Transaction, UnitRests
 from drivers.contract import DriverError, LinkError, MonotonicSeconds, TooLate
 
 _MOST_OVERDUE = 16
-"""How many unanswered requests with numbers are remembered, to recognise their late answers."""
+"""Most unanswered requests with numbers that are remembered, to recognise their late answers."""
 
 
 class LineUnits:

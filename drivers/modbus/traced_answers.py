@@ -12,7 +12,7 @@ from drivers.bus.wire import Direction
 from drivers.modbus.frames import Framing
 
 LATE_SECONDS = 0.7
-"""How many seconds to go on collecting late answers."""
+"""Seconds during which late answers are still collected."""
 
 _MBAP = struct.Struct(">HHHB")
 _READS = frozenset({1, 2, 3, 4})

@@ -22,7 +22,7 @@ from drivers.rtsp.timestamps import Timestamps
 _CODECS = {"H264": VideoCodec.H264, "H265": VideoCodec.H265, "HEVC": VideoCodec.H265}
 _ASSUMED_REORDERING = 2
 _LOOKED_AT = 4
-"""How many pictures to hold back at the begin, where the camera does not say whether it reorders pictures."""
+"""Number of pictures to hold back at the begin, where the camera does not say whether it reorders pictures."""
 _LONGEST_HOLE_SECONDS = 1.0
 LONGEST_DAMAGED_SECONDS = 30.0
 """A connection is given up when no complete picture came for this long."""

@@ -59,7 +59,7 @@ class Secret:
 
 
 class Manifest(BaseModel):
-    """What a backup holds.
+    """Contents of a backup.
 
     Attributes:
         made_at: UTC, ISO 8601.

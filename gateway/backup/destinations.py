@@ -13,7 +13,7 @@ from gateway.domain.errors import ConfigError, GatewayError, StoreError
 from gateway.site.backup_section import BackupSection, S3Address, SftpAddress
 
 SUFFIX = ".backup.tar.gz"
-"""What the name of a backup ends in; its beginning is the time at which it was made."""
+"""Ending of a backup's name; the name begins with the time at which it was made."""
 
 
 class BackupPlaceFailed(GatewayError):

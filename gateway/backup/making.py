@@ -23,7 +23,7 @@ _LARGEST_SETTING = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a gateway's files are."""
+    """Places of a gateway's files."""
 
     site_file: Path
     data: Path

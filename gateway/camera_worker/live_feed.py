@@ -18,7 +18,7 @@ MOST_GROUP_BYTES = 16_000_000
 MOST_GROUP_FRAMES = 1_500
 MOST_QUEUED = 300
 _PLAIN_GROUPS = 20
-"""How many groups of pictures without a B-frame must pass until a camera counts as sending none."""
+"""Number of groups of pictures without a B-frame that must pass until a camera counts as sending none."""
 
 
 @dataclass(frozen=True, slots=True)

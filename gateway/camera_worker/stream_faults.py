@@ -9,7 +9,7 @@ from gateway.domain.footage import StreamFault
 
 _WITHIN_SECONDS = 60.0
 _AGAIN = 3
-"""How many signs within a minute make a fault. A single one may be a moved cable or a camera whose clock was set."""
+"""Signs within a minute that make a fault. A single one may be a moved cable or a camera whose clock was set."""
 _SIGNS = dict.fromkeys(StreamFault, _AGAIN) | {StreamFault.NO_ENTRY_POINTS: 1}
 """The number of signs for each fault. One is enough for missing entry points: it follows ten seconds without one."""
 QUIET_SECONDS = 30.0

@@ -32,7 +32,7 @@ READS: Final[Mapping[str, str]] = MappingProxyType(
         "camera_event": "/v1/camera/event",
     }
 )
-"""Where central returns one record of a kind by its id. For other kinds no conflict can be found."""
+"""Operations of central that return one record of a kind by its id. For other kinds no conflict can be found."""
 
 _SECRETS = frozenset({"pin", "pin_code"})
 _GIVES: Mapping[str, JsonValue] = MappingProxyType({"status": "active", "enabled": True})

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from types import MappingProxyType
 
 HEAD_BYTES = 4096
-"""How many of a file's first bytes are used to find its type."""
+"""Number of a file's first bytes by which its type is found."""
 
 FILE_LOST = "its file"
 """Beginning of the reason why evidence is not uploaded when its file is gone or cannot be read."""

@@ -24,7 +24,7 @@ _OF_A_LANE = 500
 """Travels of each kind that are read for each lane: weeks of a quiet lane, days of a busy one."""
 _MOST = 5000
 _FEWEST = 30
-"""How many travels a gate needs before its history counts."""
+"""Number of travels that a gate needs before its history counts."""
 _RECENT = 5
 _SLACK_SECONDS = 0.5
 """Polling may see a limit this much later. For a fast gate, a share of its short travel time would be too little."""

@@ -83,7 +83,7 @@ class Commissioning:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every step has passed or failed."""
+        """True if every step has passed or failed."""
         return all(result.outcome is not Outcome.WAITING for _, result in self.results)
 
     def take(self, incident: Incident) -> None:

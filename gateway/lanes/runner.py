@@ -318,7 +318,7 @@ class LaneRunner:
 
     @property
     def closes_its_gate(self) -> bool:
-        """Whether a close that the gateway sent may still move the gate, or is being undone."""
+        """True if a close that the gateway sent may still move the gate, or is being undone."""
         job = self._state.closing
         return job is not None and job.is_on_its_way
 

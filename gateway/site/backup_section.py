@@ -134,7 +134,7 @@ class BackupSection(Section):
 
     @property
     def address(self) -> Address:
-        """Where backups go."""
+        """Address of the place that backups go to."""
         return backup_address(self.target)
 
     def fault_for(self, address: Address) -> str:

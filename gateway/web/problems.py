@@ -17,7 +17,7 @@ _OF_INPUTS = frozenset({K.GATE_LIMITS_BOTH_ON})
 
 
 class ActionAnswer(Answer):
-    """What the page offers for a problem: to show a view (`show`), or to call an operation without a body (`post`)."""
+    """Action for a problem on the page: to show a view (`show`), or to call an operation without a body (`post`)."""
 
     label: str
     show: str

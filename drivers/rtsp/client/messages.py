@@ -48,9 +48,9 @@ class Challenge:
     algorithm: str = "MD5"
     opaque: str = ""
     quality: bool = False
-    """Whether `qop=auth` is offered."""
+    """True if `qop=auth` is offered."""
     stale: bool = False
-    """Whether the account was right and only the nonce was old."""
+    """True if the account was right and only the nonce was old."""
 
 
 def parse_response_head(head: bytes) -> RtspResponse:

@@ -48,7 +48,7 @@ class RtspRequest:
     """The stream's path: the URL's path without the track's name."""
     headers: Mapping[str, str]
     is_sound: bool = False
-    """Whether the URL names the sound track."""
+    """True if the URL names the sound track."""
 
 
 @dataclass(frozen=True, slots=True)

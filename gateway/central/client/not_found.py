@@ -18,7 +18,7 @@ from gateway.domain.writes import WRITES, Effect, JsonObject, Lookup, WriteOpera
 NOT_FOUND = 404
 _EVERY_CENTRAL_HAS = "device"
 _NEWEST = 100
-"""How many records of a list are searched for a record that central cannot return on its own."""
+"""Most records of a list that are searched for a record that central cannot return on its own."""
 
 
 async def doubt(

@@ -30,7 +30,7 @@ from gateway.store.outbox.record_kinds import record_text
 
 RESOURCE = "access_cards"
 CARDS_AT_ONCE = 40
-"""How many cards are in a blob: few enough for the event loop to unpack in a fraction of a millisecond."""
+"""Number of cards in a blob: few enough for the event loop to unpack in a fraction of a millisecond."""
 LENGTH_BYTES = 4
 
 _NICENESS = 10

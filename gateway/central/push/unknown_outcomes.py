@@ -40,7 +40,7 @@ _TRIED = 5
 _NARROWEST_PARTS = 8
 _COMPARED_AT_ONCE = 100
 _MOST_LONG = 8
-"""How many unfinished searches through long lists are kept. The limit drops those whose rows were settled meanwhile."""
+"""Most unfinished searches of long lists that are kept. The limit drops those whose rows were settled meanwhile."""
 _MOST_KEPT = 1_000
 """For how many creates the result of a shared search is kept until they are due; no more share a search."""
 _MARGIN = 300.0

@@ -1,4 +1,4 @@
-"""What all senders to central share: its client, and what the site knows about central's ids and records."""
+"""The common part of all senders to central: its client, and what the site knows about central's ids and records."""
 
 from __future__ import annotations
 

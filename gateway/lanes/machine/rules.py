@@ -8,9 +8,9 @@ from enum import StrEnum
 from gateway.site import EventsSection, LaneSection, PolicySection, Site
 
 CLOSE_TRIES = 3
-"""How many closes are sent before a person is alerted."""
+"""Closes that are sent before a person is alerted."""
 OPEN_TRIES = 3
-"""How many opens are sent to keep a gate open, or to open it again, before a person is alerted; no limit in a fire."""
+"""Opens that are sent to keep a gate open, or to open it again, before a person is alerted; no limit in a fire."""
 PAUSE_SECONDS = 5.0
 """How long the gate is left alone after a command that failed."""
 LEAVING_SECONDS = 10.0

@@ -11,7 +11,7 @@ from gateway.store.engine.database import Database
 from gateway.store.events.rows import COLUMNS, Row, event_of
 
 _STEP = 4096
-"""How many event ids are looked through in one read."""
+"""Number of event ids that one read looks through."""
 
 
 class DayCounts:

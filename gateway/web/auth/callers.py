@@ -12,7 +12,7 @@ from gateway.web.operation import Rule
 
 COOKIE = "session"
 SIGNED_IN = web.RequestKey("signed_in", bool)
-"""Whether the request came with a live session or a valid API key."""
+"""Mark of a request that came with a live session or a valid API key."""
 
 
 class Carrier(Enum):

@@ -34,7 +34,7 @@ _MOST_KNOWN = 1024
 
 
 class Stage(IntEnum):
-    """What a connection waits for. Lower stages are closed first when room is needed."""
+    """Stage of a connection, by what it waits for. Lower stages are closed first when room is needed."""
 
     HEAD = 0
     """The TLS handshake, or the head of a request."""

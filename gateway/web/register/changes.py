@@ -48,7 +48,7 @@ class SetRole(_Message):
 
 
 class SetDisabled(_Message):
-    """Whether an account is disabled. A disabled account cannot sign in."""
+    """Change of an account to disabled or enabled. A disabled account cannot sign in."""
 
     do: Literal["disable"] = "disable"
     username: str
