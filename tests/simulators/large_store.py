@@ -47,19 +47,24 @@ async def fill_events(folder: Path, *, events: int, devices: int) -> None:
         for kind, name, _ in again:
             connection.execute(f"DROP {kind} {name}")
         connection.execute(_FILL, {"events": events, "devices": devices, "first": FIRST_AT, "apart": APART})
-        for span in (12, 17):
-            connection.execute(
-                f"INSERT INTO event_range SELECT {span}, id >> {span}, count(*), min(date_at), max(date_at)"
-                " FROM event GROUP BY 2"
-            )
-            for device, kind in (("device_id", "type"), ("device_id", "-1"), ("-1", "type")):
-                connection.execute(
-                    f"INSERT INTO event_range_count SELECT {span}, id >> {span}, {device}, {kind}, count(*) FROM event"
-                    " GROUP BY 2, 3, 4"
-                )
+        fill_ranges(connection)
         for _, _, sql in again:
             connection.execute(sql)
         connection.execute("PRAGMA journal_mode = WAL")
+
+
+def fill_ranges(connection: sqlite3.Connection) -> None:
+    """Count the events of each range of ids, as the triggers of a store do while events come one by one."""
+    for span in (12, 17):
+        connection.execute(
+            f"INSERT INTO event_range SELECT {span}, id >> {span}, count(*), min(date_at), max(date_at)"
+            " FROM event GROUP BY 2"
+        )
+        for device, kind in (("device_id", "type"), ("device_id", "-1"), ("-1", "type")):
+            connection.execute(
+                f"INSERT INTO event_range_count SELECT {span}, id >> {span}, {device}, {kind}, count(*) FROM event"
+                " GROUP BY 2, 3, 4"
+            )
 
 
 async def fill_cards(folder: Path, *, cards: int) -> None:

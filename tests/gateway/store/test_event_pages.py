@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from large_store import fill_ranges
 
 from gateway.store.engine.migrations import migrate, migrations
 from gateway.store.engine.text_search import teach_search
@@ -107,16 +108,7 @@ def many():
             " 'entry', '{}', NULL FROM n",
             (MOST_SEARCHED + 100_000,),
         )
-        for span in (12, 17):
-            connection.execute(
-                f"INSERT INTO event_range SELECT {span}, id >> {span}, count(*), min(date_at), max(date_at)"
-                " FROM event GROUP BY 2"
-            )
-            for device, kind in (("device_id", "type"), ("device_id", "-1"), ("-1", "type")):
-                connection.execute(
-                    f"INSERT INTO event_range_count SELECT {span}, id >> {span}, {device}, {kind}, count(*) FROM event"
-                    " GROUP BY 2, 3, 4"
-                )
+        fill_ranges(connection)
         yield connection
 
 
