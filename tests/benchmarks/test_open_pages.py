@@ -17,15 +17,16 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from large_store import fill_cards
 
 from gateway.demo.barrier import Barrier
 from gateway.demo.devices import CardReaderFarEnd
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
 from tests.benchmarks.test_card_to_open import (
+    CARDS,
     LANES,
     end,
-    fill_cards,
     one_passage,
     site_text,
     start_field,
@@ -50,7 +51,7 @@ async def test_card_to_open_with_fifty_open_pages(tmp_path):
         for reader in readers:
             reader.plug_in()
             stack.callback(reader.unplug)
-        await fill_cards(tmp_path / "data")
+        await fill_cards(tmp_path / "data", cards=CARDS)
         field = await start_field(stack, tmp_path)
         await start_gateway(stack, tmp_path, site_text(tmp_path, modbus, field))
         pages = start_pages(stack, tmp_path / "data" / "run")
