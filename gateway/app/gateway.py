@@ -191,6 +191,7 @@ class Gateway:
             interface_fault=lambda: self.interface.fault,
             machine=self._machine,
             loop=self._loop_watch,
+            data=self._folder.path,
             site_file_accounts=lambda: self.interface.site_accounts,
         )
 

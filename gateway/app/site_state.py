@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import structlog
@@ -11,11 +12,13 @@ import structlog
 from drivers.bus.bus import Bus
 from drivers.osdp.line import OsdpLine
 from gateway.app.machine_watch import MachineWatch
+from gateway.backup.last_backup import last_backup
 from gateway.central.central_status import CentralLink
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.travels import TRAVEL_EVENTS, SlowGate, most_travels, slow_gates
 from gateway.lanes import Lanes
 from gateway.problems.accounts import WeakAccounts, weak_accounts
+from gateway.problems.backups import LastBackup
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
 from gateway.problems.machine import MachineState
@@ -53,6 +56,7 @@ class SiteStateReader:
         interface_fault: Callable[[], str],
         machine: MachineWatch,
         loop: LoopWatch,
+        data: Path,
         site_file_accounts: Callable[[], SiteFileAccounts | None],
     ) -> None:
         """`central`: None for a site without central. `lines` are by the id of their link."""
@@ -65,6 +69,8 @@ class SiteStateReader:
         self._interface_fault = interface_fault
         self._machine = machine
         self._loop = loop
+        self._data = data
+        self._backup: LastBackup | None = None
         self._site_file_accounts = site_file_accounts
         self._weak_accounts = WeakAccounts()
         self._refused_records = 0
@@ -102,6 +108,8 @@ class SiteStateReader:
             interface_fault=self._interface_fault(),
             site_notices=self._site_file.notices(),
             machine=self._machine_state(),
+            backup=self._backup,
+            backup_overdue_hours=self._site.backup.overdue_hours,
             weak_accounts=self._weak_accounts,
             clock_trusted=wall.trusted,
             now=wall.micros,
@@ -132,6 +140,7 @@ class SiteStateReader:
         if now < self._refreshed_at + _QUERY_SECONDS:
             return
         self._refreshed_at = now
+        self._backup = await asyncio.to_thread(last_backup, self._data)
         try:
             self._refused_records = (await self._store.outbox.books()).parked
             hooks = await self._store.webhooks.all()

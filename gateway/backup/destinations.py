@@ -9,19 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from gateway.domain.errors import ConfigError, GatewayError, StoreError
+from gateway.backup.faults import PlaceFailed, folder_fault
+from gateway.domain.errors import ConfigError
 from gateway.site.backup_section import BackupSection, S3Address, SftpAddress
 
 SUFFIX = ".backup.tar.gz"
 """Ending of a backup's name; the name begins with the time at which it was made."""
 
 
-class BackupPlaceFailed(GatewayError):
-    """A far place of backups cannot be reached, or failed. Tried again at the next backup."""
-
-
 class Destination(Protocol):
-    """A far place of backups. Its methods block, within time-outs, and raise ConfigError or BackupPlaceFailed."""
+    """A far place of backups. Its methods block, within time-outs, and raise ConfigError or PlaceFailed."""
 
     def put(self, file: Path, name: str) -> None:
         """Upload a file. It has its name there only once the whole of it has been read back and compared."""
@@ -80,19 +77,24 @@ def split(address: SftpAddress | S3Address) -> tuple[SftpAddress | S3Address, st
     return address, ""
 
 
+def delete_older(folder: Path, *, keep: int) -> list[Path]:
+    """Delete the older backups in a folder, but for so many; return those deleted. Raises FolderRefuses, StoreError."""
+    older = sorted(folder.glob(f"*{SUFFIX}"))[:-keep]
+    try:
+        for path in older:
+            path.unlink()
+    except OSError as error:
+        raise folder_fault(folder, error) from error
+    return older
+
+
 def sha256_of(file: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal digits."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def fault_here(error: OSError) -> StoreError:
-    """Return the fault of this machine's own disk that broke a transfer off."""
-    why = error.strerror or "its disk failed"
-    return StoreError(f"this machine cannot read or write the backup: {why}: check its disk and free some space")
-
-
 def expect_same(found: tuple[int, str], sent: tuple[int, str], place: str) -> None:
-    """Raise BackupPlaceFailed unless the size and SHA-256 that a place gives are those that were sent."""
+    """Raise PlaceFailed unless the size and SHA-256 that a place gives are those that were sent."""
     if found != sent:
-        raise BackupPlaceFailed(f"the {place} gives other bytes than were sent: check its disks")
+        raise PlaceFailed(f"the {place} gives other bytes than were sent: check its disks")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.backup.archive import Manifest, member_of, pack, seal
-from gateway.domain.errors import ConfigError, StoreError
+from gateway.backup.faults import folder_fault
+from gateway.domain.errors import ConfigError
 from gateway.runtime.durable_files import sync_folder
 from gateway.store.engine.copies import copy_databases
 
@@ -35,8 +37,8 @@ def make_backup(place: Place, target: Path, *, passphrase: str, site: str, versi
     Blocks on the disk. `passphrase` seals the secrets; with "" they are left out.
 
     Raises:
-        ConfigError: there is no gateway at `place`, or `target` cannot be written.
-        StoreError: a database is damaged, or there is no room.
+        ConfigError: there is no gateway at `place`; FolderRefuses if `target` cannot be written.
+        StoreError: a database is damaged; DiskFull if there is no room.
     """
     draft = target.with_name(f".{target.name}.new")
     try:
@@ -66,9 +68,10 @@ def make_backup(place: Place, target: Path, *, passphrase: str, site: str, versi
         draft.rename(target)
         sync_folder(target.parent)
     except OSError as error:
-        raise StoreError(f"the backup {target} cannot be written: {error.strerror or error}") from error
+        raise folder_fault(target.parent, error) from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # its own fault is told already
+            draft.unlink(missing_ok=True)
     return manifest
 
 

@@ -14,7 +14,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, IncompleteReadError, SSLError
 from botocore.exceptions import ConnectionError as NoConnection
 
-from gateway.backup.destinations import SUFFIX, BackupPlaceFailed, expect_same, fault_here, sha256_of
+from gateway.backup.destinations import SUFFIX, expect_same, sha256_of
+from gateway.backup.faults import PlaceFailed, PlaceRefuses, PlaceUnreachable, fault_here
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.site.backup_section import S3Address
 
@@ -155,20 +156,18 @@ def _told() -> Iterator[None]:
     except ClientError as error:
         code = str(error.response.get("Error", {}).get("Code", ""))
         if code in _REFUSED:
-            raise ConfigError(f"the S3 store {_REFUSED[code]}") from error
+            raise PlaceRefuses(f"the S3 store {_REFUSED[code]}") from error
         fault = "is busy" if code in _BUSY else f"answered {code or 'with an error'}"
-        raise BackupPlaceFailed(f"the S3 store {fault}: try again later") from error
+        raise PlaceFailed(f"the S3 store {fault}: try again later") from error
     except SSLError as error:
-        raise ConfigError(
+        raise PlaceRefuses(
             "the S3 store shows no certificate of a known authority: name the file of its authority in [backup] ca_file"
         ) from error
     except (HTTPClientError, NoConnection, IncompleteReadError) as error:
-        raise BackupPlaceFailed(
+        raise PlaceUnreachable(
             "the line to the S3 store broke, or it did not answer in time: check the network and [backup] endpoint"
         ) from error
     except BotoCoreError as error:
-        raise BackupPlaceFailed(
-            "the answer of the S3 store is broken or cannot be understood: try again later"
-        ) from error
+        raise PlaceFailed("the answer of the S3 store is broken or cannot be understood: try again later") from error
     except OSError as error:  # the library has its own for the line
         raise fault_here(error) from error

@@ -15,7 +15,8 @@ from typing import Any
 
 import paramiko
 
-from gateway.backup.destinations import SUFFIX, BackupPlaceFailed, expect_same, fault_here, sha256_of
+from gateway.backup.destinations import SUFFIX, expect_same, sha256_of
+from gateway.backup.faults import PlaceFailed, PlaceRefuses, PlaceUnreachable, fault_here
 from gateway.domain.errors import ConfigError
 from gateway.site.backup_section import SftpAddress
 
@@ -104,21 +105,21 @@ class SftpPlace:
             client.get_channel().settimeout(self._silent)
             yield client
         except FileNotFoundError as error:
-            raise ConfigError(f"the {self._called} has no such folder or file: {self._folder}") from error
+            raise PlaceRefuses(f"the {self._called} has no such folder or file: {self._folder}") from error
         except PermissionError as error:
-            raise ConfigError(f"the {self._called} does not let its user write in {self._folder}") from error
+            raise PlaceRefuses(f"the {self._called} does not let its user write in {self._folder}") from error
         except TimeoutError as error:
-            raise BackupPlaceFailed(
+            raise PlaceUnreachable(
                 f"the {self._called} does not answer in time: check the network and the server"
             ) from error
         except (paramiko.SSHException, OSError, EOFError) as error:
             if not isinstance(error, OSError) or client is None or client.get_channel().closed:
-                raise BackupPlaceFailed(
+                raise PlaceUnreachable(
                     f"the line to the {self._called} broke: check the network and the server"
                 ) from error
             if error.errno is not None:
                 raise fault_here(error) from error
-            raise BackupPlaceFailed(f"the {self._called} failed: check whether its disk is full") from error
+            raise PlaceFailed(f"the {self._called} failed: check whether its disk is full") from error
         finally:
             transport.close()
 
@@ -128,7 +129,7 @@ class SftpPlace:
             line = socket.create_connection((self._address.host, self._address.port), timeout=_CONNECT_SECONDS)
         except OSError as error:
             why = error.strerror or "it does not answer in time"
-            raise BackupPlaceFailed(f"the {self._called} cannot be reached: {why}") from error
+            raise PlaceUnreachable(f"the {self._called} cannot be reached: {why}") from error
         transport = paramiko.Transport(line)
         transport.banner_timeout = transport.auth_timeout = transport.channel_timeout = _CONNECT_SECONDS
         transport.set_keepalive(_KEEPALIVE_SECONDS)
@@ -155,11 +156,11 @@ class SftpPlace:
         if not transport.is_authenticated():  # it wants more than one proof
             raise self._refused()
 
-    def _refused(self) -> ConfigError:
-        return ConfigError(f"the {self._called} refused user {self._address.user}: check the password or key")
+    def _refused(self) -> PlaceRefuses:
+        return PlaceRefuses(f"the {self._called} refused user {self._address.user}: check the password or key")
 
-    def _another_host_key(self) -> ConfigError:
-        return ConfigError(
+    def _another_host_key(self) -> PlaceRefuses:
+        return PlaceRefuses(
             f"the {self._called} shows another host key than [backup] host_key: ask whoever runs it whether its key"
             " was changed, and put the new one there only then"
         )
@@ -191,6 +192,6 @@ def _private_key(text: str) -> Any:
     for kind in _PRIVATE_KEYS:
         with suppress(paramiko.SSHException, ValueError):  # of another kind
             return kind.from_private_key(io.StringIO(text))
-    raise ConfigError(
+    raise PlaceRefuses(
         "the private key for the SFTP server is none, or has a passphrase: make one without by ssh-keygen"
     )

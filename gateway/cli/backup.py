@@ -6,7 +6,7 @@ import os
 import tempfile
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +18,7 @@ from gateway.runtime.clock import SystemClock, iso_utc
 
 if TYPE_CHECKING:
     from gateway.backup.archive import Manifest
+    from gateway.backup.making import Place
     from gateway.site.backup_section import BackupSection, S3Address, SftpAddress
 
 _USUAL_SITE = Path("/etc/edge-gateway/site.toml")
@@ -72,25 +73,36 @@ def backup(
 
     Example: edge-gateway backup s3://yard-backups/north-yard
     """
+    from gateway.backup.last_backup import noted  # noqa: PLC0415  # help answers faster
+    from gateway.backup.making import Place  # noqa: PLC0415
+
+    clock = SystemClock()
+    with nullcontext() if target else noted(data, now=lambda: clock.wall().micros):
+        passphrase = "" if without_secrets else _passphrase(passphrase_file, new=True)
+        _back_up(target, keep=keep, place=Place(site_file=site, data=data), passphrase=passphrase)
+
+
+def _back_up(target: str, *, keep: int | None, place: Place, passphrase: str) -> None:
+    """Write a backup to `target`, or where the site file says."""
     import importlib.metadata  # noqa: PLC0415  # help answers faster
 
-    from gateway.backup.destinations import SUFFIX, far_place, split  # noqa: PLC0415
-    from gateway.backup.making import Place, make_backup  # noqa: PLC0415
+    from gateway.backup.destinations import SUFFIX, delete_older, far_place, split  # noqa: PLC0415
+    from gateway.backup.making import make_backup  # noqa: PLC0415
     from gateway.site import Secrets, load, secrets_folder  # noqa: PLC0415
     from gateway.site.backup_section import BackupSection  # noqa: PLC0415
 
+    site, data = place.site_file, place.data
     secrets = Secrets(folder=secrets_folder(site))
     loaded = load(site, secrets=secrets) if site.is_file() else None
     section = BackupSection() if loaded is None else loaded.backup
     address = _address(target or section.target)
     kept = keep if keep is not None else 0 if target else section.keep
-    passphrase = "" if without_secrets else _passphrase(passphrase_file, new=True)
     now = iso_utc(SystemClock().wall().micros)
     usual_name = f"{now[:23].replace(':', '')}{SUFFIX}"
 
     def write(file: Path) -> None:
         make_backup(
-            Place(site_file=site, data=data),
+            place,
             file,
             passphrase=passphrase,
             site="" if loaded is None else loaded.site.name,
@@ -99,14 +111,11 @@ def backup(
         )
 
     if isinstance(address, Path):
-        file = address / usual_name if address.is_dir() else address
-        if not file.parent.is_dir():
-            raise ConfigError(f"there is no folder {file.parent}")
+        file = address if target and not address.is_dir() else address / usual_name
         write(file)
         _tell_written(str(file), file, passphrase)
         if kept and address.is_dir():
-            for older in sorted(address.glob(f"*{SUFFIX}"))[:-kept]:
-                older.unlink()
+            for older in delete_older(address, keep=kept):
                 typer.echo(f"{older} is deleted: {kept} are kept")
         return
     folder, name = split(address)

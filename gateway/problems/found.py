@@ -12,6 +12,7 @@ from gateway.domain.problems import ProblemKind
 from gateway.domain.travels import SlowGate
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
 from gateway.problems.accounts import WeakAccounts, problems_of_accounts
+from gateway.problems.backups import LastBackup, problems_of_backups
 from gateway.problems.cameras import problem_of_worker, problems_of_camera
 from gateway.problems.lines import SiteLine, is_garbled, problem_of_line, problems_beside
 from gateway.problems.machine import MachineState, problems_of_machine
@@ -51,6 +52,8 @@ class SiteState:
         lines: the lines to devices.
         restarting_workers: camera workers that stop repeatedly.
         machine: the state of disks, memory, processor and clock.
+        backup: the last backup to the place that the site file names, None if none was tried.
+        backup_overdue_hours: the age from which the last good backup is too old; 0 for never.
         weak_accounts: accounts that are easily taken over; none if only this machine can reach the interface.
     """
 
@@ -73,6 +76,8 @@ class SiteState:
     lines: tuple[SiteLine, ...] = ()
     restarting_workers: tuple[RestartingWorker, ...] = ()
     machine: MachineState = field(default_factory=MachineState)
+    backup: LastBackup | None = None
+    backup_overdue_hours: float = 0.0
     weak_accounts: WeakAccounts = field(default_factory=WeakAccounts)
 
 
@@ -146,6 +151,7 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
     if not site.clock_trusted:
         yield _gateway(ProblemKind.CLOCK_NOT_SET, "the clock is not set by a time server")
     yield from problems_of_machine(site.machine)
+    yield from problems_of_backups(site.backup, now=site.now, overdue_hours=site.backup_overdue_hours)
     if site.storage is not None and site.storage.short:
         yield _gateway(ProblemKind.FOOTAGE_AT_RISK, f"storage: {site.storage.text}")
     if site.certificate_ends is not None and site.certificate_ends < site.now + _CERTIFICATE_SECONDS * _SECOND:

@@ -17,6 +17,9 @@ from aiohttp import ClientSession, UnixConnector, web
 from certificates import write_pair
 from fault_rounds import MACHINES_OWN, Fault, Looking, all_tried, faulty
 from forked import Forked, done
+from lacks import lacks
+from s3_store import S3Store
+from tried_backups import TriedBackups
 from waiting import until
 
 from gateway.domain.problems import ProblemKind as K
@@ -222,6 +225,49 @@ free_floor_gigabytes = 0.002
             async with self.http.post("/status/problem/acknowledge", json=body) as answer:
                 await answer.read()
             await asyncio.sleep(0.05)  # the pace of the site
+
+
+def of_backups(backups: TriedBackups, full: Path) -> list[Fault]:
+    """Return what can be wrong with the nightly backup; the next good one mends each."""
+    makes = {
+        K.BACKUP_FOLDER_REFUSES: backups.to_no_folder,
+        K.BACKUP_NO_ROOM: lambda: backups.without_room(full),
+        K.BACKUP_REFUSED: backups.refused,
+        K.BACKUP_UNREACHABLE: backups.unreachable,
+        K.BACKUP_FAILED: backups.failing,
+        K.BACKUP_OVERDUE: backups.overdue,
+    }
+    rows = 2.0  # files are read so often
+    return [
+        Fault(kind=kind, part=Part.GATEWAY, make=make, mend=backups.good, after=rows) for kind, make in makes.items()
+    ]
+
+
+@pytest.fixture
+def full_disk(tmp_path):
+    """A disk without room; only root can have one."""
+    place = tmp_path / "full"
+    place.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    if subprocess.run(words, capture_output=True, check=False).returncode:
+        lacks("a small disk cannot be mounted here")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+async def test_each_fault_of_a_backup_is_told_alike_everywhere_and_over_after_a_good_one(
+    small_disk, full_disk, tmp_path
+):
+    gateway = BareGateway(small_disk)
+    with S3Store().served() as store:
+        async with gateway.running(), asyncio.TaskGroup() as group:
+            looking = Looking(http=gateway.http, data=gateway.data)
+            eyes = group.create_task(looking.run())
+            await looking.until(lambda _: True, within=30)
+            backups = TriedBackups(tmp_path, data=gateway.data, store=store)
+            table = await all_tried([of_backups(backups, full_disk)], looking)
+            eyes.cancel()
+    assert faulty(table) == []
 
 
 async def test_each_fault_of_the_gateway_is_told_alike_everywhere_and_over_when_mended(small_disk):

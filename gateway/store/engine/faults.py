@@ -48,13 +48,17 @@ class DiskTakesNothing(StoreError):
     """The disk is full or read-only; existing data can still be read."""
 
 
+class DiskFull(DiskTakesNothing):
+    """The disk is full."""
+
+
 def refused(path: Path, error: Exception, then: str) -> StoreError:
     """Return a StoreError that names the file, the fault in plain words and its consequence `then`.
 
-    It is a DiskTakesNothing if the disk is full or read-only.
+    It is a DiskFull if the disk is full, a DiskTakesNothing if it is read-only.
     """
     words = _words(path, error)
-    kind = DiskTakesNothing if words in (_FULL, _READ_ONLY) else StoreError
+    kind = {_FULL: DiskFull, _READ_ONLY: DiskTakesNothing}.get(words, StoreError)
     return kind(f"{path.name}: {words}; {then}")
 
 

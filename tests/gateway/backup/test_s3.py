@@ -9,7 +9,7 @@ import pytest
 from certificates import write_pair
 from s3_store import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, S3Store
 
-from gateway.backup.destinations import BackupPlaceFailed
+from gateway.backup.faults import PlaceFailed
 from gateway.backup.s3 import S3Place
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.site.backup_section import S3Address
@@ -110,7 +110,7 @@ def test_a_store_that_is_busy_for_a_moment_is_asked_again(store, file):
 
 def test_a_store_that_stays_busy_is_told(store, file):
     store.busy = 100
-    with pytest.raises(BackupPlaceFailed, match="the S3 store is busy: try again later"):
+    with pytest.raises(PlaceFailed, match="the S3 store is busy: try again later"):
         place(store).put(file, NAME)
 
 
@@ -122,21 +122,21 @@ def test_an_upload_that_is_cut_is_made_again(store, file):
 
 def test_an_upload_that_is_cut_each_time_is_told_and_leaves_nothing(store, file):
     store.cut_uploads = 100
-    with pytest.raises(BackupPlaceFailed, match="the line to the S3 store broke"):
+    with pytest.raises(PlaceFailed, match="the line to the S3 store broke"):
         place(store).put(file, NAME)
     assert not store.objects
 
 
 def test_a_body_that_is_altered_at_rest_is_found_and_does_not_stay(store, file):
     store.alter = lambda body: body[:1000] + bytes([body[1000] ^ 1]) + body[1001:]
-    with pytest.raises(BackupPlaceFailed, match="gives other bytes than were sent: check its disks"):
+    with pytest.raises(PlaceFailed, match="gives other bytes than were sent: check its disks"):
         place(store).put(file, NAME)
     assert not store.objects
 
 
 def test_a_body_that_is_cut_short_at_rest_is_found_and_does_not_stay(store, file):
     store.alter = lambda body: body[:-1]
-    with pytest.raises(BackupPlaceFailed, match="gives other bytes than were sent"):
+    with pytest.raises(PlaceFailed, match="gives other bytes than were sent"):
         place(store).put(file, NAME)
     assert not store.objects
 
@@ -145,7 +145,7 @@ def test_a_download_that_is_cut_is_told(store, file, tmp_path):
     far = place(store)
     far.put(file, NAME)
     store.cut_downloads = 100
-    with pytest.raises(BackupPlaceFailed, match="the line to the S3 store broke"):
+    with pytest.raises(PlaceFailed, match="the line to the S3 store broke"):
         far.get(NAME, tmp_path / "back")
     assert store.objects == {KEY: file.read_bytes()}
 
@@ -160,7 +160,7 @@ def test_a_file_here_that_cannot_be_written_is_told(store, file, tmp_path):
 def test_a_store_that_is_gone_is_told(file):
     with S3Store().served() as store:
         far = place(store)
-    with pytest.raises(BackupPlaceFailed, match="the line to the S3 store broke"):
+    with pytest.raises(PlaceFailed, match="the line to the S3 store broke"):
         far.names()
 
 

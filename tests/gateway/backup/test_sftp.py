@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from lacks import lacks
 from waiting import wait_until
 
-from gateway.backup.destinations import BackupPlaceFailed
+from gateway.backup.faults import PlaceFailed
 from gateway.backup.sftp import SftpPlace
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.site.backup_section import SftpAddress
@@ -191,7 +191,7 @@ def test_a_file_here_that_cannot_be_written_is_told(server, file, tmp_path):
 def test_a_line_that_breaks_in_an_upload_is_told_and_leaves_no_backup(server, file):
     with CutLine(server.port, after=file.stat().st_size // 2) as line:
         server.port = line.port
-        with pytest.raises(BackupPlaceFailed, match=r"the line to the SFTP server 127\.0\.0\.1 broke"):
+        with pytest.raises(PlaceFailed, match=r"the line to the SFTP server 127\.0\.0\.1 broke"):
             server.place().put(file, NAME)
     assert not (server.backups / NAME).exists()
 
@@ -200,5 +200,5 @@ def test_a_server_that_is_gone_is_told(server):
     server.process.terminate()
     server.process.wait(30)
     wait_until(lambda: not listens(server.port))  # a child of its own may still hold the port
-    with pytest.raises(BackupPlaceFailed, match="cannot be reached"):
+    with pytest.raises(PlaceFailed, match="cannot be reached"):
         server.place().names()
