@@ -19,7 +19,7 @@ from gateway.site import Secrets, load
 from gateway.site.own_authority import own_certificates
 from gateway.web.catalogue import OPERATIONS, RELAYED
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def blocks(document: str) -> list[str]:
