@@ -7,6 +7,7 @@ import secrets as randomness
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -18,19 +19,19 @@ from gateway.app.day_counting import DayCounting
 from gateway.app.device_registration import DeviceRegistration
 from gateway.app.devices import build_field
 from gateway.app.expiry import event_keeping, expiry_limits
+from gateway.app.fleet import FleetTask
 from gateway.app.machine_watch import MachineWatch
 from gateway.app.parts import clock_of, recording_of, store_of, webhooks_of
 from gateway.app.polled_lines import polled_lines
 from gateway.app.readiness import Readiness
-from gateway.app.run_records import RunRecords
+from gateway.app.run_records import RunRecords, recall_acknowledged
 from gateway.app.running_field import RunningField, ended
 from gateway.app.served_interface import ServedInterface
-from gateway.app.site_changes import SiteChanges
+from gateway.app.site_changes import SiteChanges, reload_when_asked
 from gateway.app.site_state import SiteStateReader
 from gateway.app.systemd import Notify
 from gateway.app.watchdog import Watchdog, feed_watchdog
 from gateway.domain.errors import StoreError
-from gateway.domain.events import EventKind
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
 from gateway.lanes.incidents import Incidents
@@ -46,7 +47,7 @@ from gateway.site import Difference, LoadedSite, Secrets, Site
 from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite
 from gateway.site.trial_files import AtStart, TrialFiles
-from gateway.store import Entry, EventFilter
+from gateway.store import Entry
 from gateway.support.bundle import SupportBundle
 from gateway.support.masking import Masking
 from gateway.web.app import Interface
@@ -57,7 +58,6 @@ from gateway.web.status.snapshot import DemoCard
 log = structlog.get_logger(__name__)
 
 _NOTHING_TAKEN_BACK = AtStart()
-_MOST_RECALLED = 200
 _THREADS = 64
 
 
@@ -153,6 +153,13 @@ class Gateway:
 
     def _add_watches(self) -> None:
         """Build the parts that watch all others: the list of problems, readiness for systemd, and daily counts."""
+        self._fleet = FleetTask(
+            site=lambda: self.site,
+            secrets=self._secrets,
+            store=self.store,
+            verdict=lambda: self._problems.now(),  # noqa: PLW0108 (made behind it)
+            clock=self._clock,
+        )
         self._site_state = self._state_reader()
         self._problems = ProblemWatch(
             state=self._site_state.now,
@@ -186,6 +193,7 @@ class Gateway:
             lanes=self.lanes,
             recording=self._recording,
             central=self._central.parts.link,
+            fleet=self._fleet,
             store=self.store,
             clock=self._clock,
             interface_fault=lambda: self.interface.fault,
@@ -234,6 +242,7 @@ class Gateway:
         services.keep("recording", self._recording.run)
         self._services = services
         self._central.start(services)
+        self._fleet.start(services)
         services.keep("trusted time", self._trusted_time.run)
         services.keep("webhooks", self._webhooks.sender.run)
         services.keep("event keeping", self._keeping.run)
@@ -241,7 +250,7 @@ class Gateway:
         services.keep("problems", self._problems.run)
         services.keep("incidents", self._incidents.run)
         services.keep("line scans", self._lines.scans.run)
-        services.keep("site file", self._reload_when_asked)
+        services.keep("site file", partial(reload_when_asked, self.site_file, self._reload_asked))
         services.keep("site file on trial", self.site_file.run)
         self._web = services.keep("web", self.interface.run)
         services.once("readiness", self._readiness.tell())
@@ -314,23 +323,14 @@ class Gateway:
             self.lanes.settle_unfinished,
             self.lanes.resume,
             self._central.parts.writes.recall,
-            self._recall_acknowledged,
+            self._fleet.recall,
+            partial(recall_acknowledged, self._problems, self.store.events),
         ):
             try:
                 await recall()
             except StoreError as error:  # a part that cannot be read must not keep the others from being restored
                 log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
         log.info("gateway_started", site=self.site.site.name, data=str(self._folder.path))
-
-    async def _recall_acknowledged(self) -> None:
-        said = await self.store.events.page(EventFilter(types=(EventKind.PROBLEM_ACKNOWLEDGED,)), limit=_MOST_RECALLED)
-        self._problems.recall(said.events)
-
-    async def _reload_when_asked(self) -> None:
-        while True:
-            await self._reload_asked.wait()
-            self._reload_asked.clear()
-            await self.site_file.reload()
 
     def _running_site(self, loaded: LoadedSite, *, files: TrialFiles, locks: LineLocks | None) -> RunningSite:
         changes = SiteChanges(
@@ -371,6 +371,8 @@ class Gateway:
             await self._central.start_anew()
         elif self._central.parts.sync is not None:
             await self._central.parts.sync.trust_anew()
+        if found.fleet:
+            await self._fleet.start_anew()
         field, link = self.field.field, self._central.parts.link
         self._site_state.change(site, lines=field.lines, central=link)
         if found.interface and self._services is not None:

@@ -9,9 +9,11 @@ import structlog
 
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.recorder import Recorder
+from gateway.problems.watch import ProblemWatch
 from gateway.runtime.clock import Clock
 from gateway.site.running import Step
-from gateway.store import Entry
+from gateway.store import Entry, EventFilter
+from gateway.store.events.events import Events
 
 log = structlog.get_logger(__name__)
 
@@ -22,6 +24,7 @@ _STEPS = {
     Step.REFUSED: EventKind.SITE_CHANGE_REFUSED,
 }
 _LONGEST_TEXT = 1000
+_MOST_RECALLED = 200
 _LAST_WORDS_SECONDS = 5.0
 
 
@@ -62,3 +65,9 @@ class RunRecords:
     def _event(self, kind: EventKind, text: str) -> Event:
         stamp = self.clock.wall()
         return Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
+
+
+async def recall_acknowledged(problems: ProblemWatch, events: Events) -> None:
+    """Restore which problems people had acknowledged before the start. Raises StoreError."""
+    said = await events.page(EventFilter(types=(EventKind.PROBLEM_ACKNOWLEDGED,)), limit=_MOST_RECALLED)
+    problems.recall(said.events)

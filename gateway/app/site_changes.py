@@ -16,6 +16,7 @@ from gateway.lanes import Lanes
 from gateway.runtime.clock import Clock
 from gateway.site import Difference, Secrets, Site
 from gateway.site.line_locks import LineLocks
+from gateway.site.running import RunningSite
 
 log = structlog.get_logger(__name__)
 
@@ -95,3 +96,11 @@ class SiteChanges:
             if self.clock.monotonic() >= until:
                 raise ConfigError(f"{waits}; nothing was changed within {within:g} s, try again when it is free")
             await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def reload_when_asked(site_file: RunningSite, asked: asyncio.Event) -> None:
+    """Reload the site file each time that the event is set, until cancelled."""
+    while True:
+        await asked.wait()
+        asked.clear()
+        await site_file.reload()

@@ -11,6 +11,7 @@ import structlog
 
 from drivers.bus.bus import Bus
 from drivers.osdp.line import OsdpLine
+from gateway.app.fleet import FleetTask
 from gateway.app.machine_watch import MachineWatch
 from gateway.backup.last_backup import last_backup
 from gateway.central.central_status import CentralLink
@@ -51,6 +52,7 @@ class SiteStateReader:
         lanes: Lanes,
         recording: Recording,
         central: CentralLink | None,
+        fleet: FleetTask,
         store: Store,
         clock: SystemClock,
         interface_fault: Callable[[], str],
@@ -64,6 +66,7 @@ class SiteStateReader:
         self.change(site, lines=lines, central=central)
         self._lanes = lanes
         self._recording = recording
+        self._fleet = fleet
         self._store = store
         self._clock = clock
         self._interface_fault = interface_fault
@@ -104,6 +107,7 @@ class SiteStateReader:
             restarting_workers=self._recording.restarting_workers(),
             storage=self._recording.storage(),
             central=None if self._central is None else self._central.snapshot(),
+            fleet=self._fleet.status(),
             store_failing=self._store.failing,
             interface_fault=self._interface_fault(),
             site_notices=self._site_file.notices(),
@@ -143,6 +147,7 @@ class SiteStateReader:
         self._backup = await asyncio.to_thread(last_backup, self._data)
         try:
             self._refused_records = (await self._store.outbox.books()).parked
+            await self._fleet.count()
             hooks = await self._store.webhooks.all()
             self._weak_accounts = await self._weak_now()
             if now >= self._travels_read_at + _TRAVELS_SECONDS:

@@ -103,6 +103,11 @@ NAMED = (
         "Find serial ports, Modbus units, cameras and what mDNS announces, and print them as part of a site file.",
         "gateway.cli.discover:discover",
     ),
+    Named(
+        "fleet",
+        "See the gateways of a fleet, command them, and prepare a NATS server for them. Runs anywhere.",
+        "gateway.cli.fleet:app",
+    ),
     Named("events", "List the events of the site, follow them, and export them.", "gateway.cli.events:app"),
     Named("lanes", "Show the lanes, watch them, and open, close, stop or hold a gate.", "gateway.cli.lanes:app"),
     Named("cards", "Find access cards, add and suspend them, and explain card numbers.", "gateway.cli.cards:cards"),

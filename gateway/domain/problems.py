@@ -84,3 +84,5 @@ class ProblemKind(StrEnum):
     CENTRAL_COMMANDS_UNREADABLE = "central_commands_unreadable"
     CARDS_UNREADABLE = "cards_unreadable"
     RECORDS_REFUSED = "records_refused"
+    FLEET_AWAY = "fleet_away"
+    FLEET_REFUSES = "fleet_refuses"

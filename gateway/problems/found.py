@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.events import EventKind
+from gateway.domain.fleet_status import FleetState, FleetStatus
 from gateway.domain.problems import ProblemKind
 from gateway.domain.travels import SlowGate
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
@@ -38,6 +39,7 @@ class SiteState:
         cameras: the cameras.
         storage: the storage forecast, None before the first or without cameras.
         central: the state of central, None for a site without central.
+        fleet: the state of the line to the fleet, None for a gateway without one.
         store_failing: why nothing can be recorded now, "" while recording works.
         interface_fault: why the interface is not served, "" while it is.
         site_notices: sentences about parts of the site file that are not in force.
@@ -79,6 +81,7 @@ class SiteState:
     backup: LastBackup | None = None
     backup_overdue_hours: float = 0.0
     weak_accounts: WeakAccounts = field(default_factory=WeakAccounts)
+    fleet: FleetStatus | None = None
 
 
 def verdict(site: SiteState) -> Verdict:
@@ -108,6 +111,8 @@ def _problems(site: SiteState) -> Iterator[Problem]:
         yield problem_of_worker(worker, site.cameras)
     if site.central is not None:
         yield from _of_central(site, site.central)
+    if site.fleet is not None:
+        yield from _of_fleet(site.fleet)
 
 
 def _of_slow_gates(site: SiteState) -> Iterator[Problem]:
@@ -224,6 +229,17 @@ def _of_central(site: SiteState, central: CentralStatus) -> Iterator[Problem]:
         text = f"{refused:,} records were refused by central, and wait for a person"
         one = "1 record was refused by central, and waits for a person"
         yield _central(ProblemKind.RECORDS_REFUSED, one if refused == 1 else text)
+
+
+def _of_fleet(fleet: FleetStatus) -> Iterator[Problem]:
+    kinds = {
+        FleetState.AWAY: (ProblemKind.FLEET_AWAY, "the fleet's server does not answer"),
+        FleetState.REFUSED: (ProblemKind.FLEET_REFUSES, "the fleet refuses this gateway"),
+    }
+    if fleet.state in kinds:
+        kind, text = kinds[fleet.state]
+        text = f"{text}: {fleet.reason}" if fleet.reason else text
+        yield Problem(kind=kind, part=Part.FLEET, id="", name="Fleet", text=text, since=fleet.since)
 
 
 def _central(kind: ProblemKind, text: str, *, since: int = 0, subject: str = "") -> Problem:

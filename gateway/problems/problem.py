@@ -11,6 +11,7 @@ from gateway.domain.problems import ProblemKind
 from gateway.domain.wall_time import WallMicros
 from gateway.problems.backup_advice import BACKUP_ADVICE
 from gateway.problems.central_advice import CENTRAL_ADVICE
+from gateway.problems.fleet_advice import FLEET_ADVICE
 from gateway.problems.gateway_advice import GATEWAY_ADVICE
 from gateway.problems.lane_advice import LANE_ADVICE
 from gateway.problems.line_advice import LINE_ADVICE
@@ -19,7 +20,15 @@ from gateway.problems.machine_advice import MACHINE_ADVICE
 _MOST_NAMED = 3
 
 ADVICE = MappingProxyType(
-    {**LANE_ADVICE, **LINE_ADVICE, **GATEWAY_ADVICE, **MACHINE_ADVICE, **BACKUP_ADVICE, **CENTRAL_ADVICE}
+    {
+        **LANE_ADVICE,
+        **LINE_ADVICE,
+        **GATEWAY_ADVICE,
+        **MACHINE_ADVICE,
+        **BACKUP_ADVICE,
+        **CENTRAL_ADVICE,
+        **FLEET_ADVICE,
+    }
 )
 """The advice for every kind of problem."""
 
@@ -32,6 +41,7 @@ class Part(StrEnum):
     DEVICE = "device"
     CAMERA = "camera"
     CENTRAL = "central"
+    FLEET = "fleet"
     GATEWAY = "gateway"
 
 
@@ -57,7 +67,7 @@ class Problem:
     Attributes:
         kind: the kind of problem, for programs.
         part: the kind of part that has it.
-        id: the id of that lane, line, device or camera; "" for central and the gateway.
+        id: the id of that lane, line, device or camera; "" for central, the fleet and the gateway.
         name: the part's name for people.
         text: the problem in one sentence.
         subject: what distinguishes problems of one kind and part, such as an input; "" if there can only be one.

@@ -7,6 +7,7 @@ from gateway.site.central_sections import CentralSection
 from gateway.site.difference import Change, Difference, difference
 from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults, check
+from gateway.site.fleet_section import FleetSection
 from gateway.site.footage_sections import StorageSection
 from gateway.site.http_devices import (
     AxisPlatesDevice,
@@ -62,6 +63,7 @@ __all__ = [
     "Difference",
     "EventsSection",
     "Fault",
+    "FleetSection",
     "GateDevice",
     "HikvisionBarrierDevice",
     "HikvisionPlatesDevice",

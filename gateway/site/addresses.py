@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-_DEFAULT_PORTS = {"http": 80, "https": 443, "rtsp": 554, "rtsps": 322, "whep": 80, "wheps": 443}
+_DEFAULT_PORTS = {
+    "http": 80,
+    "https": 443,
+    "rtsp": 554,
+    "rtsps": 322,
+    "whep": 80,
+    "wheps": 443,
+    "nats": 4222,
+    "tls": 4222,
+}
 _SERIAL = "serial:"
 _LISTEN = "http-listen://"
 _PSEUDO_TERMINALS = "/dev/pts/"

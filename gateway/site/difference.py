@@ -68,6 +68,7 @@ class Difference:
         lanes: the lanes that are restarted, ended, or started for the first time.
         interface: whether the interface is restarted; the page reconnects by itself.
         central: whether the line to central is restarted.
+        fleet: whether the line to the fleet is restarted.
     """
 
     changes: tuple[Change, ...] = ()
@@ -77,6 +78,7 @@ class Difference:
     lanes: frozenset[str] = frozenset()
     interface: bool = False
     central: bool = False
+    fleet: bool = False
 
     @property
     def touches_more_than_cameras(self) -> bool:
@@ -104,6 +106,7 @@ def difference(before: LoadedSite, after: LoadedSite) -> Difference:
     secrets = {change.id for change in changes if change.part == "secret"}
     line_to_central = _secrets_of_central(after.site)
     central = before.site.central != after.site.central or bool(secrets & line_to_central)
+    fleet, now = before.site.fleet, after.site.fleet
     return Difference(
         changes=changes,
         refused=tuple(_refused(before.site, after.site)),
@@ -112,6 +115,8 @@ def difference(before: LoadedSite, after: LoadedSite) -> Difference:
         lanes=lanes,
         interface=central or bool(secrets & accounts) or _interface_part(before.site) != _interface_part(after.site),
         central=central or (before.site.site.timezone != after.site.site.timezone and after.site.central is not None),
+        fleet=fleet != now
+        or (now is not None and (now.credentials in secrets or _renamed_site(before.site, after.site))),
     )
 
 
@@ -203,6 +208,10 @@ def _refused(before: Site, after: Site) -> Iterator[str]:
         yield f"[central] is {how} only with a restart"
     elif before.central and after.central and before.central.backlog_gigabytes != after.central.backlog_gigabytes:
         yield "[central] backlog_gigabytes changes only with a restart"
+
+
+def _renamed_site(before: Site, after: Site) -> bool:
+    return before.site.name != after.site.name
 
 
 def _interface_part(site: Site) -> object:

@@ -18,6 +18,7 @@ from gateway.site.api_section import Account, ApiSection
 from gateway.site.backup_section import BackupSection
 from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
+from gateway.site.fleet_section import FleetSection
 from gateway.site.footage_sections import RtspSection
 from gateway.site.models import DRIVERS, Device, LaneSection, Link, Site, SiteSection
 
@@ -52,6 +53,7 @@ class Draft:
     site: SiteSection | None
     api: ApiSection | None
     central: CentralSection | None
+    fleet: FleetSection | None
     rtsp: RtspSection | None
     backup: BackupSection | None
     accounts: Rows[Account]
@@ -75,6 +77,7 @@ def whole(site: Site) -> Draft:
         site=site.site,
         api=site.api,
         central=site.central,
+        fleet=site.fleet,
         rtsp=site.rtsp,
         backup=site.backup,
         accounts=_all(site.api.accounts),
@@ -124,6 +127,7 @@ def _salvaged(tree: Tree, error: ValidationError) -> Draft:
         site=_section(tree, "site", SiteSection, broken),
         api=_section(tree, "api", ApiSection, broken),
         central=_section(tree, "central", CentralSection, broken),
+        fleet=_section(tree, "fleet", FleetSection, broken),
         rtsp=_section(tree, "rtsp", RtspSection, broken),
         backup=_section(tree, "backup", BackupSection, broken),
         accounts=_rows(api_tree, ("api", "accounts"), "username", TypeAdapter(Account), broken),

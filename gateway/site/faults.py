@@ -167,6 +167,9 @@ def _connected_to(draft: Draft) -> Iterator[tuple[str, Endpoint]]:
             yield f"cameras[{index}].live_url", camera.live_endpoint()
     if draft.central:
         yield "central.url", draft.central.endpoint()
+    if draft.fleet:
+        for index, endpoint in enumerate(draft.fleet.endpoints()):
+            yield f"fleet.urls[{index}]", endpoint
 
 
 def _is_own(endpoint: Endpoint, draft: Draft) -> bool:

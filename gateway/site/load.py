@@ -149,6 +149,8 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
     if draft.central:
         named.append(("central.password", draft.central.password))
         named += [("central.totp", draft.central.totp)] if draft.central.totp else []
+    if draft.fleet and draft.fleet.credentials:
+        named.append(("fleet.credentials", draft.fleet.credentials))
     if draft.backup:
         named += [(f"backup.{key}", name) for key, name in draft.backup.secrets()]
     if draft.rtsp:
@@ -190,10 +192,13 @@ def _authority_faults(site: Site | None) -> Iterator[Fault]:
 
 
 def _authority_doubts(site: Site) -> Iterator[str]:
-    """Yield warnings for ca_file of `[central]` and `[backup]`; they are no faults, because lanes work without them."""
+    """Yield warnings for ca_file of `[central]`, `[fleet]` and `[backup]`; they are no faults: lanes work without."""
     ca_file = site.central.ca_file if site.central else None
     if ca_file is not None and (words := _unusable(ca_file)):
         yield f"central.ca_file: {ca_file}: {words}; until this is fixed there is no line to central"
+    ca_file = site.fleet.ca_file if site.fleet else None
+    if ca_file is not None and (words := _unusable(ca_file)):
+        yield f"fleet.ca_file: {ca_file}: {words}; until this is fixed there is no line to the fleet"
     ca_file = site.backup.ca_file
     if ca_file is not None and (words := _unusable(ca_file)):
         yield f"backup.ca_file: {ca_file}: {words}; until this is fixed no backup is sent to the S3 store"

@@ -75,6 +75,8 @@ def _digests(site: Site, secrets: Secrets) -> Iterator[tuple[str, str]]:
     names |= {name for camera in site.cameras for name in (camera.password, camera.token) if name is not None}
     if site.central is not None:
         names |= {site.central.password} | ({site.central.totp} if site.central.totp else set())
+    if site.fleet is not None and site.fleet.credentials is not None:
+        names.add(site.fleet.credentials)
     names |= {name for _, name in site.backup.secrets()}
     for name in sorted(names):
         try:

@@ -15,6 +15,7 @@ from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
 from gateway.site.fields import Name, RecordId, SecretName, Section, Slug
 from gateway.site.fields import Section as _Section
+from gateway.site.fleet_section import FleetSection
 from gateway.site.footage_sections import LiveSection, RtspSection, StorageSection
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
@@ -275,6 +276,7 @@ class Site(_Section):
     site: SiteSection
     api: ApiSection = ApiSection()
     central: CentralSection | None = None
+    fleet: FleetSection | None = None
     storage: StorageSection = StorageSection()
     live: LiveSection = LiveSection()
     rtsp: RtspSection | None = None

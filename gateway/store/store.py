@@ -31,7 +31,7 @@ from gateway.store.events.commands import Commands
 from gateway.store.events.day_counts import DayCounts
 from gateway.store.events.events import Events
 from gateway.store.events.expiry import Expiry
-from gateway.store.events.journal import Journal
+from gateway.store.events.journal import Journal, box_number
 from gateway.store.events.parking_entries import ParkingEntries
 from gateway.store.events.passages import Passages
 from gateway.store.events.presence import PresenceRows
@@ -200,6 +200,10 @@ class Store:
         await self.close()
         if unclean:
             self.database.doubt_end()
+
+    async def box_number(self) -> int:
+        """Return the number that this data folder drew once: replaced boxes have others. Raises StoreError."""
+        return await self.database.read(box_number)
 
     @property
     def was_unclean(self) -> bool:

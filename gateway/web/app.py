@@ -226,6 +226,7 @@ class Interface:
             areas=self.areas,
             recording=self.recording,
             central_status=self._central_status,
+            fleet_status=lambda: self.site_state().fleet,
             clock=self.clock,
             verdict=self.verdict,
             version=_release(),

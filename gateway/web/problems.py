@@ -90,7 +90,7 @@ def _way(problem: Problem) -> tuple[str, str] | None:
             return "Show the line", f"lines?line={quote(problem.id, safe='')}"
         case Part.DEVICE if problem.line:
             return "Show it on its line", f"lines?device={quote(problem.id, safe='')}"
-        case Part.DEVICE | Part.CENTRAL:
+        case Part.DEVICE | Part.CENTRAL | Part.FLEET:
             return "Show its state", "health"
         case _:
             return ("Show the site file", "settings") if problem.kind in _OF_SITE_FILE else None

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import socket
 import ssl
 
 import aiohttp
 
-_BROKE = "the connection broke before an answer was there"
-_WORDS = {
-    errno.ECONNREFUSED: "nothing answers at {host}: the connection was refused",
-    errno.EHOSTUNREACH: "there is no way to {host} over the network",
-    errno.ENETUNREACH: "there is no way to {host} over the network",
-    errno.ETIMEDOUT: "{host} does not acknowledge what is sent",
-    errno.ECONNRESET: _BROKE,
-    errno.EPIPE: _BROKE,
-}
+from gateway.runtime.connection_faults import BROKE, connection_words
 
 
 def line_words(error: BaseException, host: str) -> str:
     """Describe a fault in one sentence for people. `host`: central's name or address."""
-    words = _BROKE
+    words = BROKE
     match error:
         case TimeoutError():
             words = f"{host} does not answer in time"
@@ -42,17 +31,9 @@ def line_words(error: BaseException, host: str) -> str:
 
 
 def _system(error: OSError, host: str) -> str:
-    match error:
-        case socket.gaierror():
-            return f"the name {host} is not known: check its spelling and this machine's DNS"
-        case ssl.SSLCertVerificationError():
-            return _certificate(error, host)
-        case ssl.SSLError():
-            return f"{host} does not speak TLS as it should"
-    number = error.errno or 0
-    if number in _WORDS:
-        return _WORDS[number].format(host=host)
-    return f"{host} cannot be reached: {os.strerror(number)}" if number > 0 else f"{host} cannot be reached"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _certificate(error, host)
+    return connection_words(error, host)
 
 
 def _certificate(cause: BaseException, host: str) -> str:

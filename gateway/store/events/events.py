@@ -15,7 +15,7 @@ from gateway.store.engine.database import Database, is_id
 from gateway.store.engine.query_cache import QueryCache
 from gateway.store.events.id_ranges import IdRanges, read_ranges
 from gateway.store.events.pages import EventFilter, EventPage, read_page
-from gateway.store.events.rows import COLUMNS, JSON_TEXTS, RECORDED, Form, event_of
+from gateway.store.events.rows import COLUMNS, JSON_TEXT, JSON_TEXTS, RECORDED, Form, event_of
 
 _PAGES_KEPT = 16
 
@@ -103,6 +103,17 @@ class Events:
     async def latest(self, *, limit: int) -> tuple[RecordedEvent, ...]:
         """Return the newest events by descending id."""
         return await self._database.rows(f"SELECT {COLUMNS} FROM event ORDER BY id DESC LIMIT ?", (limit,), of=event_of)
+
+    async def json_after(self, event_id: int, *, limit: int) -> tuple[tuple[int, str], ...]:
+        """Return the oldest events above an id, by ascending id: each id with the JSON text of the interface's record.
+
+        Raises StoreError.
+        """
+        return await self._database.rows(
+            f"SELECT id, {JSON_TEXT} FROM event NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?",
+            (event_id, limit),
+            of=tuple,
+        )
 
     async def extent(self) -> tuple[int, int | None]:
         """Return the number of events and the time of the oldest (wall micros, None without events), quickly."""

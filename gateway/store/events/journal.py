@@ -119,7 +119,7 @@ class Journal:
             for event, event_id in zip(entry.events, ids, strict=True):
                 fed += feed_webhooks(connection, event, event_id, places=self._places)
             last, last_id = entry.events[-1], ids[-1]
-            box = _box_number(connection)
+            box = box_number(connection)
             passage_id = _insert_passage(connection, entry.passage, last_id) if entry.passage else None
             if entry.passage and passage_id is not None:
                 gone = Gone(entry.passage, passage_id, last.device_id, _area(entry), box)
@@ -227,7 +227,7 @@ def _insert_passage(connection: sqlite3.Connection, passage: Passage, event_id: 
     return int(cursor.lastrowid or 0)
 
 
-def _box_number(connection: sqlite3.Connection) -> int:
+def box_number(connection: sqlite3.Connection) -> int:
     """Read the box's number, which distinguishes its records at central from those of other boxes of the site."""
     (number,) = connection.execute("SELECT number FROM box").fetchone()
     return int(number)

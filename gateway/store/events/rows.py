@@ -101,3 +101,5 @@ RECORDED: Form[tuple[RecordedEvent, ...]] = Form(
 """Events as objects."""
 JSON_TEXTS: Form[tuple[bytes, ...]] = Form(f"json_group_array(id), group_concat({_RECORD}, char(10))", _parts)
 """Events as JSON text of the interface's `EventRecord`s, in parts to be joined with commas."""
+JSON_TEXT = _RECORD
+"""SQL for one event as JSON text of the interface's `EventRecord`."""

@@ -149,6 +149,14 @@ class CameraEvents:
             f"SELECT {_COLUMNS} FROM camera_event WHERE event_id IN ({places}) ORDER BY id", event_ids, of=_camera_event
         )
 
+    async def after(self, camera_event_id: int, *, limit: int) -> tuple[CameraEvent, ...]:
+        """Return the oldest camera events above an id, by ascending id. Raises StoreError."""
+        return await self._database.rows(
+            f"SELECT {_COLUMNS} FROM camera_event WHERE id > ? ORDER BY id LIMIT ?",
+            (camera_event_id, limit),
+            of=_camera_event,
+        )
+
     async def awaiting(self, *, now: int, boot_id: str = "", uptime: int = 0) -> tuple[CameraEvent, ...]:
         """Return camera events whose pinned time has passed and that are not marked ready: the oldest 100.
 

@@ -16,6 +16,7 @@ from gateway.domain.access import Reason, sentence_of
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.enrolment import enrolment
 from gateway.domain.events import EventKind, RecordedEvent, Severity
+from gateway.domain.fleet_status import FleetStatus
 from gateway.domain.footage import Extent, Missing, extent_of
 from gateway.domain.passages import CameraEvent
 from gateway.domain.wall_time import WallMicros
@@ -171,6 +172,7 @@ class Snapshot:
     storage: StorageForecast | None
     events: tuple[EventState, ...]
     central: CentralStatus | None
+    fleet: FleetStatus | None
     books: Annotated[Books, PlainSerializer(books_fields)] | None
     consumers: tuple[ConsumerShown, ...]
     demo: DemoState | None

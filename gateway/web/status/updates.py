@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import StoreError
+from gateway.domain.fleet_status import FleetStatus
 from gateway.lanes import Lanes
 from gateway.lanes.presence import Areas
 from gateway.problems.problem import Verdict
@@ -96,6 +97,7 @@ class Watch:
         areas: Areas,
         recording: Recording,
         central_status: Callable[[], CentralStatus] | None,
+        fleet_status: Callable[[], FleetStatus | None],
         clock: Clock,
         verdict: Callable[[], Verdict],
         version: str,
@@ -114,6 +116,7 @@ class Watch:
         self._areas = areas
         self._recording = recording
         self._central_status = central_status
+        self._fleet_status = fleet_status
         self._clock = clock
         self._verdict = verdict
         self._version = version
@@ -169,6 +172,7 @@ class Watch:
             storage=self._recording.storage(),
             events=events,
             central=self._central_status() if self._central_status else None,
+            fleet=self._fleet_status(),
             books=books,
             consumers=consumers,
             demo=self._demo,

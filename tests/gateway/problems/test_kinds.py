@@ -33,6 +33,8 @@ _NOT_MADE_AT_A_SITE = {
     K.CENTRAL_BACKLOG_FULL: "takes gigabytes",
     K.CENTRAL_COMMANDS_UNREADABLE: "`central/test_lane_commands.py` has it",
     K.CARDS_UNREADABLE: "`central/test_sync.py` has it",
+    K.FLEET_AWAY: "`fleet/test_connection.py` has it with a server that is killed",
+    K.FLEET_REFUSES: "`fleet/test_connection.py` has it with a key that is revoked",
     K.RECORDS_REFUSED: "`central/test_outbox_sender.py` has records that central refuses",
 }
 

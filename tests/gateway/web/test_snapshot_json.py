@@ -62,6 +62,7 @@ def snapshot_of(site: str, lanes: tuple[LaneSnapshot, ...], devices: tuple[Devic
         storage=None,
         events=(),
         central=None,
+        fleet=None,
         books=None,
         consumers=(),
         demo=None,

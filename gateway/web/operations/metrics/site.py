@@ -8,6 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
 from drivers.bus.line_quality import REPLY_BOUNDS
+from gateway.domain.fleet_status import FleetState, FleetStatus
 from gateway.domain.footage import CameraCondition
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
@@ -32,6 +33,8 @@ def site_metrics(site: SiteState, verdict: Verdict, books: Books | None, *, vers
     yield from _of_recording(site)
     yield from _of_lines(site.lines)
     yield from _of_central(site, books)
+    if site.fleet is not None:
+        yield from _of_fleet(site.fleet)
 
 
 def _labels(problem: Problem) -> Labels:
@@ -121,6 +124,14 @@ def _of_lines(lines: tuple[SiteLine, ...]) -> Iterator[Metric]:
                 failures.add_metric([line.name, str(unit.unit), failure.value], count)
     yield replies
     yield failures
+
+
+def _of_fleet(fleet: FleetStatus) -> Iterator[Metric]:
+    connected = fleet.state is FleetState.CONNECTED
+    yield gauge("fleet_connected", "1 while the fleet's server is connected, else 0.", [({}, connected)])
+    yield gauge(
+        "fleet_waiting", "Events and camera events that wait for the fleet, up to 10,000.", [({}, fleet.waiting)]
+    )
 
 
 def _of_central(site: SiteState, books: Books | None) -> Iterator[Metric]:

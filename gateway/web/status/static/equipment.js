@@ -38,6 +38,7 @@ export function showEquipment(snapshot) {
     key: (device) => device.device_id, create: () => fromTemplate("device-row"), update: updateDevice,
   });
   showCentral(snapshot);
+  showFleet(snapshot);
   ageEquipment();
 }
 
@@ -137,4 +138,20 @@ function showCentral({ central, user }) {
   refresh.hidden = !user.edit_settings;
   refresh.disabled = central.refreshing;
   setText(refresh, central.refreshing ? "Fetching everything again …" : "Fetch everything again");
+}
+
+function showFleet({ fleet }) {
+  byId("fleet-section").hidden = fleet === null;
+  if (fleet === null) return;
+  const [word, lamp] = {
+    connected: ["Connected", "good"],
+    away: ["Away; the site works on its own", "bad"],
+    refused: ["Refuses; the site works on its own", "bad"],
+  }[fleet.state] ?? ["Not tried yet", "unknown"];
+  setClass(byId("fleet-lamp"), `lamp ${lamp}`);
+  setText(byId("fleet-state"), word);
+  const parts = [fleet.state === null ? "" : `since ${clock(fleet.since)}`, fleet.reason, `as ${fleet.name}`];
+  setText(byId("fleet-detail"), parts.filter(Boolean).join(" · "));
+  const left = fleet.waiting === 1 ? "1 record waits for the fleet" : `${fleet.waiting} records wait for the fleet`;
+  setText(byId("fleet-sent"), fleet.waiting ? left : "Everything is with the fleet");
 }

@@ -1,0 +1,164 @@
+"""`edge-gateway fleet`: the gateways of a fleet, and what its NATS server needs for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from gateway.cli.printing import print_value
+from gateway.cli.target import JsonWanted
+from gateway.domain.errors import ConfigError, GatewayUnreachable
+from gateway.runtime.clock import SystemClock, iso_utc
+from gateway.site.addresses import endpoint_of
+
+if TYPE_CHECKING:
+    from gateway.fleet.line import FleetLine
+    from gateway.fleet.operator import Seen
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="See the gateways of a fleet, command them, and prepare a NATS server for them. Runs anywhere.\n\n"
+    "Example: edge-gateway fleet status --server tls://fleet.example.com:4222 --credentials operator.nk",
+)
+Server = Annotated[
+    str,
+    typer.Option("--server", metavar="URL", envvar="EDGE_GATEWAY_FLEET", help="The NATS server, tls://HOST:PORT."),
+]
+Credentials = Annotated[
+    Path | None,
+    typer.Option(
+        "--credentials",
+        metavar="FILE",
+        envvar="EDGE_GATEWAY_FLEET_CREDENTIALS",
+        help="A file with your NKey seed, or a JWT credentials file.",
+    ),
+]
+CaFile = Annotated[
+    Path | None, typer.Option("--ca-file", metavar="FILE", help="Authorities to trust instead of the usual ones.")
+]
+_FAULT_FOUND = 1
+_AWAY = "away"
+
+
+@app.command("status")
+def status(
+    server: Server, credentials: Credentials = None, ca_file: CaFile = None, as_json: JsonWanted = False
+) -> None:
+    """Show how each gateway does. The exit status is 1 when one is away or not ready.
+
+    Example: edge-gateway fleet status --server tls://fleet.example.com:4222 --credentials operator.nk
+    """
+    found = sorted(asyncio.run(_seen(server, credentials, ca_file)), key=lambda one: one.name)
+    now = SystemClock().wall().micros
+    if as_json:
+        print_value(
+            [
+                {
+                    "gateway": one.name,
+                    "state": _state(one, now),
+                    "at": iso_utc(one.at),
+                    **one.beat.model_dump(mode="json"),
+                }
+                for one in found
+            ]
+        )
+    else:
+        typer.echo("\n".join(_lines(found, now)) if found else "no gateway has sent a heartbeat yet")
+    if any(_state(one, now) != "good" for one in found):
+        raise typer.Exit(_FAULT_FOUND)
+
+
+@app.command("prepare")
+def prepare(
+    server: Server,
+    credentials: Credentials = None,
+    ca_file: CaFile = None,
+    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="So long the stream keeps events.")] = 30,
+    replicas: Annotated[int, typer.Option("--replicas", min=1, max=5, help="On so many servers of a cluster.")] = 1,
+) -> None:
+    """Make the stream of events and the bucket of heartbeats at a NATS server, or change them to these settings.
+
+    Example: edge-gateway fleet prepare --server tls://fleet.example.com:4222 --credentials operator.nk --days 90
+    """
+    asyncio.run(_prepare(server, credentials, ca_file, days=days, replicas=replicas))
+    typer.echo(f"the server takes events, and keeps them for {days} days")
+
+
+async def _prepare(server: str, credentials: Path | None, ca_file: Path | None, *, days: int, replicas: int) -> None:
+    from gateway.fleet import operator  # noqa: PLC0415  # help and wrong options answer faster
+
+    async with line_to(server, credentials, ca_file) as line:
+        await operator.prepare(line, days=days, replicas=replicas)
+
+
+async def _seen(server: str, credentials: Path | None, ca_file: Path | None) -> list[Seen]:
+    from gateway.fleet import operator  # noqa: PLC0415  # as above
+
+    async with line_to(server, credentials, ca_file) as line:
+        return [one async for one in operator.gateways(line)]
+
+
+@asynccontextmanager
+async def line_to(server: str, credentials: Path | None, ca_file: Path | None) -> AsyncIterator[FleetLine]:
+    """Yield a line to a server. Raises ConfigError for wrong options, GatewayUnreachable if it does not answer."""
+    from gateway.fleet.connection import FleetServer, connected  # noqa: PLC0415  # as above
+    from gateway.fleet.line import FleetAway  # noqa: PLC0415  # as above
+
+    try:
+        endpoint = endpoint_of(server, schemes=("tls", "nats"))
+    except ValueError as error:
+        raise ConfigError(f"--server {error}") from error
+    scheme = urlsplit(server).scheme
+    if scheme == "nats" and not endpoint.is_this_machine():
+        raise ConfigError("--server must be tls://…: without TLS others could read and forge what is sent")
+    place = FleetServer(
+        url=f"{scheme}://{endpoint}",
+        credentials=secret_of(credentials),
+        ca_file=str(ca_file) if ca_file is not None else None,
+        name="edge-gateway fleet",
+    )
+    try:
+        async with connected(place) as (line, _):
+            yield line
+    except FleetAway as error:
+        raise GatewayUnreachable(f"the fleet's server {endpoint}: {error}") from error
+
+
+def secret_of(credentials: Path | None) -> str:
+    """Read a file of credentials; "" without one. Raises ConfigError."""
+    try:
+        return credentials.read_text("utf-8") if credentials is not None else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--credentials {credentials}: cannot be read") from error
+
+
+def _state(one: Seen, now: int) -> str:
+    from gateway.fleet.heartbeat import AWAY_SECONDS  # noqa: PLC0415  # as above
+
+    if now - one.at > AWAY_SECONDS * 1_000_000:
+        return _AWAY
+    return "good" if one.beat.ready else "not ready"
+
+
+def _lines(found: list[Seen], now: int) -> Iterator[str]:
+    rows = [("GATEWAY", "STATE", "VERSION", "SEEN", "WAITING", "HEADLINE")]
+    for one in found:
+        age = f"{_lasting(max(0, now - one.at) // 1_000_000)} ago"
+        beat = one.beat
+        rows.append((one.name, _state(one, now), beat.version, age, str(beat.waiting), f"{beat.site}: {beat.headline}"))
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _lasting(seconds: int) -> str:
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"

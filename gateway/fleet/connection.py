@@ -1,0 +1,279 @@
+"""The connection to the fleet: one owned task that connects, runs the parts that use the line, and connects again."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import cycle
+from typing import Protocol
+
+import structlog
+from nats import errors as nats_errors
+from nats.aio.client import Client, RawCredentials
+
+from gateway.domain.errors import StoreError
+from gateway.domain.fleet_status import FleetState, FleetStatus
+from gateway.fleet.line import FleetAway, FleetLine, FleetRefused, SubjectMoved
+from gateway.fleet.names import FleetName
+from gateway.runtime.clock import Clock
+from gateway.runtime.connection_faults import connection_words
+from gateway.runtime.supervision import Backoff
+
+log = structlog.get_logger(__name__)
+
+_CONNECT_SECONDS = 10
+_CLOSE_SECONDS = 2.0
+_PING_SECONDS = 20
+_UNANSWERED_PINGS = 2
+_DISK_SECONDS = 5.0
+_LEAST_LIFE = 30.0
+_TLS = "tls"
+LOST = "the connection is lost"
+_REFUSALS = ("authorization violation", "authentication", "user authentication", "account", "permissions")
+
+
+class FleetPart(Protocol):
+    """A user of the line, such as the sender of events."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the log."""
+        ...
+
+    async def run(self, line: FleetLine, works: Callable[[], None]) -> None:
+        """Use the line until cancelled. Call `works` once the server has accepted what the part needs.
+
+        Raises FleetAway, FleetRefused, SubjectMoved, StoreError.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetServer:
+    """How a server is reached, and as whom.
+
+    `credentials`: an NKey seed, the text of a JWT credentials file, or "". `name`: what the server calls the client.
+    """
+
+    url: str
+    credentials: str = field(repr=False)
+    ca_file: str | None
+    name: str
+
+    @property
+    def is_jwt(self) -> bool:
+        """True if the credentials are the text of a JWT credentials file."""
+        return self.credentials.lstrip().startswith("-----BEGIN")
+
+
+class FleetConnection:
+    """The line to the fleet, and its state. Keep `run` alive as a task."""
+
+    def __init__(
+        self,
+        *,
+        servers: Sequence[FleetServer],
+        name: FleetName,
+        parts: Sequence[FleetPart],
+        clock: Clock,
+        changed: Callable[[], None],
+        backoff: Backoff | None = None,
+    ) -> None:
+        """Build it without contact. `changed` is called when the state changes."""
+        self._servers = cycle(servers)
+        self._parts = parts
+        self._clock = clock
+        self._changed = changed
+        self._backoff = backoff or Backoff(first=1.0, longest=60.0)
+        self._refusals: dict[str, str] = {}
+        self._status = FleetStatus(state=None, since=clock.wall().micros, name=str(name))
+
+    def status(self) -> FleetStatus:
+        """Return the state of the line. Never waits."""
+        return self._status
+
+    async def run(self) -> None:
+        """Connect, serve, and connect again, until cancelled. The waits between tries have jitter."""
+        failures = 0
+        while True:
+            server, began = next(self._servers), self._clock.monotonic()
+            try:
+                await self._serve(server)
+            except FleetRefused as error:
+                self._tell(FleetState.REFUSED, str(error))
+            except FleetAway as error:
+                self._tell(FleetState.AWAY, str(error))
+            failures = 1 if self._clock.monotonic() - began > _LEAST_LIFE else failures + 1
+            await asyncio.sleep(self._backoff.wait(failures))
+
+    async def _serve(self, server: FleetServer) -> None:
+        """Connect to a server and run the parts. Raises FleetAway, FleetRefused when the connection ends."""
+        self._status = replace(self._status, server=server.url.partition("://")[2])
+        async with connected(server) as (line, lost):
+            self._refusals.clear()
+            self._tell(FleetState.CONNECTED, "")
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._kept(part, line, lost), name=f"fleet-{part.name}") for part in self._parts
+                ]
+                await lost.wait()
+                for task in tasks:
+                    task.cancel()
+            raise lost.reason
+
+    async def _kept(self, part: FleetPart, line: FleetLine, lost: Lost) -> None:
+        """Run a part, and again after a refusal, until the line is lost."""
+        failures = 0
+
+        def works() -> None:
+            nonlocal failures
+            failures = 0
+            if self._refusals.pop(part.name, None) is not None:
+                self._tell_refusals()
+
+        while True:
+            failures += 1
+            try:
+                await part.run(line, works)
+            except FleetAway as error:
+                lost.set(error)
+                return
+            except FleetRefused as error:
+                self._refusals[part.name] = str(error)
+                self._tell_refusals()
+            except SubjectMoved as error:
+                log.info("fleet_subject_moved", part=part.name, error=str(error))
+            except StoreError as error:
+                log.debug("fleet_waits_for_disk", part=part.name, error=str(error))  # the store reports its own failure
+                await asyncio.sleep(_DISK_SECONDS)
+            await asyncio.sleep(self._backoff.wait(failures))
+
+    def _tell_refusals(self) -> None:
+        if self._refusals:
+            self._tell(FleetState.REFUSED, "; ".join(dict.fromkeys(self._refusals.values())))
+        else:
+            self._tell(FleetState.CONNECTED, "")
+
+    def _tell(self, state: FleetState, reason: str) -> None:
+        before = self._status
+        if (before.state, before.reason) == (state, reason):
+            return
+        since = before.since if before.state is state else self._clock.wall().micros
+        self._status = replace(before, state=state, reason=reason, since=since)
+        log.info("fleet_line", state=state.value, server=self._status.server, reason=reason)
+        self._changed()
+
+
+class Lost:
+    """The end of a connection, with its reason."""
+
+    def __init__(self) -> None:
+        self.reason: FleetAway | FleetRefused = FleetAway(LOST)
+        self._lost = asyncio.Event()
+
+    def set(self, reason: FleetAway | FleetRefused) -> None:
+        """End the connection; the first reason counts."""
+        if not self._lost.is_set():
+            self.reason = reason
+            self._lost.set()
+
+    async def wait(self) -> None:
+        """Wait for the end."""
+        await self._lost.wait()
+
+
+class _Client(Client):
+    """The library's client, which refuses a server without TLS before it tells it who it is.
+
+    The library itself leaves it to the server's first, unencrypted line whether there is TLS.
+    """
+
+    def _connect_command(self) -> bytes:
+        server, info = self._current_server, self._server_info
+        if server is not None and server.uri.scheme == _TLS and not info.get("tls_required"):
+            raise nats_errors.Error("the server offers no TLS")
+        return super()._connect_command()
+
+
+@asynccontextmanager
+async def connected(server: FleetServer) -> AsyncIterator[tuple[FleetLine, Lost]]:
+    """Yield a line to a server, and what tells its end. Raises FleetAway, FleetRefused."""
+    client, lost, faults = _Client(), Lost(), list[Exception]()
+    host = server.url.partition("://")[2].rpartition(":")[0]
+    line = FleetLine(client)
+
+    async def failed(error: Exception) -> None:
+        faults.append(error)
+        if "permissions violation" in str(error).lower():
+            line.denied(str(error).removeprefix("nats: "))
+
+    async def closed() -> None:
+        error = client.last_error
+        lost.set(_translated(error, host) if error is not None else FleetAway(LOST))
+
+    trust = await asyncio.to_thread(_trust, server) if server.url.startswith(f"{_TLS}://") else None
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            await client.connect(
+                servers=[server.url],
+                name=server.name,
+                error_cb=failed,
+                closed_cb=closed,
+                allow_reconnect=False,
+                connect_timeout=_CONNECT_SECONDS,
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0,
+                ping_interval=_PING_SECONDS,
+                max_outstanding_pings=_UNANSWERED_PINGS,
+                tls=trust,
+                user_credentials=RawCredentials(server.credentials) if server.is_jwt else None,
+                nkeys_seed_str=server.credentials.strip() if server.credentials and not server.is_jwt else None,
+            )
+    except TimeoutError as error:
+        await _closed(client)
+        raise FleetAway(f"no answer within {_CONNECT_SECONDS} s") from error
+    except (nats_errors.Error, OSError) as error:
+        await _closed(client)
+        raise _translated(faults[-1] if faults else error, host) from error
+    except asyncio.CancelledError:
+        await _closed(client)
+        raise
+    try:
+        yield line, lost
+    finally:
+        await _closed(client)
+
+
+async def _closed(client: Client) -> None:
+    """Close a client. A connection that does not even take its last bytes is left to the kernel."""
+    with suppress(TimeoutError, OSError, nats_errors.Error):
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await client.close()
+
+
+def _trust(server: FleetServer) -> ssl.SSLContext:
+    """Read the authorities that the server's certificate is checked against. Raises FleetRefused."""
+    try:
+        context = ssl.create_default_context(cafile=server.ca_file)
+    except OSError as error:
+        why = "is not a certificate in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+        raise FleetRefused(f"{server.ca_file} {why}") from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _translated(error: Exception, host: str) -> FleetAway | FleetRefused:
+    """Name an error of the library by the reaction that it needs."""
+    text = str(error).removeprefix("nats: ").strip("'\r\n ") or LOST
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return FleetRefused(f"the server's certificate is not accepted: {error.verify_message}")
+    if isinstance(error, OSError):
+        return FleetAway(connection_words(error, host))
+    if isinstance(error, nats_errors.AuthorizationError) or any(word in text.lower() for word in _REFUSALS):
+        return FleetRefused(f"the server refuses the credentials ({text.lower()})")
+    if isinstance(error, nats_errors.Error) and "TLS" in text:
+        return FleetRefused(text)
+    return FleetAway(text.lower())

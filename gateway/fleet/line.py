@@ -1,0 +1,283 @@
+"""A connected line to a NATS server: messages with acknowledgement, look-ups, and subscriptions.
+
+The library's errors are translated here: `FleetAway` ends the connection, `FleetRefused` is for a person to mend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets as randomness
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from nats import errors as nats_errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from gateway.domain.errors import GatewayError
+
+ANSWER_SECONDS = 10.0
+_MSG_ID = "Nats-Msg-Id"
+_EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
+_SEQUENCE = "Nats-Sequence"
+_STATUS = "Status"
+_NOTHING_THERE = "404"
+_WRONG_LAST_SEQUENCE = 10071
+_MOST_PENDING = 1024
+_MOST_READ = 1024
+
+T = TypeVar("T")
+
+
+class FleetAway(GatewayError):
+    """The server does not answer, or the connection is lost. The gateway connects again."""
+
+
+class FleetRefused(GatewayError):
+    """The server refuses what the gateway asks. A person must change something there or here."""
+
+
+class SubjectMoved(GatewayError):
+    """Somebody else published on the subject, or the last look at it is out of date. It must be looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A message of a stream: its sequence number there, its message id, and its other headers."""
+
+    sequence: int
+    message_id: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A message as a stream keeps it. `at` is when the server took it (wall micros)."""
+
+    subject: str
+    data: bytes
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message for a stream. With `after`, the stream takes it only if that is the subject's last sequence number."""
+
+    subject: str
+    data: bytes
+    message_id: str = ""
+    after: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class FleetLine:
+    """A line for as long as its connection lives."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._denied: list[str] = []
+
+    def denied(self, text: str) -> None:
+        """Note that the server denied a publication or subscription; `text` is what it said."""
+        self._denied.append(text)
+
+    async def put(self, messages: Sequence[Outgoing]) -> tuple[int, ...]:
+        """Publish messages in order, all in flight at once, and wait until the stream has each.
+
+        Return their sequence numbers in the stream. Raises FleetAway, FleetRefused, SubjectMoved; some messages may be
+        stored then.
+        """
+        inbox = self._client.new_inbox()
+        acks: dict[int, bytes] = {}
+        came = asyncio.Event()
+
+        async def acknowledged(message: Msg) -> None:
+            place = int(message.subject.rpartition(".")[2])
+            acks[place] = b"" if (message.headers or {}).get(_STATUS) else message.data
+            came.set()
+
+        async with self._subscribed(f"{inbox}.*", acknowledged):
+            for place, message in enumerate(messages):
+                await self._publish(message, reply=f"{inbox}.{place}")
+            while len(acks) < len(messages):
+                came.clear()
+                await self._answered(came.wait(), messages[0].subject)
+        return tuple(_sequence(acks[place], message.subject) for place, message in enumerate(messages))
+
+    async def expect_stream(self, stream: str, subject: str) -> None:
+        """Check that there is such a stream, and that it can be asked. Raises FleetAway, FleetRefused."""
+        message = await self.asked(f"$JS.API.STREAM.INFO.{stream}", b"", refusal="the server has no JetStream")
+        answer = _parsed(message.data, subject)
+        if "error" in answer:
+            raise FleetRefused(_no_stream(subject))
+        config = answer.get("config")
+        if not isinstance(config, dict) or not config.get("allow_direct"):
+            raise FleetRefused(f"the stream {stream} must allow direct gets: `edge-gateway fleet prepare` sets it")
+
+    async def last(self, stream: str, subject: str) -> Stored | None:
+        """Return the last message of a subject in a stream, None if there is none. Raises FleetAway, FleetRefused."""
+        message = await self.asked(f"$JS.API.DIRECT.GET.{stream}.{subject}", b"", refusal=_no_stream(subject))
+        headers = message.headers or {}
+        if headers.get(_STATUS) == _NOTHING_THERE:
+            return None
+        return Stored(int(headers[_SEQUENCE]), headers.get(_MSG_ID, ""), headers)
+
+    async def stored_after(self, stream: str, subject: str, sequence: int) -> frozenset[str]:
+        """Return the message ids of a subject's messages above a sequence number. Raises FleetAway, FleetRefused."""
+        wanted = {"deliver_policy": "by_start_sequence", "opt_start_seq": sequence + 1, "headers_only": True}
+        return frozenset(
+            [(message.headers or {}).get(_MSG_ID, "") async for message in self._read(stream, subject, wanted)]
+        )
+
+    async def last_of_each(self, stream: str, subject: str) -> AsyncIterator[Kept]:
+        """Yield the last message of each subject that matches. Raises FleetAway, FleetRefused."""
+        async for message in self._read(stream, subject, {"deliver_policy": "last_per_subject"}):
+            nanoseconds = int(message.reply.split(".")[-2])
+            yield Kept(message.subject, message.data, nanoseconds // 1000)
+
+    async def _read(self, stream: str, subject: str, wanted: Mapping[str, object]) -> AsyncIterator[Msg]:
+        """Yield the messages that a consumer made for this finds now. Raises FleetAway, FleetRefused."""
+        name, inbox = randomness.token_hex(8), self._client.new_inbox()
+        queue: asyncio.Queue[Msg] = asyncio.Queue(_MOST_READ)
+
+        config = {
+            "name": name,
+            "deliver_subject": inbox,
+            "ack_policy": "none",
+            "filter_subject": subject,
+            "mem_storage": True,
+            "num_replicas": 1,
+            "inactive_threshold": int(ANSWER_SECONDS * 1e9),
+            **wanted,
+        }
+        asked = json.dumps({"stream_name": stream, "config": config}).encode()
+        async with self._subscribed(inbox, queue.put):
+            answer = await self.asked(
+                f"$JS.API.CONSUMER.CREATE.{stream}.{name}.{subject}", asked, refusal=_no_stream(subject)
+            )
+            left = bool(_answer(answer.data, subject).get("num_pending"))
+            while left:
+                message = await self._answered(queue.get(), subject)
+                left = message.reply.rpartition(".")[2] != "0"  # the number of messages still to come
+                yield message
+
+    async def asked(self, subject: str, data: bytes, *, refusal: str) -> Msg:
+        """Request one answer. `refusal`: the sentence for a subject that nobody serves."""
+        try:
+            answer = await self._client.request(subject, data, timeout=ANSWER_SECONDS)
+        except nats_errors.NoRespondersError as error:
+            raise FleetRefused(refusal) from error
+        except nats_errors.TimeoutError as error:
+            raise self._unanswered(subject) from error
+        except (nats_errors.Error, OSError) as error:
+            raise FleetAway(_words(error)) from error
+        heed_cancellation()
+        return answer
+
+    async def say(self, subject: str, data: bytes) -> None:
+        """Publish without acknowledgement. Raises FleetAway."""
+        await self._publish(Outgoing(subject, data), reply="")
+
+    @asynccontextmanager
+    async def _subscribed(self, subject: str, take: Callable[[Msg], Awaitable[None]]) -> AsyncIterator[None]:
+        try:
+            subscription = await self._client.subscribe(subject, cb=take, pending_msgs_limit=_MOST_PENDING)
+        except (nats_errors.Error, OSError) as error:
+            raise FleetAway(_words(error)) from error
+        try:
+            heed_cancellation()
+            yield
+        finally:
+            with suppress(nats_errors.Error, OSError):  # the line may be gone
+                await subscription.unsubscribe()
+
+    @asynccontextmanager
+    async def listening(self, subject: str, take: Callable[[Msg], Awaitable[None]]) -> AsyncIterator[None]:
+        """Take messages of a subject while the context lasts. Raises FleetAway, and FleetRefused if it is denied."""
+        async with self._subscribed(subject, take):
+            try:
+                await self._client.flush(timeout=int(ANSWER_SECONDS))
+            except (nats_errors.Error, OSError) as error:
+                raise FleetAway(_words(error)) from error
+            if denied := self._denial_of(subject):
+                raise FleetRefused(denied)
+            yield
+
+    async def _publish(self, message: Outgoing, *, reply: str) -> None:
+        headers = dict(message.headers)
+        if message.message_id:
+            headers[_MSG_ID] = message.message_id
+        if message.after is not None:
+            headers[_EXPECTED_LAST] = str(message.after)
+        try:
+            await self._client.publish(message.subject, message.data, reply=reply, headers=headers or None)
+        except nats_errors.MaxPayloadError as error:
+            raise FleetRefused(
+                f"a message of {len(message.data):,} bytes is longer than the server takes: raise its max_payload"
+            ) from error
+        except (nats_errors.Error, OSError) as error:
+            raise FleetAway(_words(error)) from error
+        heed_cancellation()
+
+    async def _answered(self, answer: Awaitable[T], subject: str) -> T:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await answer
+        except TimeoutError as error:
+            raise self._unanswered(subject) from error
+
+    def _unanswered(self, subject: str) -> GatewayError:
+        if denied := self._denial_of(subject):
+            return FleetRefused(denied)
+        return FleetAway(f"no answer within {ANSWER_SECONDS:g} s")
+
+    def _denial_of(self, subject: str) -> str:
+        return next((f"the server says: {text}" for text in self._denied if f'"{subject}"' in text), "")
+
+
+def heed_cancellation() -> None:
+    """Raise CancelledError if this task was cancelled: the library swallows some cancellations."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+def _sequence(ack: bytes, subject: str) -> int:
+    if not ack:
+        raise FleetRefused(_no_stream(subject))
+    found = _answer(ack, subject).get("seq")
+    if not isinstance(found, int):
+        raise FleetRefused(f"what acknowledges {subject} is not a stream")
+    return found
+
+
+def _answer(data: bytes, subject: str) -> Mapping[str, object]:
+    """Return JetStream's answer. Raises SubjectMoved, FleetRefused with its words."""
+    answer = _parsed(data, subject)
+    fault = answer.get("error")
+    if isinstance(fault, dict):
+        if fault.get("err_code") == _WRONG_LAST_SEQUENCE:
+            raise SubjectMoved(f"{subject} has other messages than was seen")
+        raise FleetRefused(f"the stream does not take {subject}: {fault.get('description', 'it does not say why')}")
+    return answer
+
+
+def _parsed(data: bytes, subject: str) -> Mapping[str, object]:
+    try:
+        answer = json.loads(data)
+    except ValueError as error:
+        raise FleetRefused(f"the answer for {subject} cannot be read") from error
+    if not isinstance(answer, dict):
+        raise FleetRefused(f"the answer for {subject} cannot be read")
+    return answer
+
+
+def _no_stream(subject: str) -> str:
+    return f"no stream takes {subject}: make it with `edge-gateway fleet prepare`"
+
+
+def _words(error: Exception) -> str:
+    return str(error).removeprefix("nats: ") or "the connection is lost"

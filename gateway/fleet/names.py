@@ -1,0 +1,57 @@
+"""Names in the fleet: subjects, the stream of events, and the bucket of heartbeats. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.store import ListName
+
+STREAM = "EVENTS"
+"""The stream that takes the events of all gateways of a NATS account."""
+STREAM_SUBJECTS = "events.>"
+BUCKET = "fleet"
+"""The key-value bucket with the last heartbeat of each gateway."""
+BUCKET_STREAM = f"KV_{BUCKET}"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetName:
+    """A gateway's name in the fleet: its site and its own name there."""
+
+    site: str
+    gateway: str
+
+    def __str__(self) -> str:
+        return f"{self.site}.{self.gateway}"
+
+    def events(self, name: ListName) -> str:
+        """Return the subject of one list of records, such as `events.north.gate-1.camera_event`."""
+        return f"events.{self}.{name}"
+
+    @property
+    def heartbeat(self) -> str:
+        """The subject that puts this gateway's key into the bucket."""
+        return f"$KV.{BUCKET}.{self}"
+
+    @property
+    def commands(self) -> str:
+        """The subject on which this gateway takes commands."""
+        return f"cmd.{self}"
+
+    @property
+    def cards(self) -> str:
+        """The subject of notices on changed cards, which all gateways of the site take."""
+        return f"cards.{self.site}"
+
+    def message_id(self, name: ListName, *, box: int, record_id: int) -> str:
+        """Return the `Nats-Msg-Id` of a record; no other record of the fleet has it.
+
+        `box` is the number of the data folder, because a replaced box counts from 1 again.
+        """
+        return f"{self}.{name}.{box}.{record_id}"
+
+    def record_id(self, name: ListName, *, box: int, message_id: str) -> int | None:
+        """Return the record's id in a message id of this gateway, list and box; None for any other."""
+        begin = f"{self}.{name}.{box}."
+        number = message_id.removeprefix(begin)
+        return int(number) if message_id.startswith(begin) and number.isdecimal() else None

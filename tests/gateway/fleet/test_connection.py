@@ -1,0 +1,102 @@
+"""The line to the fleet: connected, away, refused, and back again by itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+import nkeys
+import pytest
+from certificates import write_pair
+from fleet_scene import connection, running
+from free_ports import free_port
+from nats_server import nats_server
+from waiting import until
+
+from gateway.domain.fleet_status import FleetState
+
+
+class Idle:
+    """A part that needs nothing of the server."""
+
+    name = "idle"
+
+    async def run(self, line, works) -> None:
+        works()
+        await asyncio.Event().wait()
+
+
+async def test_it_connects_and_says_to_whom(server):
+    line = connection(server.url, Idle())
+    assert line.status().state is None
+    async with running(line.run()):
+        await until(lambda: line.status().state is FleetState.CONNECTED)
+        assert line.status().server == f"127.0.0.1:{server.port}"
+        assert line.status().name == "north.gate-1"
+        assert line.status().reason == ""
+
+
+async def test_without_a_server_it_is_away_and_comes_by_itself(tmp_path):
+    with nats_server(tmp_path) as server:
+        server.kill()
+        line = connection(server.url, Idle())
+        async with running(line.run()):
+            await until(lambda: line.status().state is FleetState.AWAY)
+            assert "refused" in line.status().reason
+            server.start()
+            await until(lambda: line.status().state is FleetState.CONNECTED)
+            server.kill()
+            await until(lambda: line.status().state is FleetState.AWAY)
+
+
+async def test_a_line_that_is_cut_is_made_anew(relay):
+    line = connection(f"nats://127.0.0.1:{relay.port}", Idle())
+    async with running(line.run()):
+        await until(lambda: line.status().state is FleetState.CONNECTED)
+        await relay.cut()
+        await until(lambda: line.status().state is FleetState.AWAY)
+        await relay.join()
+        await until(lambda: line.status().state is FleetState.CONNECTED)
+
+
+async def test_a_server_elsewhere_that_greets_without_tls_is_told_nothing():
+    heard = bytearray()
+
+    async def greet(reader, writer) -> None:
+        writer.write(b'INFO {"server_id":"X","version":"2.9.10","headers":true,"max_payload":1048576}\r\n')
+        while data := await reader.read(1000):
+            heard.extend(data)
+        writer.close()
+
+    port = free_port()
+    async with await asyncio.start_server(greet, "127.0.0.1", port):
+        line = connection(f"tls://localhost:{port}", Idle())
+        async with running(line.run()):
+            await until(lambda: line.status().state is FleetState.REFUSED)
+            assert line.status().reason == "the server offers no TLS"
+    assert heard == b""
+
+
+@pytest.fixture
+def user() -> tuple[str, str]:
+    """The seed and the public key of a user."""
+    pair = nkeys.from_seed(nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_USER))
+    return pair.seed.decode(), pair.public_key.decode()
+
+
+async def test_tls_and_an_nkey_are_proven_and_a_revoked_key_is_refused(tmp_path, user):
+    seed, public = user
+    pair = write_pair(tmp_path)
+    tls = f'tls {{ cert_file: "{pair.certificate}", key_file: "{pair.key}" }}\n'
+    with nats_server(tmp_path / "nats", f'{tls}authorization {{ users: [ {{ nkey: "{public}" }} ] }}') as server:
+        url, ca_file = f"tls://localhost:{server.port}", str(pair.certificate)
+        line = connection(url, Idle(), credentials=seed, ca_file=ca_file)
+        async with running(line.run()):
+            await until(lambda: line.status().state is FleetState.CONNECTED)
+            server.configure(f"{tls}authorization {{ users: [ {{ user: other, password: other }} ] }}")
+            server.reload()
+            await until(lambda: line.status().state is FleetState.REFUSED)
+            assert "credentials" in line.status().reason
+        stranger = connection(url, Idle(), credentials=seed)
+        async with running(stranger.run()):
+            await until(lambda: stranger.status().state is FleetState.REFUSED)
+            assert "certificate is not accepted" in stranger.status().reason

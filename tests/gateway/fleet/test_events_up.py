@@ -1,0 +1,194 @@
+"""Events go up each exactly once and in order, whatever is killed, cut or forgotten on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import nats
+from fleet_scene import NAME, connection, events_up, happen, opened, running
+from nats.js.api import StreamConfig
+from waiting import until
+
+from gateway.domain.fleet_status import FleetState
+from gateway.fleet.events_up import MOST_IN_FLIGHT
+from gateway.fleet.line import FleetLine, Outgoing
+from gateway.fleet.names import STREAM, STREAM_SUBJECTS, FleetName
+from gateway.store import Consumer, EventFilter, ReadCursor
+
+SUBJECT = NAME.events("event")
+
+
+async def in_stream(broker, subject: str = SUBJECT) -> list[int]:
+    """The ids of all events of a subject, in the order of the stream."""
+    js = broker.jetstream()
+    info = await js.stream_info(STREAM, subjects_filter=subject)
+    sub = await js.subscribe(subject, ordered_consumer=True)
+    try:
+        return [
+            json.loads((await sub.next_msg(timeout=5)).data)["id"]
+            for _ in range((info.state.subjects or {}).get(subject, 0))
+        ]
+    finally:
+        await sub.unsubscribe()
+
+
+async def all_ids(store) -> list[int]:
+    page = await store.events.page(EventFilter(), limit=5000)
+    return sorted(event.id for event in page.events)
+
+
+async def mark_of(store) -> int:
+    return next(mark.read_to for mark in await store.read_cursors.all() if mark.consumer.list == "event")
+
+
+async def test_what_was_recorded_goes_up_oldest_first_and_what_is_recorded_follows(server, broker, store):
+    made = await happen(store, 150)
+    up = events_up(store)
+    async with running(connection(server.url, up).run()):
+        await until(lambda: up.sent_to == made[-1])
+        assert await in_stream(broker) == made
+        made += await happen(store)
+        await until(lambda: up.sent_to == made[-1])
+    assert await in_stream(broker) == made
+    assert await mark_of(store) == made[-1]
+    last = await broker.jetstream().get_last_msg(STREAM, SUBJECT)
+    assert last.headers["Nats-Msg-Id"] == f"north.gate-1.event.{await store.box_number()}.{made[-1]}"
+    assert json.loads(last.data)["description"] == "The gate opened, 0."
+
+
+async def test_a_crash_between_acknowledgement_and_mark_sends_nothing_twice(server, broker, store):
+    """The mark on disk is put back, and the window in which the stream itself drops copies is over."""
+    made = await happen(store, 100)
+    up = events_up(store)
+    async with running(connection(server.url, up).run()):
+        await until(lambda: up.sent_to == made[-1])
+    for back_to in (0, made[20], made[70]):
+        await forget(store, to=back_to)
+        await asyncio.sleep(0.2)  # the stream's window of 0.1 s must have passed
+        await sends_up_to(made[-1], server, store)
+        made += await happen(store)
+        await sends_up_to(made[-1], server, store)
+        assert await in_stream(broker) == made
+
+
+async def sends_up_to(newest: int, server, store) -> None:
+    up = events_up(store)
+    async with running(connection(server.url, up).run()):
+        await until(lambda: up.sent_to == newest)
+
+
+async def forget(store, *, to: int) -> None:
+    """Put the mark back, as if its last writings had been lost."""
+    consumer = Consumer("fleet", "event", "stream")
+    await store.read_cursors.forget([consumer])
+    await store.read_cursors.save([ReadCursor(consumer, to, read_at=1, began_at=1)])
+
+
+async def test_a_gap_in_the_last_batch_is_filled(server, broker, store):
+    """A leader may change in the middle of a batch: messages before it are lost, and later ones are stored."""
+    made = await happen(store, 10)
+    box, client = await store.box_number(), await nats.connect(server.url)
+    kept = [number for number in made if number not in (made[0], made[4], made[5])]
+    await FleetLine(client).put(
+        [
+            Outgoing(
+                SUBJECT,
+                json.dumps({"id": number}).encode(),
+                NAME.message_id("event", box=box, record_id=number),
+                headers={"Fleet-Batch": f"0 {made[0]}"},
+            )
+            for number in kept
+        ]
+    )
+    await client.close()
+    await asyncio.sleep(0.2)  # the stream's window of 0.1 s must have passed
+    for _ in range(2):
+        await sends_up_to(made[-1], server, store)
+        assert sorted(await in_stream(broker)) == made
+        await forget(store, to=0)  # a crash right after the gap was filled
+        await asyncio.sleep(0.2)  # likewise
+
+
+async def test_a_broker_that_is_killed_again_and_again_gets_everything_once(server, broker, store):
+    up = events_up(store)
+    made = await happen(store, 300)
+    async with running(connection(server.url, up).run()):
+        for _ in range(4):
+            reached = up.sent_to
+            await until(lambda reached=reached: up.sent_to > reached)
+            server.kill()
+            made += await happen(store, 150)
+            server.start()
+        await until(lambda: up.sent_to == made[-1])
+    async with await nats.connect(server.url) as client:
+        assert await in_stream(client) == made
+
+
+async def test_a_line_that_is_cut_again_and_again_loses_and_repeats_nothing(broker, relay, store):
+    up = events_up(store)
+    line = connection(f"nats://127.0.0.1:{relay.port}", up)
+    made = await happen(store, 200)
+    async with running(line.run()):
+        for _ in range(6):
+            reached = up.sent_to
+            made += await happen(store, 30)
+            await until(lambda reached=reached: up.sent_to > reached)
+            await relay.cut()
+            await relay.join()
+        await until(lambda: up.sent_to == made[-1])
+    assert await in_stream(broker) == made
+
+
+async def test_without_a_stream_it_says_so_and_goes_on_once_there_is_one(server, broker, store):
+    js = broker.jetstream()
+    await js.delete_stream(STREAM)
+    (made,) = await happen(store)
+    up = events_up(store)
+    line = connection(server.url, up)
+    async with running(line.run()):
+        await until(lambda: line.status().state is FleetState.REFUSED)
+        assert line.status().reason == f"no stream takes {SUBJECT}: make it with `edge-gateway fleet prepare`"
+        await js.add_stream(StreamConfig(name=STREAM, subjects=[STREAM_SUBJECTS], allow_direct=True))
+        await until(lambda: up.sent_to == made)
+        await until(lambda: line.status().state is FleetState.CONNECTED)
+
+
+async def test_gateways_of_one_stream_do_not_take_each_others_events_for_their_own(server, broker, store, tmp_path):
+    other = FleetName("north", "gate-2")
+    (tmp_path / "other").mkdir()
+    async with opened(tmp_path / "other") as second:
+        ups = (events_up(store), events_up(second, other))
+        mine, theirs = await happen(store, 90), await happen(second, MOST_IN_FLIGHT + 1)
+        async with running(connection(server.url, ups[0]).run(), connection(server.url, ups[1], name=other).run()):
+            await until(lambda: ups[0].sent_to == mine[-1] and ups[1].sent_to == theirs[-1])
+    assert await in_stream(broker) == mine
+    assert await in_stream(broker, other.events("event")) == theirs
+
+
+async def test_a_replaced_box_whose_ids_begin_anew_sends_all_of_its_events(server, broker, store, tmp_path):
+    up = events_up(store)
+    async with running(connection(server.url, up).run()):
+        await happen(store, 5)
+        await until(lambda: up.sent_to > 0 and not up.waiting)
+        await until(lambda: counted(up))
+    (tmp_path / "new").mkdir()
+    async with opened(tmp_path / "new") as replaced:
+        again = events_up(replaced)
+        made = await happen(replaced, 3)
+        async with running(connection(server.url, again).run()):
+            await until(lambda: again.sent_to == made[-1])
+        assert (await in_stream(broker))[-3:] == made
+
+
+async def counted(up) -> bool:
+    await up.count()
+    return up.waiting == 0
+
+
+async def test_what_waits_is_counted_while_nobody_answers(store):
+    up = events_up(store)
+    await up.hold()
+    await happen(store, 7)
+    await up.count()
+    assert up.waiting == 7

@@ -1,0 +1,79 @@
+"""The fleet's parts over a store, for tests with a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from gateway.domain.events import Event, EventKind
+from gateway.fleet.connection import FleetConnection, FleetServer
+from gateway.fleet.events_up import EventsUp
+from gateway.fleet.names import FleetName
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
+from gateway.store import Entry, Store
+
+NAME = FleetName("north", "gate-1")
+SOON = Backoff(first=0.02, longest=0.1)
+
+
+@asynccontextmanager
+async def opened(folder) -> AsyncIterator[Store]:
+    store = Store(folder=folder, site_name="North", sends=False)
+    await store.open()
+    async with running(store.run()):
+        yield store
+    await store.close()
+
+
+@asynccontextmanager
+async def running(*bodies) -> AsyncIterator[None]:
+    """Run these while the context lasts."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(body) for body in bodies]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+async def happen(store: Store, count: int = 1) -> list[int]:
+    """Record events; return their ids."""
+    made = []
+    for number in range(count):
+        stamp = SystemClock().wall()
+        event = Event(
+            kind=EventKind.GATE_OPENED,
+            date_at=stamp.micros,
+            clock_trusted=True,
+            description=f"The gate opened, {number}.",
+            lane_id="entry",
+        )
+        made += (await store.journal.record(Entry(events=(event,)))).event_ids
+    return made
+
+
+def events_up(store: Store, name: FleetName = NAME) -> EventsUp:
+    return EventsUp(
+        name=name,
+        site_name="North",
+        events=store.events,
+        camera_events=store.camera_events,
+        read_cursors=store.read_cursors,
+        box_number=store.box_number,
+        changes=store.changes,
+        clock=SystemClock(),
+    )
+
+
+def connection(url: str, *parts, credentials: str = "", ca_file: str | None = None, name: FleetName = NAME):
+    return FleetConnection(
+        servers=[FleetServer(url=url, credentials=credentials, ca_file=ca_file, name=f"edge-gateway {name}")],
+        name=name,
+        parts=parts,
+        clock=SystemClock(),
+        changed=lambda: None,
+        backoff=SOON,
+    )

@@ -1,0 +1,163 @@
+"""A real `nats-server` with JetStream, in a temporary store on a free port; it can be killed and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from free_ports import free_port
+from lacks import lacks
+
+_SECONDS = 20
+
+
+class NatsServer:
+    """The server. `config` are further lines of its configuration."""
+
+    def __init__(self, folder: Path, config: str = "") -> None:
+        self.port = free_port()
+        self.url = f"nats://127.0.0.1:{self.port}"
+        self._store = folder / "jetstream"
+        self._config = folder / "nats.conf"
+        self._folder = folder
+        self.configure(config)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def configure(self, config: str) -> None:
+        """Write the configuration, which holds from the next start or `reload` on."""
+        self._config.write_text(
+            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self._store}" }}\n{config}\n'
+        )
+
+    def start(self) -> None:
+        """Start it and wait until it takes connections."""
+        with (self._folder / "nats.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [_program(), "-c", str(self._config)], stdout=log, stderr=log, start_new_session=True
+            )
+        end = time.monotonic() + _SECONDS
+        while not self._answers():
+            assert self._process.poll() is None, (self._folder / "nats.log").read_text()
+            assert time.monotonic() < end, "nats-server does not answer"
+
+    def kill(self) -> None:
+        """Kill it with SIGKILL; what it has acknowledged must be there after `start`."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Stop it as an administrator does."""
+        self._end(signal.SIGTERM)
+
+    def reload(self) -> None:
+        """Have it read its configuration again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
+
+    def hang(self) -> None:
+        """Let it keep its connections and say nothing, until `wake`."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """Let it go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def _end(self, number: int) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.send_signal(number)
+            self._process.wait(timeout=_SECONDS)
+            self._process = None
+
+    def _answers(self) -> bool:
+        """Return whether it greets; its greeting comes after JetStream has recovered its streams."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as line:
+                return line.recv(4) == b"INFO"
+        except OSError:
+            return False
+
+
+@contextmanager
+def nats_server(folder: Path, config: str = "") -> Iterator[NatsServer]:
+    """A server that runs while the context lasts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    server = NatsServer(folder, config)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+def _program() -> str:
+    found = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin:/usr/local/bin")
+    return found or lacks("nats-server is missing: `make debian` installs it")
+
+
+class Relay:
+    """A TCP relay to a port that can be cut, or hold back what is sent, as a bad network does."""
+
+    def __init__(self, far: int) -> None:
+        self.port = free_port()
+        self._far = far
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+        self._passes = asyncio.Event()
+        self._passes.set()
+
+    async def join(self) -> None:
+        """Take connections."""
+        self._server = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
+
+    async def cut(self) -> None:
+        """Refuse connections, and break those that are open."""
+        if self._server is not None:
+            self._server.close()
+            for writer in tuple(self._open):
+                writer.transport.abort()
+            await self._server.wait_closed()
+            self._server = None
+
+    def hold(self) -> None:
+        """Pass nothing on, and close nothing."""
+        self._passes.clear()
+
+    def let_go(self) -> None:
+        """Pass on what was held back, and what comes."""
+        self._passes.set()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._far)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._open |= {writer, far_writer}
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pump(reader, far_writer))
+                group.create_task(self._pump(far_reader, writer))
+        finally:
+            for one in (writer, far_writer):
+                one.transport.abort()
+                self._open.discard(one)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                await self._passes.wait()
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.transport.abort()
