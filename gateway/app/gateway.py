@@ -36,6 +36,7 @@ from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
 from gateway.lanes.incidents import Incidents
 from gateway.lines.site_lines import SiteLines
+from gateway.problems.begins import BeginsFile
 from gateway.problems.watch import ProblemWatch
 from gateway.runtime.clock import boot_id
 from gateway.runtime.data_folder import DataFolder
@@ -167,6 +168,7 @@ class Gateway:
             changes=self.store.changes,
             clock=self._clock,
             tell=lambda event: self.lanes.recorder.put(Entry(events=(event,))),
+            begins=BeginsFile(folder=self._folder.path, clock=self._clock),
         )
         self._readiness = Readiness(
             site=self.site,

@@ -70,4 +70,4 @@ class RunRecords:
 async def recall_acknowledged(problems: ProblemWatch, events: Events) -> None:
     """Restore which problems people had acknowledged before the start. Raises StoreError."""
     said = await events.page(EventFilter(types=(EventKind.PROBLEM_ACKNOWLEDGED,)), limit=_MOST_RECALLED)
-    problems.recall(said.events)
+    await problems.recall(said.events)

@@ -7,9 +7,10 @@ import json
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
-from gateway.domain.errors import NotFoundError
+from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind, RecordedEvent, Scalar
 from gateway.domain.problems import ProblemKind as K
+from gateway.problems.begins import BeginsFile
 from gateway.problems.found import SiteState, verdict
 from gateway.problems.problem import Acknowledgement, Part, Problem, Verdict
 from gateway.runtime.clock import Clock
@@ -19,7 +20,7 @@ _LOOK_SECONDS = 1.0
 _LASTS_SECONDS = 2.0
 """A problem that ends sooner gets no event."""
 _RECALL_SECONDS = 60.0
-"""A problem that is not found again within this time after a start is over, and its acknowledgement is forgotten."""
+"""A problem that is not found again within this time after a start is over: its acknowledgement and beginning go."""
 _TOLD_BY_OWNER = frozenset(
     {
         K.GATE_OFFLINE,
@@ -74,6 +75,7 @@ class ProblemWatch:
         changes: Changes,
         clock: Clock,
         tell: Callable[[Event], None],
+        begins: BeginsFile,
     ) -> None:
         """Keep the collaborators.
 
@@ -83,12 +85,15 @@ class ProblemWatch:
             changes: bumped when the site's state changes, and here after an acknowledgement.
             clock: wall and monotonic time.
             tell: records an event.
+            begins: keeps the beginnings of problems over a restart.
         """
         self._refresh = refresh
         self._state = state
         self._changes = changes
         self._clock = clock
         self._tell = tell
+        self._begins = begins
+        self._begun: dict[tuple[str, ...], int] = {}
         self._seen: dict[tuple[str, ...], _Seen] = {}
         self._acknowledged: dict[tuple[str, ...], Acknowledgement] = {}
         self._recalls_until = float("-inf")
@@ -100,19 +105,25 @@ class ProblemWatch:
         for problem in found.problems:
             seen = self._seen.get(problem.key)
             since = problem.since or (stamp if seen is None else seen.problem.since)
+            since = min(since, self._begun.get(problem.key, since))
             problems.append(replace(problem, since=since, acknowledged=self._acknowledged.get(problem.key)))
         return replace(found, problems=tuple(problems))
 
     def acknowledge(self, key: tuple[str, ...], *, by: str, silent_seconds: float = 0.0) -> None:
-        """Acknowledge a problem until it is over, and record that as an event. Raises NotFoundError if it is over.
+        """Acknowledge a problem until it is over, and record that as an event.
 
-        `silent_seconds`: for how long nobody is called for it.
+        `silent_seconds`: for how long nobody is called for it; what somebody else has asked for stays. Raises
+        NotFoundError if the problem is over, CommandRefused if somebody knows of it and no silence is asked for.
         """
         problem = next((one for one in self.now().problems if one.key == key), None)
         if problem is None:
             raise NotFoundError("this problem is over")
+        if problem.acknowledged is not None and not silent_seconds:
+            raise CommandRefused(f"{problem.acknowledged.by} knows of it already")
         stamp = self._clock.wall().micros
         until = stamp + int(silent_seconds * 1_000_000) if silent_seconds else 0
+        if problem.acknowledged is not None:
+            until = max(until, problem.acknowledged.silent_until)
         self._acknowledged[key] = Acknowledgement(by, stamp, until)
         self._record(
             EventKind.PROBLEM_ACKNOWLEDGED,
@@ -125,8 +136,9 @@ class ProblemWatch:
         )
         self._changes.bump()
 
-    def recall(self, newest_first: Iterable[RecordedEvent]) -> None:
-        """Restore acknowledgements after a restart from their events, given newest first."""
+    async def recall(self, newest_first: Iterable[RecordedEvent]) -> None:
+        """Restore beginnings after a restart, and acknowledgements from their events, given newest first."""
+        self._begun = await self._begins.read()
         self._recalls_until = self._clock.monotonic() + _RECALL_SECONDS
         for event in newest_first:
             data = json.loads(event.data)
@@ -140,6 +152,7 @@ class ProblemWatch:
             version = self._changes.version
             await self._refresh()
             self.look()
+            await self._begins.keep(self._begun | {key: seen.problem.since for key, seen in self._seen.items()})
             await asyncio.sleep(_LOOK_SECONDS)
             await self._changes.beyond(version, within=_LASTS_SECONDS)
 
@@ -150,6 +163,7 @@ class ProblemWatch:
         for key in self._seen.keys() - problems.keys():
             over = self._seen.pop(key)
             self._acknowledged.pop(key, None)
+            self._begun.pop(key, None)
             if over.told:
                 self._record(EventKind.PROBLEM_ENDED, f"over: {over.problem.text}", over.problem)
         for key, problem in problems.items():
@@ -163,6 +177,7 @@ class ProblemWatch:
 
         if now > self._recalls_until:
             self._acknowledged = {key: said for key, said in self._acknowledged.items() if key in problems}
+            self._begun = {key: since for key, since in self._begun.items() if key in problems}
 
     def _record(self, kind: EventKind, text: str, problem: Problem, **more: Scalar) -> None:
         stamp = self._clock.wall()

@@ -6,14 +6,17 @@ import json
 from dataclasses import replace
 
 import pytest
+from waiting import until
 
 from gateway.domain.central_status import CentralStatus
-from gateway.domain.errors import NotFoundError
+from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind, RecordedEvent
+from gateway.problems.begins import BeginsFile
 from gateway.problems.found import SiteState
 from gateway.problems.problem import Acknowledgement
 from gateway.problems.watch import ProblemWatch
-from gateway.runtime.clock import Stamp
+from gateway.runtime.clock import Stamp, SystemClock
+from gateway.runtime.supervision import Supervisor
 from gateway.store.engine.changes import Changes
 
 WELL = SiteState(
@@ -47,9 +50,11 @@ class HandClock:
 class WatchedSite:
     """A site whose state is set by hand, and what is told of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder) -> None:
+        self.folder = folder
         self.state = WELL
         self.clock = HandClock()
+        self.begins = BeginsFile(folder=folder, clock=self.clock)
         self.told = []
         self.watch = ProblemWatch(
             state=lambda: self.state,
@@ -57,6 +62,7 @@ class WatchedSite:
             changes=Changes(),
             clock=self.clock,
             tell=self.told.append,
+            begins=self.begins,
         )
 
     async def refresh(self):
@@ -71,8 +77,8 @@ class WatchedSite:
 
 
 @pytest.fixture
-def site():
-    return WatchedSite()
+def site(tmp_path):
+    return WatchedSite(tmp_path)
 
 
 def test_begin_and_end_are_told_once_each(site):
@@ -149,6 +155,50 @@ def test_a_problem_that_is_over_cannot_be_acknowledged(site):
         site.watch.acknowledge(CLOCK, by="user:ana")
 
 
+def test_two_who_acknowledge_at_once_take_nothing_from_each_other(site):
+    site.state = UNSET
+    site.after(1)
+    site.watch.acknowledge(CLOCK, by="ana", silent_seconds=3600)
+    at = site.clock.wall().micros
+    with pytest.raises(CommandRefused, match="ana knows of it already"):
+        site.watch.acknowledge(CLOCK, by="bo")
+    site.watch.acknowledge(CLOCK, by="bo", silent_seconds=60)
+    assert acknowledged(site) == [Acknowledgement("bo", at, at + 3_600_000_000)]
+
+
+async def kept(site):
+    """Let the watch look as it does by itself, until it has kept the beginnings."""
+    async with Supervisor(clock=SystemClock()) as looking:
+        looking.keep("problems", site.watch.run)
+        await until((site.folder / "problems.json").exists)
+
+
+@pytest.mark.parametrize(("back_after", "since"), [(30, 100_000_000), (90, 591_000_000)], ids=["soon", "too late"])
+async def test_a_problem_that_outlasts_a_restart_keeps_its_beginning(site, tmp_path, back_after, since):
+    site.state = UNSET
+    await kept(site)
+    again = WatchedSite(tmp_path)
+    again.clock.at = 500
+    await again.watch.recall(())
+    again.after(back_after)
+    again.state = UNSET
+    again.after(1)
+    assert [problem.since for problem in again.watch.now().problems] == [since]
+    again.state = WELL
+    again.after(1)
+    again.state = UNSET
+    again.after(1)
+    assert again.watch.now().problems[0].since == again.clock.wall().micros, "it came anew"
+
+
+async def test_a_file_of_beginnings_that_is_torn_is_passed_over(site, tmp_path):
+    (tmp_path / "problems.json").write_text('[[["clock_not_set"')
+    await site.watch.recall(())
+    site.state = UNSET
+    site.after(1)
+    assert site.watch.now().problems[0].since == site.clock.wall().micros
+
+
 def recorded(event, number):
     return RecordedEvent(
         id=number,
@@ -166,14 +216,14 @@ def recorded(event, number):
 
 
 @pytest.mark.parametrize(("back_after", "by"), [(30, "user:bo"), (90, None)], ids=["soon", "too late"])
-def test_what_was_acknowledged_before_a_restart_counts_for_what_is_still_there(site, back_after, by):
+async def test_what_was_acknowledged_before_a_restart_counts_for_what_is_still_there(site, tmp_path, back_after, by):
     site.state = UNSET
     site.after(1)
     for name in ("user:ana", "user:bo"):
-        site.watch.acknowledge(CLOCK, by=name)
+        site.watch.acknowledge(CLOCK, by=name, silent_seconds=60)
     said = [recorded(event, number) for number, event in enumerate(site.told) if event.kind == 423]
-    again = WatchedSite()
-    again.watch.recall(reversed(said))
+    again = WatchedSite(tmp_path)
+    await again.watch.recall(reversed(said))
     again.after(back_after)
     again.state = UNSET
     again.after(1)
