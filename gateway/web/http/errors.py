@@ -10,6 +10,7 @@
 | method not allowed | 405 |
 | the body did not come in time | 408 |
 | a command that may not be carried out now | 409 |
+| the record is not as the caller saw it (`If-Match`) | 412 |
 | body over 1 MiB, or over what is relayed | 413 |
 | a body of another type than is taken, or compressed | 415 |
 | too many refused sign-ins | 429, with Retry-After |

@@ -13,6 +13,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.lanes import Lanes
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.presence import Areas
+from gateway.lanes.snapshots import LaneSnapshot
 from gateway.runtime.clock import Clock
 from gateway.store.engine.changes import Changes
 from gateway.web.auth.admission import Route
@@ -32,11 +33,15 @@ PASSBACK_FORGIVE = Operation("POST", "/status/passback/forgive", needs("can_edit
 
 
 class LaneOrder(Body):
-    """A standing order: `hold_open`, `lock_down`, or `normal` to override the schedule; null to follow the schedule."""
+    """A standing order: `hold_open`, `lock_down`, or `normal` to override the schedule; null to follow the schedule.
+
+    `instead_of` is the lane's `order_text` as the person sees it. If another order is in force, this one is refused.
+    """
 
     lane_id: Text
     order: OrderKind | None = None
     reason: Annotated[str, Field(strict=True, max_length=200)] = ""
+    instead_of: Annotated[str, Field(strict=True, max_length=1000)] | None = None
 
 
 class LaneStop(Body):
@@ -83,18 +88,26 @@ class StatusOrders:
     async def _order(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         refuse_late(request, self.clock)
         wanted = await read_body(request, LaneOrder)
+        present = self._lane(wanted.lane_id).order_text
+        if wanted.instead_of not in {None, present}:
+            told = f"somebody else has changed the order meanwhile: {present or 'the lane works as scheduled'}"
+            raise RequestRefused(409, f"{told}. Give yours again if it is still right.")
         source = f"user:{caller.username}"
         await self.lanes.order(
             lane_id=wanted.lane_id, kind=wanted.order, reason=" ".join(wanted.reason.split()), source=source
         )
         return success(lane={"id": wanted.lane_id, "order": wanted.order})
 
+    def _lane(self, lane_id: str) -> LaneSnapshot:
+        lane = next((lane for lane in self.lanes.lanes() if lane.lane_id == lane_id), None)
+        if lane is None:
+            raise NotFoundError(f"no lane '{lane_id}' at this site")
+        return lane
+
     async def _stop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Send a stop, late or not. Whether the gate stands still is shown by its position and by events."""
         wanted = await read_body(request, LaneStop)
-        lane = next((lane for lane in self.lanes.lanes() if lane.lane_id == wanted.lane_id), None)
-        if lane is None:
-            raise NotFoundError(f"no lane '{wanted.lane_id}' at this site")
+        lane = self._lane(wanted.lane_id)
         source = f"user:{caller.username}"
         command = await self.lanes.command(device_id=lane.gate_id, action=GateAction.STOP, source=source)
         return success(lane={"id": lane.lane_id}, command=command_record(command))

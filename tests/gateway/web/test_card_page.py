@@ -95,3 +95,24 @@ async def test_a_card_that_is_out_of_its_time_does_not_look_well(gateway, browse
             await card.get_by_text("Why, and what happened").click()
             await expect(card).to_contain_text(why)
             await expect(card).to_contain_text("It is for these zones or lanes alone: north.")
+
+
+async def test_what_is_said_of_an_unknown_reading_is_in_sight_on_a_phone(open_gateway, browser_page):
+    async with open_gateway() as gateway, browser_page(size=PHONE) as page:
+        for number in range(12):
+            fields = Credential(32, 0x04A1B200 + number)
+            await read(gateway, fields.shown(), reason="unknown_credential", read_as=fields.read_as())
+        await sign_in(page, gateway, view="cards")
+        await expect(page.locator("#unknown-reads > li")).to_have_count(12)
+        await page.locator("#card-reads-list button").first.click()
+        told = page.get_by_text("No card has this in its number, plate or name.")
+        await expect(told).to_be_in_viewport(ratio=1)
+        await page.locator("#cards-enrol").click()
+        await expect(page.locator("#card-read-as")).to_contain_text("uid 04A1B2")
+        await page.get_by_role("button", name="Cancel").click()
+        await page.get_by_label("Number, plate or holder").fill("")
+        await page.get_by_role("button", name="Find").click()
+        await expect(page.locator("#cards-enrol")).to_be_hidden()
+        below = "([desk, list]) => Boolean(desk.compareDocumentPosition(list) & Node.DOCUMENT_POSITION_FOLLOWING)"
+        both = [await page.locator(name).element_handle() for name in ("#card-desk", "#cards")]
+        assert await page.evaluate(below, both)

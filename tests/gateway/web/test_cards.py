@@ -363,3 +363,33 @@ async def test_a_disk_that_takes_no_sheet_says_so(gateway):
     async with gateway.client.post(f"{gateway.url}/v1/access/excel", json={}, headers=headers) as answer:
         assert answer.status == 503
         assert (await answer.json())["error"].startswith("the disk takes no sheet")
+
+
+async def test_a_card_that_somebody_else_has_changed_is_not_overwritten(gateway):
+    _, answer = await gateway.call("/v1/access", {"id": 4001})
+    seen = f'"{answer["access_card"]["etag"]}"'
+    status, answer = await gateway.call("/v1/access", {"id": 4001, "note": "by Ana"}, method="PATCH", If_Match=seen)
+    assert status == 200
+    changes = {
+        ("PATCH", "/v1/access"): {"id": 4001, "note": "by Bo"},
+        ("PATCH", "/v1/access/lifecycle"): {"id": 4001, "status": "suspended"},
+        ("DELETE", "/v1/access"): {"id": 4001},
+    }
+    for (method, path), body in changes.items():
+        status, refused = await gateway.call(path, body, method=method, If_Match=seen)
+        assert (status, "meanwhile" in refused["error"]) == (412, True), path
+    _, shown = await gateway.call("/v1/access", {"id": 4001})
+    assert shown["access_card"]["note"] == "by Ana"
+    fresh = f'"{answer["access_card"]["etag"]}"'
+    status, _ = await gateway.call("/v1/access", {"id": 4001, "note": "by Bo"}, method="PATCH", If_Match=fresh)
+    assert status == 200
+
+
+async def test_of_two_changes_at_once_of_a_card_as_it_was_seen_one_is_told(gateway):
+    _, answer = await gateway.call("/v1/access", {"id": 4001})
+    seen = f'"{answer["access_card"]["etag"]}"'
+    changes = [{"id": 4001, "note": name} for name in ("Ana", "Bo")]
+    answers = await asyncio.gather(
+        *(gateway.call("/v1/access", body, method="PATCH", If_Match=seen) for body in changes)
+    )
+    assert sorted(status for status, _ in answers) == [200, 412]

@@ -73,3 +73,15 @@ async def test_anti_passback_is_forgiven_to_one_or_to_everybody_by_name(gateway)
     assert (await gateway.call("/status/passback/forgive", {"card_id": 8}))[0] == 404
     assert (await gateway.call("/status/passback/forgive", {}))[0] == 400
     assert (await gateway.call("/status/passback/forgive", {"card_id": 7, "everybody": True}))[0] == 400
+
+
+async def test_an_order_in_place_of_another_than_one_has_seen_is_refused(gateway):
+    seen = gateway.board.lanes()[0].order_text
+    hold = {"lane_id": "entry", "order": "hold_open", "reason": "delivery", "instead_of": seen}
+    assert (await gateway.call("/status/lane/order", hold))[0] == 200
+    status, answer = await gateway.call("/status/lane/order", {**hold, "order": "lock_down"})
+    assert status == 409
+    assert "meanwhile: the lane is held open by chief: delivery. Give yours again" in answer["error"]
+    assert gateway.board.lanes()[0].order == "hold_open"
+    now_seen = {**hold, "order": "lock_down", "instead_of": gateway.board.lanes()[0].order_text}
+    assert (await gateway.call("/status/lane/order", now_seen))[0] == 200

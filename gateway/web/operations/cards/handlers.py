@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -35,6 +38,7 @@ from gateway.web.http.bodies import ById, read_body, read_change, read_new
 from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
+from gateway.web.http.if_match import etag, refuse_changed
 from gateway.web.operations.cards.operations import (
     ACCESS,
     ACCESS_DELETE,
@@ -45,6 +49,7 @@ from gateway.web.operations.cards.operations import (
     ACCESS_PUT,
     ACCESS_USERNAME,
     CardBody,
+    CardFields,
     CardListBody,
     CardToDeviceBody,
     LifecycleBody,
@@ -59,11 +64,15 @@ KIND = "access_card"
 _BOUNDS = ("valid_from", "valid_until")
 SECRETS = ("pin", "pin_code")
 """Fields of a card's record that are never shown."""
+_TAGGED = tuple(name for name in CardFields.model_fields if name not in SECRETS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CardsFamily:
-    """The handlers of `/v1/access`, except the Excel export. A card is found by any id that it ever had."""
+    """The handlers of `/v1/access`, except the Excel export. A card is found by any id that it ever had.
+
+    A change with `If-Match` is refused if the card is not as its caller saw it.
+    """
 
     cards: Cards
     devices: Records
@@ -72,6 +81,7 @@ class CardsFamily:
     writes: RecordWriter
     clock: Clock
     zone: ZoneInfo
+    _turns: WeakValueDictionary[int, asyncio.Lock] = field(default_factory=WeakValueDictionary, init=False)
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -116,12 +126,12 @@ class CardsFamily:
 
     async def _update(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         change = await read_change(request, CardBody)
-        known = await self._known(change.id)
-        shown = card_record(known, ())
-        _wanted, body = change.to(shown, CardBody)
-        if not all(change.leaves(name, shown) for name in _BOUNDS if name in body):
-            self._refuse_never_valid(body)
-        written = await self.writes.write(CARD_UPDATE, {**body, "id": known.card.card_id})
+        async with self._turn(request, change.id) as known:
+            shown = card_record(known, ())
+            _wanted, body = change.to(shown, CardBody)
+            if not all(change.leaves(name, shown) for name in _BOUNDS if name in body):
+                self._refuse_never_valid(body)
+            written = await self.writes.write(CARD_UPDATE, {**body, "id": known.card.card_id})
         await self._tell(caller, "changed", written.record_id)
         return await self._written(written)
 
@@ -136,19 +146,19 @@ class CardsFamily:
     async def _lifecycle(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Set a card's state. Any state may follow any other: the interface's specification has no transitions."""
         wanted = await read_body(request, LifecycleBody)
-        known = await self._known(wanted.id)
-        body: JsonObject = {"id": known.card.card_id, "status": wanted.status.value}
-        if wanted.reason is not None:
-            body["reason"] = wanted.reason
-        written = await self.writes.write(CARD_LIFECYCLE, body)
+        async with self._turn(request, wanted.id) as known:
+            body: JsonObject = {"id": known.card.card_id, "status": wanted.status.value}
+            if wanted.reason is not None:
+                body["reason"] = wanted.reason
+            written = await self.writes.write(CARD_LIFECYCLE, body)
         await self._tell(caller, f"set to {wanted.status.value}", written.record_id)
         return await self._written(written)
 
     async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Delete a card; answer with the card as it was."""
         wanted = await read_body(request, ById)
-        known = await self._known(wanted.id)
-        written = await self.writes.write(CARD_DELETE, {"id": known.card.card_id})
+        async with self._turn(request, wanted.id) as known:
+            written = await self.writes.write(CARD_DELETE, {"id": known.card.card_id})
         await self._tell(caller, "deleted", known.card.card_id)
         shown = {**card_record(known, ()), "sync": written.sync_of_deleted}
         return success(access_card=shown, warnings=())
@@ -182,6 +192,15 @@ class CardsFamily:
         except StoreError as error:
             log.warning("card_change_not_recorded", error=str(error))  # the change itself stands
 
+    @asynccontextmanager
+    async def _turn(self, request: web.Request, card_id: int) -> AsyncIterator[CardRecord]:
+        """Change a card while nobody else does. Raises RequestRefused (412) if it is not as the caller saw it."""
+        number = await self.pending_writes.site_id(KIND, card_id)
+        async with self._turns.setdefault(number, asyncio.Lock()):
+            known = await self._known(card_id)
+            refuse_changed(request, str(card_record(known, ())["etag"]))
+            yield known
+
     async def _known(self, card_id: int) -> CardRecord:
         known = await self.cards.get(await self.pending_writes.site_id(KIND, card_id))
         if known is None:
@@ -203,7 +222,9 @@ def card_record(known: CardRecord, waiting: Sequence[WaitingWrite]) -> Record:
     """Return a card as a record of the interface, without its PIN."""
     record = json.loads(known.record)
     shown: Record = _without_secrets(record if isinstance(record, dict) else {})
+    tag = etag(shown, _TAGGED)
     shown |= {"id": known.card.card_id, "decided_as": known.card.status.value, "has_pin": bool(known.card.pin)}
+    shown |= {"etag": tag}
     return shown | sync_state(waiting)
 
 

@@ -155,6 +155,8 @@ class CardRecord(BaseModel):
         has_pin: whether the card has a PIN that lanes may ask for.
         sync: whether central has what the site has; `refused` comes with central's words in `sync_error`;
             `taken_back` is said of what was deleted before central ever had it.
+        etag: stands for the fields that can be written. A change that sends it as `If-Match` is refused (412) if
+            somebody has changed the card meanwhile.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -163,6 +165,7 @@ class CardRecord(BaseModel):
     decided_as: CardStatus | None = None
     has_pin: bool = False
     sync: Literal["in_step", "waiting", "refused", "taken_back"] = "in_step"
+    etag: str = ""
 
 
 class CardAnswer(Answer):

@@ -3,8 +3,9 @@ import { Refused, call, post } from "./api.js";
 import { askDesk, showReads } from "./card_desk.js";
 import { confirmed, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
+import { enrolLink } from "./lanes.js";
 import { clock, dayOf, now } from "./time.js";
-import { onEnter } from "./views.js";
+import { onComeBack, onEnter } from "./views.js";
 
 const PAGE = 25;
 const COLOURS = { active: "good", "not valid yet": "warn", suspended: "warn", expired: "warn", lost: "bad", blocked: "bad" };
@@ -15,10 +16,12 @@ let user = null;
 let found = [];
 let count = 0;
 let asking = 0;
+let sought = null; // the reading that was asked for
 
 export function setUpCards() {
   byId("card-form").addEventListener("submit", (event) => {
     event.preventDefault();
+    sought = null;
     find();
   });
   byId("card-more").addEventListener("click", () => find({ more: true }));
@@ -30,6 +33,12 @@ export function setUpCards() {
     find();
     askDesk(user);
     enrolAsked();
+  });
+  onComeBack("cards", () => {
+    if (!user?.view_cards || !byId("card-fault").textContent) return;
+    if (sought) findRead(sought);
+    else find();
+    askDesk(user);
   });
 }
 
@@ -51,6 +60,7 @@ function enrolAsked() {
 
 // A reading's card by its id: what readers tell is not always what is printed.
 async function findRead(read) {
+  sought = read;
   byId("card-search").value = read.card_id === null ? read.credential : "";
   if (read.card_id === null) return find();
   const own = ++asking;
@@ -62,13 +72,16 @@ async function findRead(read) {
     setText(byId("card-fault"), "");
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    if (own === asking) setText(byId("card-fault"), error.message);
+    if (own !== asking) return;
+    setText(byId("card-fault"), error.message);
   }
   render();
 }
 
 export function forgetCards() {
   user = null;
+  sought = null;
+  asking += 1; // what is still on its way is nobody's
   found = [];
   count = 0;
   byId("card-form").reset();
@@ -87,7 +100,8 @@ async function find({ more = false } = {}) {
     setText(byId("card-fault"), "");
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    if (own === asking) setText(byId("card-fault"), error.message);
+    if (own !== asking) return;
+    setText(byId("card-fault"), error.message);
   }
   render();
 }
@@ -96,8 +110,17 @@ function render() {
   keyed(byId("cards"), found, { key: (card) => card.id, create: create, update: update });
   byId("cards").hidden = found.length === 0;
   byId("no-cards").hidden = found.length !== 0;
+  enrolLink(byId("cards-enrol"), found.length ? null : sought, user);
+  place();
   setText(byId("card-count"), found.length ? `${found.length} of ${count}` : "");
   byId("card-more").hidden = found.length >= count || found.length % PAGE !== 0;
+}
+
+// What somebody has asked for stands right below the form, where a phone shows it.
+function place() {
+  const both = [byId("card-desk"), byId("cards-found")];
+  const [upper, lower] = sought || byId("card-search").value.trim() ? both.reverse() : both;
+  if (upper.nextElementSibling !== lower) upper.after(lower);
 }
 
 function create() {
@@ -109,6 +132,7 @@ function create() {
   return node;
 }
 
+const asSeen = (card) => ({ "If-Match": `"${card.etag}"` }); // nobody overwrites what another has changed meanwhile
 const nameOf = (card) => card.holder_name || card.username || "No holder";
 
 // A day ends at its end; a moment is a moment.
@@ -134,11 +158,12 @@ function update(node, card) {
   const { valid_from: from, valid_until: until } = card;
   setText(node.querySelector(".validity"), [from ? `from ${clock(from)}` : "", until ? `until ${clock(until)}` : ""].filter(Boolean).join(" "));
   const suspended = card.decided_as === "suspended";
-  setText(node.querySelector(".suspend"), suspended ? "Let it count again" : "Suspend");
-  for (const [name, allowed] of [["edit", user.edit_cards], ["suspend", user.edit_cards], ["delete", user.delete_cards]]) {
+  const suspend = suspended ? "Let it count again" : "Suspend";
+  setText(node.querySelector(".suspend"), suspend);
+  for (const [name, word, allowed] of [["edit", "Edit", user.edit_cards], ["suspend", suspend, user.edit_cards], ["delete", "Delete", user.delete_cards]]) {
     const button = node.querySelector(`.${name}`);
     button.hidden = !allowed;
-    button.setAttribute("aria-label", `${button.textContent}: ${nameOf(card)}, ${card.number ?? card.plate ?? card.id}`);
+    button.setAttribute("aria-label", `${word}: ${nameOf(card)}, ${card.number ?? card.plate ?? card.id}`);
   }
 }
 
@@ -170,12 +195,12 @@ async function about(node) {
 
 async function suspend(card) {
   const status = card.decided_as === "suspended" ? "active" : "suspended";
-  await done(() => call("PATCH", "/v1/access/lifecycle", { id: card.id, status }), `${nameOf(card)}: ${status}.`);
+  await done(() => call("PATCH", "/v1/access/lifecycle", { id: card.id, status }, asSeen(card)), `${nameOf(card)}: ${status}.`);
 }
 
 async function remove(card) {
   const sure = await confirmed(`Delete the card of ${nameOf(card)}?`, "It opens no gate any more, and central deletes it too.", "Delete the card");
-  if (sure) await done(() => call("DELETE", "/v1/access", { id: card.id }), `The card of ${nameOf(card)} is deleted.`);
+  if (sure) await done(() => call("DELETE", "/v1/access", { id: card.id }, asSeen(card)), `The card of ${nameOf(card)} is deleted.`);
 }
 
 async function done(act, text) {
@@ -207,7 +232,7 @@ function edit(card, read = {}) {
     const body = Object.fromEntries(changed.map((name) => [name, typed[name] || null]));
     for (const name of fromReader) body[name] = read[name];
     try {
-      if (Object.keys(body).length) await (card ? call("PATCH", "/v1/access", { id: card.id, ...body }) : call("PUT", "/v1/access", body));
+      if (Object.keys(body).length) await (card ? call("PATCH", "/v1/access", { id: card.id, ...body }, asSeen(card)) : call("PUT", "/v1/access", body));
       byId("card-dialog").close();
       toast(card ? "Saved." : "Added: it counts at once.");
       await find();
@@ -215,6 +240,7 @@ function edit(card, read = {}) {
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       setText(byId("card-dialog-fault"), error.message);
+      find(); // behind the dialog the card as it is
     }
   };
   byId("card-dialog").showModal();

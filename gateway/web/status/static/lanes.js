@@ -197,12 +197,15 @@ const ORDERS = {
 
 async function order(node, wanted) {
   const { lane_id, name } = node.lane;
+  let seen = node.lane.order_text;
   const select = node.querySelector(".orders"); // snapshots set it back while the question is open
   const [verb, rest, meaning] = ORDERS[wanted];
   const done = await asked({
     title: `${verb} ${name} ${rest}?`, text: meaning, label: "Why (kept with the event)", yes: `${verb} ${rest}`,
     act: async (reason) => {
-      await postAtOnce("/status/lane/order", { lane_id, order: wanted || null, reason });
+      const instead_of = seen;
+      seen = node.lane.order_text; // what is refused says what has come meanwhile; the same once more is meant
+      await postAtOnce("/status/lane/order", { lane_id, order: wanted || null, reason, instead_of });
       toast(`${name}: recorded.`);
     },
   });

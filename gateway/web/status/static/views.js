@@ -7,6 +7,7 @@ const UNKNOWN = "?unknown"; // a browser asked for an address that there is not,
 const VIEWS = { "": "now", lanes: "lanes", commissioning: "commissioning", events: "events", cards: "cards", lines: "lines", health: "health", settings: "settings", wall: "wall" };
 const entered = {}; // what a view does as it is entered, by its name
 const left = {}; // and as it is left
+const back = {}; // and as the gateway is back while it is shown
 let shown = "";
 let prepare = () => {};
 
@@ -29,6 +30,15 @@ export function setUpViews({ before }) {
 export function onEnter(view, act, leave) {
   (entered[view] ??= []).push(act);
   if (leave) (left[view] ??= []).push(leave);
+}
+
+// What could not be had while the gateway was away is asked for again.
+export function onComeBack(view, act) {
+  (back[view] ??= []).push(act);
+}
+
+export function comeBack() {
+  for (const act of back[shown] ?? []) act();
 }
 
 export function go(address) {
